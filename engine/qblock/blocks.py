@@ -1,0 +1,169 @@
+"""Per-block counts of a sensitive attribute, as columnar arrays, and the quantities of the whole table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Containing:
+    """The blocks of one coarser node that contain the blocks of this one.
+
+    blocks: the coarser node's blocks; index: int64[B], the containing block of each block.
+    """
+
+    blocks: Blocks
+    index: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The q*-blocks of one node: for each block, the count of each sensitive value that occurs in it.
+
+    Pairs (block, value) are sorted by block, then by value; absent values have no pair.
+    start: int64[B+1], the pairs of block b are start[b]:start[b+1]; value: int64[P], index into Reference.domain;
+    count: int64[P], n(q,s) > 0; rows: int64[B], n(q), in rows or, with `count: entities`, in distinct entities (then
+    at most the sum of the counts). keys: int64[B, Q] codes of the quasi-identifiers, where known.
+    population: int64[B], rows of the population table in the same block; population_only: int64[], sizes of the
+    population's blocks that hold no row of the table. containing: the coarser nodes' blocks (for (n,t)-closeness).
+    """
+
+    start: Ints
+    value: Ints
+    count: Ints
+    rows: Ints
+    keys: Ints | None = None
+    population: Ints | None = None
+    population_only: Ints | None = None
+    containing: tuple[Containing, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def owner(self) -> Ints:
+        """int64[P]: the block of each pair."""
+        return np.repeat(np.arange(len(self), dtype=np.int64), np.diff(self.start))
+
+    @cached_property
+    def total(self) -> Ints:
+        """int64[B]: sum of the counts of each block (n(q), unless entities are counted)."""
+        return self.sum(self.count)
+
+    @cached_property
+    def support(self) -> Ints:
+        """int64[B]: m(q), the number of values that occur in each block."""
+        return np.diff(self.start)
+
+    @cached_property
+    def largest(self) -> Ints:
+        """int64[B]: r_1, the largest count of each block."""
+        return np.maximum.reduceat(self.count, self.start[:-1]) if len(self) else self.rows[:0]
+
+    def sum(self, pairs: NDArray[np.generic]) -> NDArray:
+        """Sum an array over pairs [P] within each block [B]."""
+        return np.add.reduceat(pairs, self.start[:-1]) if len(self) else pairs[:0]
+
+    def max(self, pairs: NDArray[np.generic]) -> NDArray:
+        """Maximum of an array over pairs [P] within each block [B]."""
+        return np.maximum.reduceat(pairs, self.start[:-1]) if len(self) else pairs[:0]
+
+    def min(self, pairs: NDArray[np.generic]) -> NDArray:
+        """Minimum of an array over pairs [P] within each block [B]."""
+        return np.minimum.reduceat(pairs, self.start[:-1]) if len(self) else pairs[:0]
+
+    def histogram(self, block: int) -> dict[int, int]:
+        """One block as {value: count}, plain integers."""
+        part = slice(int(self.start[block]), int(self.start[block + 1]))
+        return dict(zip(self.value[part].tolist(), self.count[part].tolist(), strict=True))
+
+    def select(self, mask: Mask | Ints | Sequence[int]) -> Blocks:
+        """The blocks of a boolean mask or of an index array, in that order."""
+        index = np.flatnonzero(mask) if np.asarray(mask).dtype == bool else np.asarray(mask, dtype=np.int64)
+        lengths = self.support[index]
+        start = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        pairs = np.repeat(self.start[:-1][index] - start[:-1], lengths) + np.arange(start[-1], dtype=np.int64)
+        return replace(
+            self,
+            start=start,
+            value=self.value[pairs],
+            count=self.count[pairs],
+            rows=self.rows[index],
+            keys=None if self.keys is None else self.keys[index],
+            population=None if self.population is None else self.population[index],
+            containing=tuple(replace(c, index=c.index[index]) for c in self.containing),
+        )
+
+    @classmethod
+    def from_pairs(cls, block: Ints, value: Ints, count: Ints, keys: Ints | None = None) -> Blocks:
+        """From unsorted triples; block numbers must be 0..B-1, each with a pair; equal (block, value) are added up."""
+        order = np.lexsort((value, block))
+        block, value, count = block[order], value[order], count[order]
+        new = np.ones(len(block), dtype=bool)
+        new[1:] = (block[1:] != block[:-1]) | (value[1:] != value[:-1])
+        first = np.flatnonzero(new)
+        count = np.add.reduceat(count, first) if len(first) else count
+        block, value = block[first], value[first]
+        size = int(block[-1]) + 1 if len(block) else 0
+        start = np.searchsorted(block, np.arange(size + 1)).astype(np.int64)
+        rows = np.add.reduceat(count, start[:-1]) if size else np.zeros(0, np.int64)
+        return cls(start, value.astype(np.int64), count.astype(np.int64), rows.astype(np.int64), keys)
+
+    @classmethod
+    def of(cls, histograms: Iterable[Mapping[int, int]]) -> Blocks:
+        """From one {value: count} per block; zero counts are left out. For tests and small tables."""
+        triples = [(b, v, n) for b, h in enumerate(histograms) for v, n in h.items() if n]
+        block, value, count = (np.array([t[i] for t in triples], dtype=np.int64) for i in range(3))
+        return cls.from_pairs(block, value, count)
+
+    def merged(self, index: Ints) -> Blocks:
+        """The union of blocks: index[b] is the number (0..) of the block that block b becomes part of."""
+        return Blocks.from_pairs(np.asarray(index, np.int64)[self.owner], self.value, self.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """The quantities of the whole table, taken once from the raw table and the same for every node.
+
+    rows: N; domain: dom(S) as text in the declared (or ascending) order; totals: int64[V], N_s;
+    ordered: the order of the domain was declared or is numeric; numbers: the value of each domain entry for a numeric
+    attribute; taxonomy: int64[V, H+1], the code of each value's label at each level of its taxonomy, level 0 the value
+    itself; prior: exact weights of each value from another table (counts) or the spec, keyed by nothing: [V].
+    """
+
+    rows: int
+    domain: tuple[str | None, ...]
+    totals: Ints
+    ordered: bool = False
+    numbers: tuple[Fraction, ...] | None = None
+    taxonomy: Ints | None = None
+    prior: tuple[Fraction, ...] | None = None
+
+    @property
+    def values(self) -> int:
+        """V, the number of values of dom(S)."""
+        return len(self.domain)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """float64[V]: P_s = N_s / sum of the N_s."""
+        total = int(self.totals.sum())
+        return self.totals / total if total else np.zeros(self.values)
+
+    @classmethod
+    def of(cls, blocks: Blocks, values: int | None = None, **more: object) -> Reference:
+        """The reference of a table given by its blocks alone: values 0..V-1 named by their number. For tests."""
+        size = values if values is not None else (int(blocks.value.max()) + 1 if len(blocks.value) else 0)
+        totals = np.bincount(blocks.value, weights=blocks.count, minlength=size).astype(np.int64)
+        domain = tuple(str(v) for v in range(size))
+        return cls(int(blocks.rows.sum()), domain, totals, **more)  # type: ignore[arg-type]

@@ -1,0 +1,66 @@
+"""The full-domain generalization lattice: one level per quasi-identifier."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+Node = tuple[int, ...]
+
+
+def height(node: Node) -> int:
+    """Sum of a node's levels (LD section 6)."""
+    return sum(node)
+
+
+def is_generalization(coarse: Node, fine: Node) -> bool:
+    """Whether every level of `coarse` is at least that of `fine` (a node generalizes itself)."""
+    return all(c >= f for c, f in zip(coarse, fine, strict=True))
+
+
+def minimal(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes that generalize no other node of the set, sorted."""
+    kept: list[Node] = []
+    for node in sorted(set(nodes), key=lambda n: (height(n), n)):
+        if not any(is_generalization(node, other) for other in kept):
+            kept.append(node)
+    return sorted(kept)
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """All nodes between `bottom` (every level 0) and `top` (every attribute at its height)."""
+
+    heights: Node
+
+    @property
+    def bottom(self) -> Node:
+        return (0,) * len(self.heights)
+
+    @property
+    def top(self) -> Node:
+        return self.heights
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(h + 1 for h in self.heights)
+
+    def __len__(self) -> int:
+        return math.prod(self.shape)
+
+    def __contains__(self, node: Node) -> bool:
+        return len(node) == len(self.heights) and all(0 <= n <= h for n, h in zip(node, self.heights, strict=True))
+
+    def nodes(self) -> Iterator[Node]:
+        """Every node, finer ones first: by height, then by levels."""
+        yield from sorted(itertools.product(*(range(s) for s in self.shape)), key=lambda n: (sum(n), n))
+
+    def parents(self, node: Node) -> list[Node]:
+        """The direct generalizations of a node."""
+        return [(*node[:i], n + 1, *node[i + 1 :]) for i, n in enumerate(node) if n < self.heights[i]]
+
+    def children(self, node: Node) -> list[Node]:
+        """The direct specializations of a node."""
+        return [(*node[:i], n - 1, *node[i + 1 :]) for i, n in enumerate(node) if n > 0]

@@ -1,0 +1,11 @@
+"""The privacy models: an explicit registry, in the order of the specification."""
+
+from __future__ import annotations
+
+from qblock.models.anonymity import KAnonymity
+from qblock.models.base import Bound, Model, Monotone, Tightest, Value
+
+REGISTRY: tuple[type[Model], ...] = (KAnonymity,)
+BY_NAME: dict[str, type[Model]] = {model.name: model for model in REGISTRY}
+
+__all__ = ["BY_NAME", "REGISTRY", "Bound", "KAnonymity", "Model", "Monotone", "Tightest", "Value"]

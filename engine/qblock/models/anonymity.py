@@ -1,0 +1,40 @@
+"""k-anonymity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from qblock.blocks import Blocks, Floats, Reference
+from qblock.models.base import Bound, Exact, Model, Monotone, require
+
+
+@dataclass(frozen=True, kw_only=True)
+class KAnonymity(Model):
+    """Every block has at least k rows (Sweeney 2002; LD section 2.2). Ignores the sensitive attribute."""
+
+    name = "k_anonymity"
+    citation = "Sweeney 2002; LD 2.2"
+    condition = "n(q) >= k"
+    bounds = (Bound("k", "larger"),)
+    whole = frozenset({"k"})
+    uses_sensitive = False
+
+    k: int
+
+    def __post_init__(self) -> None:
+        require(self.name, "k", self.k, self.k >= 1, "an integer k >= 1")
+
+    @property
+    def monotone(self) -> Monotone:
+        return Monotone(generalization=True, suppression=True)
+
+    def least_block_size(self, reference: Reference) -> int:
+        return self.k
+
+    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+        return blocks.rows.astype(np.float64)
+
+    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
+        return int(block.rows[0])

@@ -1,0 +1,196 @@
+"""What every privacy model is: a frozen class whose check is one comparison with the tightest value it computes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from qblock.blocks import Blocks, Floats, Mask, Reference
+from qblock.errors import ParameterError
+
+NEAR = 1e-9
+DIGITS = Context(prec=60)
+EQUAL = Decimal("1e-45")
+
+Exact = Fraction | Decimal | float
+"""An exact value: a Fraction; a Decimal of 60 digits where logarithms are involved; or math.inf (never another float)."""
+
+
+@dataclass(frozen=True)
+class Monotone:
+    """Whether passing survives merging blocks (`generalization`), and still does when failing blocks are dropped."""
+
+    generalization: bool
+    suppression: bool
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One parameter that can be tightened with the others as asked.
+
+    stricter: "larger" means that the table's value is the least over its blocks and must be at least what is asked;
+    "smaller" that it is the greatest and must be at most what is asked. attained: False where the comparison is strict.
+    decides: whether the check compares this parameter (recursive (c,l)-diversity is decided by c, and reports l too).
+    """
+
+    parameter: str
+    stricter: Literal["larger", "smaller"]
+    attained: bool = True
+    decides: bool = True
+
+
+@dataclass(frozen=True)
+class Value:
+    """The tightest value of one parameter; value is None for a table without blocks."""
+
+    parameter: str
+    value: Exact | int | None
+    attained: bool
+
+
+@dataclass(frozen=True)
+class Tightest:
+    """A model's verdict over some blocks, with the tightest value of each parameter that can be tightened."""
+
+    model: str
+    holds: bool
+    values: tuple[Value, ...]
+
+
+def compare(value: Exact | int, asked: Fraction | int, bound: Bound) -> bool:
+    """Whether a block (or table) with this tightest value satisfies what is asked. The one comparison there is."""
+    if isinstance(value, float):
+        difference: Any = value
+    elif isinstance(value, Decimal):
+        exact = DIGITS.divide(Decimal(Fraction(asked).numerator), Decimal(Fraction(asked).denominator))
+        difference = DIGITS.subtract(value, exact)
+        if abs(difference) <= EQUAL * max(1, abs(exact)):
+            difference = Decimal(0)
+    else:
+        difference = value - asked
+    if difference == 0:
+        return bound.attained
+    return bool(difference > 0) if bound.stricter == "larger" else bool(difference < 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """A privacy model with the parameters asked for.
+
+    A subclass declares `name`, `citation` and `bounds`, and gives `measure` (doubles, vectorised over blocks) and
+    `exact` (one block, exactly); a rule that a paper sets "by decree" belongs in both.
+    """
+
+    name: ClassVar[str]
+    citation: ClassVar[str]
+    condition: ClassVar[str]
+    """The condition on a block in one line of text, for the table of models."""
+    bounds: ClassVar[tuple[Bound, ...]]
+    needs: ClassVar[frozenset[str]] = frozenset()
+    """Of: "distribution", "domain", "prior", "order", "numbers", "taxonomy", "population", "containing"."""
+    whole: ClassVar[frozenset[str]] = frozenset()
+    """Integer parameters whose measure is a whole number, so that doubles decide them exactly."""
+    uses_sensitive: ClassVar[bool] = True
+
+    @property
+    def monotone(self) -> Monotone:
+        """Flags under generalization without and with suppression (models.md section 10)."""
+        raise NotImplementedError
+
+    def validate(self, reference: Reference) -> list[str]:
+        """Check parameters that depend on the table; returns warnings. Raises ParameterError."""
+        return []
+
+    def least_block_size(self, reference: Reference) -> int:
+        """The smallest n(q) that a passing block can have."""
+        return 1
+
+    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+        """float64[B]: each block's tightest value of one parameter, to about 1e-12; inf where there is none."""
+        raise NotImplementedError
+
+    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
+        """The same for a single block, exactly."""
+        raise NotImplementedError
+
+    def asked(self) -> dict[str, Any]:
+        """The parameters as asked, by name, in the order in which they are declared."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    def passes(self, blocks: Blocks, reference: Reference) -> Mask:
+        """bool[B]: which blocks satisfy the model."""
+        result = np.ones(len(blocks), dtype=bool)
+        for bound in self.bounds:
+            if bound.decides and len(blocks):
+                result &= self._compare(bound, blocks, reference)
+        return result
+
+    def holds(self, blocks: Blocks, reference: Reference) -> bool:
+        """Whether all blocks satisfy the model; a table without blocks does."""
+        return bool(self.passes(blocks, reference).all())
+
+    def tightest(self, blocks: Blocks, reference: Reference) -> Tightest:
+        """The tightest value of every parameter over all blocks, and the verdict that follows from it."""
+        values = tuple(self._worst(bound, blocks, reference) for bound in self.bounds)
+        holds = all(
+            value.value is None or compare(value.value, getattr(self, bound.parameter), bound)
+            for bound, value in zip(self.bounds, values, strict=True)
+            if bound.decides
+        )
+        return Tightest(self.name, holds, values)
+
+    def _compare(self, bound: Bound, blocks: Blocks, reference: Reference) -> Mask:
+        asked = getattr(self, bound.parameter)
+        values = self.measure(bound.parameter, blocks, reference)
+        target = float(asked)
+        result = values > target if bound.stricter == "larger" else values < target
+        if bound.parameter in self.whole:
+            return result | (values == target) if bound.attained else result
+        near = np.flatnonzero(np.abs(values - target) <= NEAR * max(1.0, abs(target)))
+        for index, value in self._exactly(bound.parameter, near, blocks, reference):
+            result[index] = compare(value, asked, bound)
+        return result
+
+    def _worst(self, bound: Bound, blocks: Blocks, reference: Reference) -> Value:
+        if not len(blocks):
+            return Value(bound.parameter, None, bound.attained)
+        values = self.measure(bound.parameter, blocks, reference)
+        pick: Callable[..., Any] = min if bound.stricter == "larger" else max
+        worst = float(values.min() if bound.stricter == "larger" else values.max())
+        if math.isinf(worst):
+            return Value(bound.parameter, worst, bound.attained)
+        if bound.parameter in self.whole:
+            return Value(bound.parameter, round(worst), bound.attained)
+        near = np.flatnonzero(np.abs(values - worst) <= NEAR * max(1.0, abs(worst)))
+        return Value(
+            bound.parameter, pick(v for _, v in self._exactly(bound.parameter, near, blocks, reference)), bound.attained
+        )
+
+    def _exactly(self, parameter: str, index: Any, blocks: Blocks, reference: Reference) -> list[tuple[int, Exact]]:
+        """The exact value of each block named, computing equal blocks once."""
+        known: dict[Any, Exact] = {}
+        result = []
+        for i in np.asarray(index).tolist():
+            key = self._identity(i, blocks)
+            if key not in known:
+                known[key] = self.exact(parameter, blocks.select([i]), reference)
+            result.append((i, known[key]))
+        return result
+
+    def _identity(self, index: int, blocks: Blocks) -> Any:
+        part = slice(int(blocks.start[index]), int(blocks.start[index + 1]))
+        if blocks.containing or blocks.population is not None:
+            return index
+        return int(blocks.rows[index]), blocks.value[part].tobytes(), blocks.count[part].tobytes()
+
+
+def require(model: str, parameter: str, value: object, valid: bool, valid_range: str) -> None:
+    """Raise ParameterError naming the valid range unless `valid`."""
+    if not valid:
+        raise ParameterError(f"{model}: {parameter} = {value} is out of range; valid: {valid_range}")
