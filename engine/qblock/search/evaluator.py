@@ -1,0 +1,73 @@
+"""What a strategy asks about a node, and what it answers about the lattice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from qblock.blocks import Mask
+from qblock.lattice import Lattice, Node
+
+Progress = Callable[[int, int], None]
+"""Called after each evaluation with the number of nodes whose verdict is known, and of those still open."""
+
+Optimality = Literal["minimal", "scanned"]
+
+
+class Evaluator(Protocol):
+    """Decides nodes, usually over a database. Strategies ask for each verdict of a node at most once."""
+
+    @property
+    def lattice(self) -> Lattice:
+        """The lattice that is searched."""
+
+    @property
+    def sizes_monotone(self) -> bool:
+        """Whether `sizes_pass` survives generalization (k-anonymity does, with and without suppression)."""
+
+    @property
+    def monotone(self) -> bool:
+        """Whether `passes` survives generalization, under the models and the suppression budget in force."""
+
+    @property
+    def sizes_only(self) -> bool:
+        """Whether `passes` is `sizes_pass`: nothing but block sizes matters."""
+
+    def sizes_pass(self, node: Node) -> bool:
+        """A necessary condition on block sizes alone: the least size that the models imply, within the budget."""
+
+    def passes(self, node: Node) -> bool:
+        """The full condition. Implies `sizes_pass`."""
+
+    def cost(self, node: Node) -> int:
+        """Rows that an evaluation would read now: those of the smallest finished finer frequency set."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What a search found.
+
+    satisfied, decided: bool over `lattice.shape`; an undecided node cannot be minimal (only with `decide_all=False`).
+    minimal: the satisfying nodes that generalize no other satisfying node, sorted. sizes_evaluated and
+    full_evaluated: calls of `sizes_pass` and `passes`; nodes_evaluated: distinct nodes asked anything.
+    optimality: "minimal" where monotonicity proves the verdicts that were not asked for, else "scanned"; `why` says so
+    in one sentence.
+    """
+
+    strategy: str
+    lattice: Lattice
+    satisfied: Mask
+    decided: Mask
+    minimal: list[Node]
+    sizes_evaluated: int
+    full_evaluated: int
+    nodes_evaluated: int
+    optimality: Optimality
+    why: str
+
+    def satisfying(self) -> list[Node]:
+        """The satisfying nodes, sorted."""
+        return [tuple(levels) for levels in np.argwhere(self.satisfied).tolist()]

@@ -1,0 +1,80 @@
+"""Evaluators over verdicts that are known beforehand, which count what they are asked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+from hypothesis import strategies as st
+
+from qblock.lattice import Lattice, Node
+from qblock.search.tags import up
+
+
+@dataclass
+class Known:
+    """Verdicts as arrays over the lattice; each node may be asked for each verdict once."""
+
+    lattice: Lattice
+    sizes: np.ndarray
+    full: np.ndarray
+    monotone: bool = True
+    sizes_monotone: bool = True
+    sizes_only: bool = False
+    asked_sizes: list[Node] = field(default_factory=list)
+    asked_full: list[Node] = field(default_factory=list)
+
+    def sizes_pass(self, node: Node) -> bool:
+        assert node not in self.asked_sizes
+        self.asked_sizes.append(node)
+        return bool(self.sizes[node])
+
+    def passes(self, node: Node) -> bool:
+        assert node not in self.asked_full
+        self.asked_full.append(node)
+        return bool(self.full[node])
+
+    def cost(self, node: Node) -> int:
+        asked = [n for n in self.asked_sizes + self.asked_full if all(a <= b for a, b in zip(n, node, strict=True))]
+        return min((rows(self.lattice, n) for n in asked), default=rows(self.lattice, self.lattice.bottom))
+
+
+def rows(lattice: Lattice, node: Node) -> int:
+    """A made-up number of blocks that falls by half with every level."""
+    return math.prod(2 ** (h - n) for h, n in zip(lattice.heights, node, strict=True))
+
+
+def up_set(lattice: Lattice, nodes: Iterable[Node]) -> np.ndarray:
+    """Everything that generalizes one of the nodes."""
+    result = np.zeros(lattice.shape, dtype=bool)
+    for node in nodes:
+        result[up(node)] = True
+    return result
+
+
+lattices = st.lists(st.integers(0, 3), min_size=1, max_size=4).map(lambda h: Lattice(tuple(h)))
+
+
+def nodes_in(lattice: Lattice, *, min_size: int = 0) -> st.SearchStrategy[list[Node]]:
+    return st.lists(st.tuples(*(st.integers(0, h) for h in lattice.heights)), min_size=min_size, max_size=5)
+
+
+@st.composite
+def monotone_cases(draw: Callable, make: Callable[..., Known] = Known) -> Known:
+    """A random up-set as the full condition, within a random larger one for the sizes."""
+    lattice = draw(lattices)
+    full = up_set(lattice, draw(nodes_in(lattice)))
+    sizes = full | up_set(lattice, draw(nodes_in(lattice)))
+    return make(lattice, sizes, full)
+
+
+@st.composite
+def scattered_cases(draw: Callable, make: Callable[..., Known] = Known) -> Known:
+    """Verdicts of any pattern within a monotone condition on sizes."""
+    lattice = draw(lattices)
+    sizes = up_set(lattice, draw(nodes_in(lattice)))
+    bits = draw(st.lists(st.booleans(), min_size=len(lattice), max_size=len(lattice)))
+    full = sizes & np.array(bits, dtype=bool).reshape(lattice.shape)
+    return make(lattice, sizes, full, monotone=False)
