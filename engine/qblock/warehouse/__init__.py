@@ -1,0 +1,8 @@
+"""Warehouses: one page of facts per engine behind one protocol."""
+
+from __future__ import annotations
+
+from qblock.warehouse.connect import open_warehouse
+from qblock.warehouse.protocol import Column, Session, TableName, Warehouse
+
+__all__ = ["Column", "Session", "TableName", "Warehouse", "open_warehouse"]

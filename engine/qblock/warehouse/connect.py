@@ -1,0 +1,40 @@
+"""From a URL to a warehouse."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from qblock.errors import InputError
+from qblock.warehouse.duckdb import DuckdbWarehouse
+from qblock.warehouse.postgresql import PostgresqlWarehouse
+from qblock.warehouse.protocol import Warehouse
+
+ENGINES = "duckdb:///FILE or postgresql://USER@HOST/DATABASE"
+
+
+def parse_url(url: str) -> sa.URL:
+    """An SQLAlchemy URL; raises InputError that does not repeat the text, which may hold a password."""
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise InputError(f"the database URL cannot be read; right would be {ENGINES}") from None
+    if parsed.get_backend_name() not in ("duckdb", "postgresql", "postgres"):
+        raise InputError(f"no engine for {parsed.get_backend_name()!r}; right would be {ENGINES}")
+    return parsed
+
+
+def duckdb_path(url: sa.URL, directory: Path) -> Path:
+    """The file of a duckdb URL; relative paths start at `directory`. Raises InputError for a database in memory."""
+    if not url.database or url.database == ":memory:":
+        raise InputError("a DuckDB URL must name a file: duckdb:///warehouse.duckdb")
+    return (directory / url.database).resolve()
+
+
+def open_warehouse(url: str, directory: Path, memory_limit: str | None = None) -> Warehouse:
+    """The warehouse of a URL, not connected yet; relative DuckDB paths start at `directory`."""
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "duckdb":
+        return DuckdbWarehouse(duckdb_path(parsed, directory), memory_limit)
+    return PostgresqlWarehouse(parsed.set(drivername="postgresql"), memory_limit)

@@ -1,0 +1,88 @@
+"""Hierarchies and domains as dimension tables of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from qblock.errors import InputError
+from qblock.warehouse.protocol import Column, Kind, Session
+from qblock.warehouse.queries import Dimension
+
+
+class Levels(Protocol):
+    """What is read of a hierarchy: labels[level][leaf] (None where a leaf stands for NULL) and codes[level, leaf]."""
+
+    @property
+    def labels(self) -> Sequence[Sequence[str | None]]: ...
+
+    @property
+    def codes(self) -> NDArray[Any]: ...
+
+
+def load_dimension(session: Session, name: str, hierarchy: Levels, column: Column, origin: str) -> Dimension:
+    """Load a hierarchy as a temporary dimension table whose leaves compare as the column does.
+
+    origin says where the hierarchy comes from, for messages. Raises InputError for leaves that are no value of the
+    column's type, or that are equal once they are.
+    """
+    labels, codes = hierarchy.labels, hierarchy.codes
+    leaves = labels[0]
+    for position, leaf in enumerate(leaves):
+        if leaf is not None and not is_value(leaf, column.kind):
+            raise InputError(
+                f"{origin}: leaf {position + 1}, {leaf!r}, is not a value of column {column.name} of type {column.type}; "
+                "correct or remove the leaf"
+            )
+    null = next((i for i, leaf in enumerate(leaves) if leaf is None), None)
+    arrays: dict[str, Any] = {f"c{h}": pa.array(np.asarray(codes[h], dtype=np.int64)) for h in range(len(labels))}
+    arrays |= {f"t{h}": pa.array(list(level), type=pa.string()) for h, level in enumerate(labels)}
+    text = session.load(f"{name}_text", pa.table(arrays))
+    size: Any = sa.SmallInteger if len(leaves) < 2**15 else sa.Integer
+    leaf_value = session.convert(text.c.t0, column)
+    columns = [leaf_value.label("leaf")]
+    columns += [sa.cast(text.c[f"c{h}"], size).label(f"c{h}") for h in range(len(labels))]
+    columns += [session.text_of(leaf_value, column.kind).label("t0")]
+    columns += [text.c[f"t{h}"].label(f"t{h}") for h in range(1, len(labels))]
+    table = session.store(name, sa.select(*columns))
+    session.drop(text)
+    session.analyze(table)
+    twice = session.fetch(
+        sa.select(sa.func.min(table.c.t0).label("value"), sa.func.count().label("n"))
+        .where(table.c.leaf.is_not(None))
+        .group_by(table.c.leaf)
+        .having(sa.func.count() > 1)
+        .limit(5)
+    )
+    if len(twice):
+        values = ", ".join(repr(v) for v in twice["value"].to_pylist())
+        raise InputError(
+            f"{origin}: duplicate leaf {values}: equal as a value of column {column.name} of type {column.type}; "
+            "keep one line for each value"
+        )
+    return Dimension(table, len(labels) - 1, len(leaves), null)
+
+
+def is_value(text: str, kind: Kind) -> bool:
+    """Whether a text can be cast to a kind of column on every engine."""
+    try:
+        if kind == "integer":
+            int(text)
+        elif kind in ("decimal", "float"):
+            Decimal(text)
+        elif kind == "date":
+            date.fromisoformat(text)
+        elif kind == "timestamp":
+            datetime.fromisoformat(text)
+        elif kind == "boolean":
+            return text.lower() in ("true", "false")
+    except (ValueError, InvalidOperation):
+        return False
+    return True

@@ -1,0 +1,167 @@
+"""DuckDB: a file attached read-only to a session in memory."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from qblock.errors import Busy, InputError, QblockError
+from qblock.warehouse.protocol import Column, Kind, Session, TableName
+from qblock.warehouse.session import SqlSession, translated
+
+SOURCE = "source"
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(
+        ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
+         "UHUGEINT"),
+        "integer",
+    ),
+    **dict.fromkeys(("FLOAT", "DOUBLE"), "float"),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
+    "DATE": "date",
+    "BOOLEAN": "boolean",
+}  # fmt: skip
+
+
+def quote(name: str) -> str:
+    """A name as a quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """A text as a literal, for statements that take no parameters (ATTACH, SET)."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+class DuckdbFacts:
+    """The Facts protocol for DuckDB."""
+
+    name = "duckdb"
+
+    def __init__(self, database: str | None = SOURCE) -> None:
+        self._database = database
+
+    def prefix(self, schema: str | None) -> str | None:
+        if self._database is None:
+            return None if schema is None else quote(schema)
+        return f"{quote(self._database)}.{quote(schema or 'main')}"
+
+    def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
+        query = sa.text(
+            "SELECT column_name, data_type FROM duckdb_columns() "
+            "WHERE database_name = coalesce(:database, current_database()) AND schema_name = :schema "
+            "AND table_name = :name ORDER BY column_index"
+        )
+        found = connection.execute(
+            query, {"database": self._database, "schema": table.schema or "main", "name": table.name}
+        )
+        return [_column(name, type_) for name, type_ in found]
+
+    def tables(self, connection: sa.Connection) -> list[str]:
+        query = sa.text(
+            "SELECT schema_name, table_name FROM (SELECT database_name, schema_name, table_name FROM duckdb_tables() "
+            "UNION ALL SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal) "
+            "WHERE database_name = coalesce(:database, current_database())"
+        )
+        rows = connection.execute(query, {"database": self._database})
+        return [name if schema == "main" else f"{schema}.{name}" for schema, name in rows]
+
+    def fetch(self, connection: sa.Connection, statement: Any, parameters: Mapping[str, Any]) -> pa.Table:
+        result = connection.execute(statement, parameters, execution_options={"duckdb_arrow": True})
+        return result.cursor.to_arrow_table()  # type: ignore[union-attr]
+
+    def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
+        columns = connection.connection.driver_connection.execute(sql).fetchnumpy()  # type: ignore[union-attr]
+        return {name: np.ascontiguousarray(columns[name], dtype=np.int64) for name in names}
+
+    def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None:
+        driver: Any = connection.connection.driver_connection
+        driver.register("qblock_load", columns)
+        try:
+            driver.execute(f"CREATE TEMPORARY TABLE {quote(name)} AS SELECT * FROM qblock_load")
+        finally:
+            driver.unregister("qblock_load")
+
+    def plain_number(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        # A double that is whole prints as 1.0 and large ones with an exponent; twelve decimals cover what people type.
+        fixed = sa.func.format("{:.12f}", sa.cast(value, sa.Double))
+        return sa.func.rtrim(sa.func.rtrim(fixed, "0"), ".")
+
+    def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return text
+
+    def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None:
+        return
+
+    def explain(self, error: Exception) -> QblockError:
+        return explain(error)
+
+
+def explain(error: Exception) -> QblockError:
+    """Our error for one of DuckDB's: who holds the file (4), what cannot be read (2), or a fault (1)."""
+    text = str(getattr(error, "orig", None) or error).strip()
+    first = text.splitlines()[0] if text else type(error).__name__
+    if "Conflicting lock" in text or "Could not set lock" in text or "already attached" in text:
+        return Busy(f"another process holds the DuckDB file: {first}; wait until it has closed the file")
+    if "does not exist" in text and "Cannot open" in text:
+        return QblockError(f"database not reachable: {first}")
+    if "not a valid DuckDB database" in text:
+        return InputError(first)
+    return QblockError(f"DuckDB: {first}")
+
+
+def _column(name: str, type_: str) -> Column:
+    kind = "decimal" if type_.startswith("DECIMAL") else _KINDS.get(type_, "text")
+    return Column(name, type_, kind, type_ if kind != "text" else "VARCHAR")
+
+
+class DuckdbWarehouse:
+    """A DuckDB file as a source: attached read-only, which keeps other processes from writing it meanwhile."""
+
+    engine = "duckdb"
+
+    def __init__(self, path: Path | None, memory_limit: str | None = None) -> None:
+        self.path = path
+        self._spill = tempfile.mkdtemp(prefix="qblock-")
+        self._engine = sa.create_engine("duckdb:///:memory:", poolclass=sa.pool.StaticPool)
+        self._memory_limit = memory_limit
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        facts = DuckdbFacts(SOURCE if self.path is not None else None)
+        with translated(facts):
+            connection = self._engine.connect()
+        try:
+            with translated(facts):
+                connection.exec_driver_sql(f"SET temp_directory = {quote_text(self._spill)}")
+                if self._memory_limit:
+                    connection.exec_driver_sql(f"SET memory_limit = {quote_text(self._memory_limit)}")
+                connection.commit()
+                if self.path is not None:
+                    if not self.path.exists():
+                        raise QblockError(f"database not reachable: the DuckDB file {self.path} does not exist")
+                    connection.exec_driver_sql(f"ATTACH {quote_text(str(self.path))} AS {SOURCE} (READ_ONLY)")
+                    connection.commit()
+            session = SqlSession(connection, facts)
+            if self.path is not None:
+                # An attached file's snapshot starts when it is first touched.
+                session.scalar(f"SELECT count(*) FROM duckdb_tables() WHERE database_name = '{SOURCE}'")
+            yield session
+        finally:
+            connection.rollback()
+            if self.path is not None:
+                connection.exec_driver_sql(f"DETACH DATABASE IF EXISTS {SOURCE}")
+            connection.close()
+
+    def close(self) -> None:
+        self._engine.dispose()
+        shutil.rmtree(self._spill, ignore_errors=True)

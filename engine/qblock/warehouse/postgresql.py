@@ -1,0 +1,159 @@
+"""PostgreSQL: one REPEATABLE READ transaction; counts travel by binary COPY."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from qblock.errors import Busy, QblockError
+from qblock.warehouse.protocol import Column, Kind, Session, TableName
+from qblock.warehouse.session import SqlSession, translated
+
+_KINDS: dict[str, Kind] = {
+    "smallint": "integer",
+    "integer": "integer",
+    "bigint": "integer",
+    "real": "float",
+    "double precision": "float",
+    "date": "date",
+    "timestamp without time zone": "timestamp",
+    "boolean": "boolean",
+}
+_COPY_HEADER = 19
+_COPY_TRAILER = 2
+
+
+def quote(name: str) -> str:
+    """A name as a quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+class PostgresqlFacts:
+    """The Facts protocol for PostgreSQL."""
+
+    name = "postgresql"
+
+    def prefix(self, schema: str | None) -> str | None:
+        return None if schema is None else quote(schema)
+
+    def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
+        # A domain compares as the type that it is made of.
+        query = sa.text(
+            "SELECT a.attname, format_type(a.atttypid, a.atttypmod), "
+            "format_type(coalesce(nullif(t.typbasetype, 0), a.atttypid), "
+            "CASE WHEN t.typbasetype <> 0 THEN t.typtypmod ELSE a.atttypmod END) "
+            "FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid "
+            "WHERE a.attrelid = to_regclass(:name) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+        )
+        name = ".".join(quote(part) for part in (table.schema, table.name) if part is not None)
+        return [_column(*row) for row in connection.execute(query, {"name": name})]
+
+    def tables(self, connection: sa.Connection) -> list[str]:
+        query = sa.text(
+            "SELECT table_schema || '.' || table_name FROM information_schema.tables "
+            "WHERE table_schema NOT IN ('pg_catalog', 'information_schema')"
+        )
+        return list(connection.execute(query).scalars())
+
+    def fetch(self, connection: sa.Connection, statement: Any, parameters: Mapping[str, Any]) -> pa.Table:
+        result = connection.execute(statement, parameters)
+        names = list(result.keys())
+        columns = list(zip(*result.fetchall(), strict=True)) or [()] * len(names)
+        return pa.table({name: pa.array(column) for name, column in zip(names, columns, strict=True)})
+
+    def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor() as cursor, cursor.copy(f"COPY ({sql}) TO STDOUT (FORMAT BINARY)") as copy:
+            data = b"".join(bytes(chunk) for chunk in copy)
+        fields = [("fields", ">i2")]
+        for name in names:
+            fields += [(f"size {name}", ">i4"), (name, ">i8")]
+        rows = np.frombuffer(data[_COPY_HEADER:-_COPY_TRAILER], dtype=np.dtype(fields))
+        return {name: rows[name].astype(np.int64) for name in names}
+
+    def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None:
+        types = ["bigint" if pa.types.is_integer(field.type) else "text" for field in columns.schema]
+        body = ", ".join(f"{quote(c)} {t}" for c, t in zip(columns.column_names, types, strict=True))
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor() as cursor:
+            cursor.execute(f"CREATE TEMPORARY TABLE {quote(name)} ({body})")
+            with cursor.copy(f"COPY {quote(name)} FROM STDIN") as copy:
+                for row in zip(*(column.to_pylist() for column in columns.columns), strict=True):
+                    copy.write_row(row)
+
+    def plain_number(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        fixed = sa.func.to_char(sa.cast(value, sa.Numeric), "FM999999999999999999999999990.000000000000")
+        return sa.func.rtrim(sa.func.rtrim(fixed, "0"), ".")
+
+    def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.collate(text, "C")
+
+    def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None:
+        connection.exec_driver_sql(f"ANALYZE {quote(table.name)}")
+
+    def explain(self, error: Exception) -> QblockError:
+        return explain(error)
+
+
+def explain(error: Exception) -> QblockError:
+    """Our error for one of PostgreSQL's: the primary message alone, since its details may quote a row."""
+    original: Any = getattr(error, "orig", None) or error
+    diagnostic = getattr(original, "diag", None)
+    message = getattr(diagnostic, "message_primary", None) or (str(original).strip().splitlines() or [""])[0]
+    state = getattr(original, "sqlstate", None)
+    if state == "55P03":
+        return Busy(f"PostgreSQL: {message}; another session holds what this run needs, try again later")
+    if state is None or state.startswith(("08", "28", "3D", "57P")):
+        return QblockError(f"database not reachable: {message}")
+    if state == "42501":
+        return QblockError(f"PostgreSQL: {message}; grant it to the job's login")
+    return QblockError(f"PostgreSQL: {message}")
+
+
+def _column(name: str, type_: str, base: str) -> Column:
+    kind = "decimal" if base.startswith("numeric") else _KINDS.get(base, "text")
+    if kind == "text":
+        return Column(name, type_, kind, "text")
+    return Column(name, type_, kind, type_ if base == type_ else base)
+
+
+class PostgresqlWarehouse:
+    """A PostgreSQL database as a source."""
+
+    engine = "postgresql"
+
+    def __init__(self, url: sa.URL, memory_limit: str | None = None) -> None:
+        self._engine = sa.create_engine(
+            url.set(drivername="postgresql+psycopg"), poolclass=sa.pool.NullPool, isolation_level="REPEATABLE READ"
+        )
+        self._memory_limit = memory_limit
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        facts = PostgresqlFacts()
+        with translated(facts):
+            connection = self._engine.connect()
+        try:
+            with translated(facts):
+                prepare(connection, self._memory_limit)
+            yield SqlSession(connection, facts)
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        self._engine.dispose()
+
+
+def prepare(connection: sa.Connection, memory_limit: str | None = None) -> None:
+    """Settings for the length of the transaction: one text form of values, and memory for the GROUP BYs."""
+    connection.exec_driver_sql("SET LOCAL datestyle = 'ISO, YMD'")
+    connection.exec_driver_sql("SET LOCAL extra_float_digits = 1")
+    connection.exec_driver_sql("SET LOCAL client_min_messages = 'error'")
+    memory = memory_limit or "256MB"
+    connection.execute(sa.text("SELECT set_config('work_mem', :memory, true)"), {"memory": memory})

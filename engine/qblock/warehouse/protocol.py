@@ -1,0 +1,129 @@
+"""What the layers above know of a warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from qblock.errors import InputError
+
+Kind = Literal["integer", "decimal", "float", "text", "date", "timestamp", "boolean"]
+"""How values of a column compare and print; a type that is none of the others compares as text."""
+
+
+@dataclass(frozen=True)
+class TableName:
+    """A table or view as the spec names it: `table` or `schema.table`; parts with dots or quotes go in double quotes."""
+
+    schema: str | None
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> TableName:
+        """Split at dots outside of double quotes; a doubled quote within quotes stands for one. Raises InputError."""
+        parts, current, quoted, i = [], "", False, 0
+        while i < len(text):
+            char = text[i]
+            if quoted and char == '"' and text[i + 1 : i + 2] == '"':
+                current, i = current + '"', i + 1
+            elif char == '"':
+                quoted = not quoted
+            elif char == "." and not quoted:
+                parts.append(current)
+                current = ""
+            else:
+                current += char
+            i += 1
+        parts.append(current)
+        if quoted or not all(parts) or len(parts) > 2:
+            raise InputError(
+                f'table name {text!r} is not of the form table or schema.table (quote parts with dots: "my.schema".table)'
+            )
+        return cls(parts[0] if len(parts) == 2 else None, parts[-1])
+
+    def __str__(self) -> str:
+        return ".".join(p for p in (self.schema, self.name) if p)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table or view; `type` is the engine's own name of its type, `compare_as` the type to compare in."""
+
+    name: str
+    type: str
+    kind: Kind
+    compare_as: str
+
+
+class Session(Protocol):
+    """One connection within one snapshot; temporary tables live as long as it does."""
+
+    engine: str
+    dialect: sa.Dialect
+    connection: sa.Connection
+    statements: int
+    """How many statements were sent."""
+
+    def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
+        """Execute a statement that returns nothing."""
+
+    def fetch(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+        """Execute a query; its columns as Arrow."""
+
+    def scalar(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Any:
+        """The first column of the first row."""
+
+    def counts(self, statement: sa.Select[Any]) -> dict[str, NDArray[np.int64]]:
+        """Execute a query without parameters whose columns are BIGINT and never NULL."""
+
+    def load(self, name: str, columns: pa.Table) -> sa.TableClause:
+        """Create a temporary table of whole numbers (BIGINT) and text from Arrow columns."""
+
+    def store(self, name: str, query: sa.Select[Any]) -> sa.TableClause:
+        """Create a temporary table from a query."""
+
+    def analyze(self, table: sa.TableClause) -> None:
+        """Tell the engine to look at a temporary table's size, where that matters to it."""
+
+    def drop(self, table: sa.TableClause) -> None:
+        """Drop a temporary table."""
+
+    def relation(self, table: TableName) -> sa.TableClause:
+        """The table or view with its columns; raises InputError naming near ones when it does not exist."""
+
+    def columns(self, table: TableName) -> dict[str, Column]:
+        """Its columns by name, in order."""
+
+    def comparable(self, column: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
+        """The column in the type that its values are compared in."""
+
+    def convert(self, text: sa.ColumnElement[Any], to: Column) -> sa.ColumnElement[Any]:
+        """A text column cast to the type in which another column's values are compared."""
+
+    def text_of(self, value: sa.ColumnElement[Any], kind: Kind) -> sa.ColumnElement[Any]:
+        """The one text form of a value: ISO dates, plain decimal numbers, no padding."""
+
+    def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """A text column that sorts by bytes."""
+
+    def literal_sql(self, statement: sa.Executable) -> str:
+        """The statement's text on this engine."""
+
+
+class Warehouse(Protocol):
+    """A database that a source table lives in."""
+
+    engine: str
+
+    def snapshot(self) -> AbstractContextManager[Session]:
+        """One session whose reads all see the same state of the database."""
+
+    def close(self) -> None:
+        """Release connections and temporary files."""

@@ -1,0 +1,158 @@
+"""The session: what engines share, on top of a page of facts for each."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.sql import quoted_name
+
+from qblock.errors import InputError, QblockError
+from qblock.warehouse.protocol import Column, Kind, TableName
+
+
+class RawType(sa.types.UserDefinedType[Any]):
+    """A type by the engine's own name, as its catalog gives it."""
+
+    cache_ok = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def get_col_spec(self, **_: Any) -> str:
+        return self.name
+
+
+class Facts(Protocol):
+    """What differs between engines."""
+
+    name: str
+
+    def prefix(self, schema: str | None) -> str | None:
+        """The quoted schema (and attached database) under which the source's tables are found."""
+
+    def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
+        """The columns of a table or view; empty when it does not exist."""
+
+    def tables(self, connection: sa.Connection) -> list[str]:
+        """Names that a user could have meant, `schema.table`."""
+
+    def fetch(self, connection: sa.Connection, statement: Any, parameters: Mapping[str, Any]) -> pa.Table: ...
+
+    def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]: ...
+
+    def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None: ...
+
+    def plain_number(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """A floating-point number as text without an exponent."""
+
+    def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]: ...
+
+    def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None: ...
+
+    def explain(self, error: Exception) -> QblockError:
+        """The error to show for one of the database's."""
+
+
+@contextmanager
+def translated(facts: Facts):  # type: ignore[no-untyped-def]
+    """Turn the driver's errors into ours; they never carry a statement's parameters."""
+    try:
+        yield
+    except sa.exc.SQLAlchemyError as error:
+        raise facts.explain(error) from error
+
+
+class SqlSession:
+    """The Session protocol over one SQLAlchemy connection."""
+
+    def __init__(self, connection: sa.Connection, facts: Facts) -> None:
+        self.connection = connection
+        self.engine = facts.name
+        self.dialect = connection.dialect
+        self.statements = 0
+        self._facts = facts
+        self._described: dict[TableName, dict[str, Column]] = {}
+
+    def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
+        self.statements += 1
+        with translated(self._facts):
+            self.connection.execute(_executable(statement), dict(parameters or {}))
+
+    def fetch(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+        self.statements += 1
+        with translated(self._facts):
+            return self._facts.fetch(self.connection, _executable(statement), dict(parameters or {}))
+
+    def scalar(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Any:
+        self.statements += 1
+        with translated(self._facts):
+            return self.connection.execute(_executable(statement), dict(parameters or {})).scalar()
+
+    def counts(self, statement: sa.Select[Any]) -> dict[str, NDArray[np.int64]]:
+        self.statements += 1
+        names = list(statement.selected_columns.keys())
+        with translated(self._facts):
+            return self._facts.counts(self.connection, self.literal_sql(statement), names)
+
+    def load(self, name: str, columns: pa.Table) -> sa.TableClause:
+        self.statements += 1
+        with translated(self._facts):
+            self._facts.load(self.connection, name, columns)
+        return sa.table(name, *(sa.column(c) for c in columns.column_names))
+
+    def store(self, name: str, query: sa.Select[Any]) -> sa.TableClause:
+        self.run(sa.CreateTableAs(query, name, temporary=True))
+        return sa.table(name, *(sa.column(c.name, c.type) for c in query.selected_columns))
+
+    def analyze(self, table: sa.TableClause) -> None:
+        with translated(self._facts):
+            self._facts.analyze(self.connection, table)
+
+    def drop(self, table: sa.TableClause) -> None:
+        self.run(f"DROP TABLE {self.dialect.identifier_preparer.format_table(table)}")
+
+    def relation(self, table: TableName) -> sa.TableClause:
+        columns = [sa.column(name) for name in self.columns(table)]
+        prefix = self._facts.prefix(table.schema)
+        schema = None if prefix is None else quoted_name(prefix, quote=False)
+        return sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
+
+    def columns(self, table: TableName) -> dict[str, Column]:
+        if table not in self._described:
+            self.statements += 1
+            with translated(self._facts):
+                described = self._facts.describe(self.connection, table)
+                if not described:
+                    near = difflib.get_close_matches(str(table), self._facts.tables(self.connection), n=3, cutoff=0.5)
+                    hint = f"; did you mean {' or '.join(near)}?" if near else ""
+                    raise InputError(f"table {table} does not exist or may not be read{hint}")
+            self._described[table] = {column.name: column for column in described}
+        return self._described[table]
+
+    def comparable(self, column: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
+        return column if of.compare_as == of.type else sa.cast(column, RawType(of.compare_as))
+
+    def convert(self, text: sa.ColumnElement[Any], to: Column) -> sa.ColumnElement[Any]:
+        return sa.cast(text, RawType(to.compare_as))
+
+    def text_of(self, value: sa.ColumnElement[Any], kind: Kind) -> sa.ColumnElement[Any]:
+        if kind == "float":
+            return self._facts.plain_number(value)
+        return sa.cast(value, sa.Text)
+
+    def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return self._facts.bytewise(text)
+
+    def literal_sql(self, statement: sa.Executable) -> str:
+        return str(statement.compile(dialect=self.dialect, compile_kwargs={"literal_binds": True}))  # type: ignore[attr-defined]
+
+
+def _executable(statement: sa.Executable | str) -> Any:
+    return sa.text(statement.replace(":", r"\:")) if isinstance(statement, str) else statement
