@@ -1,0 +1,48 @@
+# Everything runs in .venv, which is made here: a bare machine needs make and a Python 3.11 to 3.13 with venv and pip.
+
+PYTHON ?= python3
+DEMO ?= demo
+
+BIN := .venv/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help test lint types demo clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+test: .venv/.installed-dev ## lint, types and the whole test suite
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest
+
+lint: .venv/.installed-dev ## only the linters
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+types: .venv/.installed-dev ## only mypy
+	$(BIN)/mypy
+
+demo: .venv/.installed ## a DuckDB warehouse with people in demo/, anonymized and published
+	$(BIN)/qblock demo $(DEMO)
+
+clean: ## removes the environment, the demo and what tools have cached
+	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find engine migrations tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps are written last, so that what was interrupted half-way is done again. Both installs are editable:
+# a plain one would go stale with the next edit, since only pyproject.toml is watched.
+.venv/.made:
+	$(PYTHON) -m venv --clear .venv
+	@touch $@
+
+.venv/.installed: .venv/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/.installed-dev: .venv/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
