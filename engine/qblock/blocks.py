@@ -70,6 +70,14 @@ class Blocks:
         """int64[B]: r_1, the largest count of each block."""
         return np.maximum.reduceat(self.count, self.start[:-1]) if len(self) else self.rows[:0]
 
+    @cached_property
+    def descending(self) -> Ints:
+        """int64[P]: the counts of each block, largest first."""
+        top = int(self.count.max(initial=0)) + 1
+        if len(self) * top >= 2**62:
+            return self.count[np.lexsort((-self.count, self.owner))]
+        return top - 1 - np.sort(self.owner * top + (top - 1 - self.count)) % top  # several times faster than lexsort
+
     def sum(self, pairs: NDArray[np.generic]) -> NDArray:
         """Sum an array over pairs [P] within each block [B]."""
         return np.add.reduceat(pairs, self.start[:-1]) if len(self) else pairs[:0]

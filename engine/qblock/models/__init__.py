@@ -4,8 +4,28 @@ from __future__ import annotations
 
 from qblock.models.anonymity import KAnonymity
 from qblock.models.base import Bound, Model, Monotone, Tightest, Value
+from qblock.models.diversity import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, RecursiveCLDiversity
 
-REGISTRY: tuple[type[Model], ...] = (KAnonymity,)
+REGISTRY: tuple[type[Model], ...] = (
+    KAnonymity,
+    DistinctLDiversity,
+    FrequencyLDiversity,
+    EntropyLDiversity,
+    RecursiveCLDiversity,
+)
 BY_NAME: dict[str, type[Model]] = {model.name: model for model in REGISTRY}
 
-__all__ = ["BY_NAME", "REGISTRY", "Bound", "KAnonymity", "Model", "Monotone", "Tightest", "Value"]
+__all__ = [
+    "BY_NAME",
+    "REGISTRY",
+    "Bound",
+    "DistinctLDiversity",
+    "EntropyLDiversity",
+    "FrequencyLDiversity",
+    "KAnonymity",
+    "Model",
+    "Monotone",
+    "RecursiveCLDiversity",
+    "Tightest",
+    "Value",
+]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qblock.blocks import Blocks, Floats, Reference
-from qblock.models.base import Bound, Exact, Model, Monotone, require
+from qblock.models.base import Bound, Exact, Model, Monotone, require, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,14 +24,18 @@ class KAnonymity(Model):
     k: int
 
     def __post_init__(self) -> None:
-        require(self.name, "k", self.k, self.k >= 1, "an integer k >= 1")
+        require(self.name, "k", self.k, whole(self.k) and self.k >= 1, "an integer k >= 1")
 
     @property
     def monotone(self) -> Monotone:
         return Monotone(generalization=True, suppression=True)
 
+    @property
+    def monotone_for_entities(self) -> Monotone:
+        return self.monotone
+
     def least_block_size(self, reference: Reference) -> int:
-        return self.k
+        return int(self.k)
 
     def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         return blocks.rows.astype(np.float64)

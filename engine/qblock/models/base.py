@@ -7,19 +7,21 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from decimal import Context, Decimal
 from fractions import Fraction
+from numbers import Rational
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from qblock.blocks import Blocks, Floats, Mask, Reference
+from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
 from qblock.errors import ParameterError
+from qblock.models.ratios import NEAR as NEAR
+from qblock.models.ratios import Integers, alike, extreme, quotient, sign
 
-NEAR = 1e-9
 DIGITS = Context(prec=60)
 EQUAL = Decimal("1e-45")
 
 Exact = Fraction | Decimal | float
-"""An exact value: a Fraction; a Decimal of 60 digits where logarithms are involved; or math.inf (never another float)."""
+"""A Fraction; a Decimal of 60 digits where logarithms are involved; or math.inf (never another float)."""
 
 
 @dataclass(frozen=True)
@@ -63,14 +65,20 @@ class Tightest:
     values: tuple[Value, ...]
 
 
+def decimal(value: Fraction | int) -> Decimal:
+    """A fraction in 60 digits."""
+    numerator, denominator = Fraction(value).as_integer_ratio()
+    return DIGITS.divide(Decimal(numerator), Decimal(denominator))
+
+
 def compare(value: Exact | int, asked: Fraction | int, bound: Bound) -> bool:
     """Whether a block (or table) with this tightest value satisfies what is asked. The one comparison there is."""
     if isinstance(value, float):
         difference: Any = value
     elif isinstance(value, Decimal):
-        exact = DIGITS.divide(Decimal(Fraction(asked).numerator), Decimal(Fraction(asked).denominator))
+        exact = decimal(asked)
         difference = DIGITS.subtract(value, exact)
-        if abs(difference) <= EQUAL * max(1, abs(exact)):
+        if abs(difference) <= EQUAL * max(Decimal(1), abs(exact)):
             difference = Decimal(0)
     else:
         difference = value - asked
@@ -83,8 +91,9 @@ def compare(value: Exact | int, asked: Fraction | int, bound: Bound) -> bool:
 class Model:
     """A privacy model with the parameters asked for.
 
-    A subclass declares `name`, `citation` and `bounds`, and gives `measure` (doubles, vectorised over blocks) and
-    `exact` (one block, exactly); a rule that a paper sets "by decree" belongs in both.
+    A subclass declares `name`, `citation` and `bounds`, and gives either `ratio` (integers, vectorised over blocks) or
+    `measure` (doubles, vectorised) with `exact` (one block, exactly). A rule that a paper sets "by decree" belongs in
+    each of them.
     """
 
     name: ClassVar[str]
@@ -103,6 +112,11 @@ class Model:
         """Flags under generalization without and with suppression (models.md section 10)."""
         raise NotImplementedError
 
+    @property
+    def monotone_for_entities(self) -> Monotone:
+        """The flags with `count: entities`; only models that need no shares keep theirs (models.md section 12)."""
+        return Monotone(generalization=False, suppression=False)
+
     def validate(self, reference: Reference) -> list[str]:
         """Check parameters that depend on the table; returns warnings. Raises ParameterError."""
         return []
@@ -111,13 +125,32 @@ class Model:
         """The smallest n(q) that a passing block can have."""
         return 1
 
+    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
+        """Each block's tightest value of one parameter as numerators and denominators [B]; None where irrational.
+
+        Integers of at least 0 (int64, or Python integers where int64 could overflow); a denominator of 0 is infinity.
+        """
+        return None
+
     def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         """float64[B]: each block's tightest value of one parameter, to about 1e-12; inf where there is none."""
-        raise NotImplementedError
+        pair = self.ratio(parameter, blocks, reference)
+        if pair is None:
+            raise NotImplementedError(f"{self.name}: {parameter}")
+        return quotient(*pair)
 
     def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
         """The same for a single block, exactly."""
-        raise NotImplementedError
+        pair = self.ratio(parameter, block, reference)
+        if pair is None:
+            raise NotImplementedError(f"{self.name}: {parameter}")
+        return extreme(*pair, largest=True)
+
+    def alike(self, blocks: Blocks) -> Ints:
+        """int64[B]: equal numbers only for blocks that certainly have the same exact values (computed once for all)."""
+        if blocks.containing or blocks.population is not None:
+            return np.arange(len(blocks), dtype=np.int64)
+        return alike(blocks.start, blocks.value, blocks.count, np.repeat(blocks.rows, blocks.support))
 
     def asked(self) -> dict[str, Any]:
         """The parameters as asked, by name, in the order in which they are declared."""
@@ -147,6 +180,10 @@ class Model:
 
     def _compare(self, bound: Bound, blocks: Blocks, reference: Reference) -> Mask:
         asked = getattr(self, bound.parameter)
+        pair = self.ratio(bound.parameter, blocks, reference)
+        if pair is not None:
+            side = sign(*pair, asked) * (1 if bound.stricter == "larger" else -1)
+            return side >= 0 if bound.attained else side > 0
         values = self.measure(bound.parameter, blocks, reference)
         target = float(asked)
         result = values > target if bound.stricter == "larger" else values < target
@@ -160,34 +197,39 @@ class Model:
     def _worst(self, bound: Bound, blocks: Blocks, reference: Reference) -> Value:
         if not len(blocks):
             return Value(bound.parameter, None, bound.attained)
+        largest = bound.stricter == "smaller"
+        pair = self.ratio(bound.parameter, blocks, reference)
+        if pair is not None:
+            return Value(bound.parameter, extreme(*pair, largest), bound.attained)
         values = self.measure(bound.parameter, blocks, reference)
-        pick: Callable[..., Any] = min if bound.stricter == "larger" else max
-        worst = float(values.min() if bound.stricter == "larger" else values.max())
+        worst = float(values.max() if largest else values.min())
         if math.isinf(worst):
             return Value(bound.parameter, worst, bound.attained)
         if bound.parameter in self.whole:
             return Value(bound.parameter, round(worst), bound.attained)
         near = np.flatnonzero(np.abs(values - worst) <= NEAR * max(1.0, abs(worst)))
-        return Value(
-            bound.parameter, pick(v for _, v in self._exactly(bound.parameter, near, blocks, reference)), bound.attained
-        )
+        pick: Callable[..., Any] = max if largest else min
+        found = pick(value for _, value in self._exactly(bound.parameter, near, blocks, reference))
+        return Value(bound.parameter, found, bound.attained)
 
-    def _exactly(self, parameter: str, index: Any, blocks: Blocks, reference: Reference) -> list[tuple[int, Exact]]:
-        """The exact value of each block named, computing equal blocks once."""
-        known: dict[Any, Exact] = {}
-        result = []
-        for i in np.asarray(index).tolist():
-            key = self._identity(i, blocks)
-            if key not in known:
-                known[key] = self.exact(parameter, blocks.select([i]), reference)
-            result.append((i, known[key]))
-        return result
+    def _exactly(self, parameter: str, near: Ints, blocks: Blocks, reference: Reference) -> list[tuple[Ints, Exact]]:
+        """The exact value of the blocks named, once for each group of blocks that are alike."""
+        if not len(near):
+            return []
+        label = self.alike(blocks.select(near))
+        order = np.argsort(label, kind="stable")
+        groups = np.split(near[order], np.flatnonzero(np.diff(label[order])) + 1)
+        return [(group, self.exact(parameter, blocks.select(group[:1]), reference)) for group in groups]
 
-    def _identity(self, index: int, blocks: Blocks) -> Any:
-        part = slice(int(blocks.start[index]), int(blocks.start[index + 1]))
-        if blocks.containing or blocks.population is not None:
-            return index
-        return int(blocks.rows[index]), blocks.value[part].tobytes(), blocks.count[part].tobytes()
+
+def whole(value: object) -> bool:
+    """Whether a parameter is a whole number (an int, or a Fraction that is one)."""
+    return isinstance(value, Rational) and value.denominator == 1 and not isinstance(value, bool)
+
+
+def rational(value: object) -> bool:
+    """Whether a parameter is an int or Fraction; a float is refused, since it is not what the spec's text says."""
+    return isinstance(value, Rational) and not isinstance(value, bool)
 
 
 def require(model: str, parameter: str, value: object, valid: bool, valid_range: str) -> None:

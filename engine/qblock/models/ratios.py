@@ -1,0 +1,118 @@
+"""Exact arithmetic on arrays of non-negative fractions: integer numerators and denominators, cross-multiplied.
+
+Arrays are int64, or of Python integers (dtype object) where int64 could overflow. A denominator of 0 is infinity.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qblock.blocks import Blocks, Floats, Ints
+
+Integers = NDArray[Any]
+"""int64 or object (Python integers)."""
+
+NEAR = 1e-9
+_SAFE = 2**62
+
+
+def _peak(array: Integers) -> int:
+    return int(np.abs(array).max()) if len(array) else 0
+
+
+def wide(array: Integers) -> Integers:
+    """The same as Python integers, which do not overflow."""
+    return array.astype(object)
+
+
+def times(array: Integers, factor: int | Integers) -> Integers:
+    """The product with an integer or an array of the same length, in Python integers only where int64 overflows."""
+    peak = abs(factor) if isinstance(factor, int) else _peak(factor)
+    if array.dtype == object or _peak(array) * peak >= _SAFE:
+        return wide(array) * (factor if isinstance(factor, int) else wide(factor))
+    return array * factor
+
+
+def quotient(numerator: Integers, denominator: Integers) -> Floats:
+    """float64: numerator / denominator, inf where the denominator is 0."""
+    zero = denominator == 0
+    result: Floats = numerator.astype(np.float64) / np.where(zero, 1, denominator).astype(np.float64)
+    result[zero.astype(bool)] = math.inf
+    return result
+
+
+def sign(numerator: Integers, denominator: Integers, asked: Fraction | int) -> Ints:
+    """-1, 0 or 1 for each fraction: below, equal to or above what is asked. Exact."""
+    p, q = Fraction(asked).as_integer_ratio()
+    result: Ints
+    narrow = numerator.dtype != object and denominator.dtype != object
+    if narrow and _peak(numerator) * q < _SAFE and _peak(denominator) * abs(p) < _SAFE:
+        result = np.sign(numerator * q - denominator * p)
+        return result
+    values, target = quotient(numerator, denominator), p / q
+    result = np.sign(values - target).astype(np.int64)
+    near = np.flatnonzero(np.abs(values - target) <= NEAR * max(1.0, abs(target)))
+    difference = wide(numerator[near]) * q - wide(denominator[near]) * p
+    result[near] = (difference > 0).astype(np.int64) - (difference < 0).astype(np.int64)
+    return result
+
+
+def extreme(numerator: Integers, denominator: Integers, largest: bool) -> Fraction | float:
+    """The largest or smallest of at least one fraction, exactly; math.inf where it is infinite."""
+    values = quotient(numerator, denominator)
+    pick = int(values.argmax() if largest else values.argmin())
+    if math.isinf(values[pick]):
+        return math.inf
+    near = np.abs(values - values[pick]) <= NEAR * max(1.0, abs(values[pick]))
+    found = Fraction(int(numerator[pick]), int(denominator[pick]))
+    numerator, denominator = numerator[near], denominator[near]
+    while True:  # each round drops everything that is no better than what was found
+        better = sign(numerator, denominator, found) == (1 if largest else -1)
+        if not better.any():
+            return found
+        numerator, denominator = numerator[better], denominator[better]
+        found = Fraction(int(numerator[0]), int(denominator[0]))
+
+
+def greatest(blocks: Blocks, numerator: Integers, denominator: Integers, largest: bool = True) -> Ints:
+    """int64[B]: the pair with the largest (or smallest) of the fractions [P] of each block, exactly."""
+    values = quotient(numerator, denominator) * (1 if largest else -1)
+    best = blocks.max(values)
+    infinite = np.isinf(values)
+    spread = np.where(infinite, 0.0, NEAR * np.maximum(1e-300, np.abs(np.where(infinite, 0.0, values))))
+    near = np.flatnonzero(values >= best[blocks.owner] - spread)
+    owner = blocks.owner[near]
+    chosen = near[np.searchsorted(owner, np.arange(len(blocks)))] if len(blocks) else near
+    if len(near) == len(blocks):
+        return chosen
+    while True:  # a block's choice improves in every round, and only a few pairs are this near to each other
+        rival = chosen[owner]
+        gain = times(numerator[near], denominator[rival])
+        loss = times(denominator[near], numerator[rival])
+        better = np.flatnonzero((gain > loss) if largest else (gain < loss))
+        if not len(better):
+            return chosen
+        chosen = chosen.copy()
+        chosen[owner[better]] = near[better]
+
+
+def alike(start: Ints, *columns: Ints) -> Ints:
+    """int64[B]: the same number for blocks whose columns (each over the pairs) agree pair by pair."""
+    label = np.zeros(len(start) - 1, np.int64)
+    lengths = np.diff(start)
+    used = 0
+    for length in np.unique(lengths).tolist():
+        index = np.flatnonzero(lengths == length)
+        pairs = start[index][:, None] + np.arange(length)
+        table = np.concatenate([column[pairs] for column in columns], axis=1)
+        order = np.lexsort(table.T[::-1])
+        ranked = table[order]
+        new = np.concatenate(([0], np.any(ranked[1:] != ranked[:-1], axis=1).cumsum()))
+        label[index[order]] = used + new
+        used += int(new[-1]) + 1
+    return label
