@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from qblock.models.anonymity import KAnonymity
 from qblock.models.base import Bound, Model, Monotone, Tightest, Value
+from qblock.models.closeness import TCloseness
 from qblock.models.diversity import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, RecursiveCLDiversity
+from qblock.models.epsilon import EpsilonPrivacy
 
 REGISTRY: tuple[type[Model], ...] = (
     KAnonymity,
@@ -12,6 +14,8 @@ REGISTRY: tuple[type[Model], ...] = (
     FrequencyLDiversity,
     EntropyLDiversity,
     RecursiveCLDiversity,
+    TCloseness,
+    EpsilonPrivacy,
 )
 BY_NAME: dict[str, type[Model]] = {model.name: model for model in REGISTRY}
 
@@ -21,11 +25,13 @@ __all__ = [
     "Bound",
     "DistinctLDiversity",
     "EntropyLDiversity",
+    "EpsilonPrivacy",
     "FrequencyLDiversity",
     "KAnonymity",
     "Model",
     "Monotone",
     "RecursiveCLDiversity",
+    "TCloseness",
     "Tightest",
     "Value",
 ]
