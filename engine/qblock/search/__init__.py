@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from qblock.errors import InputError
-from qblock.search.chains import chains
+from qblock.search import chains, exhaustive, incognito
 from qblock.search.evaluator import Evaluator, Outcome, Progress
-from qblock.search.exhaustive import exhaustive
 from qblock.search.survey import Survey
 
-STRATEGIES = ("chains", "exhaustive")
+RUN = {"chains": chains.run, "incognito": incognito.run, "exhaustive": exhaustive.run}
+STRATEGIES = tuple(RUN)
 
 
 def search(
@@ -20,13 +20,10 @@ def search(
     decides every node all the same. Raises InputError for an unknown strategy; whatever the evaluator or `progress`
     raises (KeyboardInterrupt too) passes through.
     """
-    survey = Survey(evaluator, progress)
-    if strategy == "chains":
-        chains(survey, decide_all=decide_all)
-    elif strategy == "exhaustive":
-        exhaustive(survey)
-    else:
+    if strategy not in RUN:
         raise InputError(f"search strategy {strategy!r} is unknown; use one of {', '.join(STRATEGIES)}")
+    survey = Survey(evaluator, progress)
+    RUN[strategy](survey, decide_all=decide_all)
     return survey.outcome(strategy, pruned=strategy != "exhaustive")
 
 

@@ -1,7 +1,8 @@
-"""Binary search on long chains of undecided nodes, tagging everything that each verdict implies.
+"""Long chains of undecided nodes are cut where the verdict tells most, tagging everything that it implies.
 
-The idea of tagging both ways along paths is that of Flash (Kohlmayer et al., "Flash: efficient, stable and optimal
-k-anonymity", 2012), here in two phases, block sizes first.
+Tagging both ways is the idea of Flash (Kohlmayer et al., "Flash: efficient, stable and optimal k-anonymity", 2012),
+which searches whole paths by bisection. A path is only one of the many chains through a node, and its middle is seldom
+where the border runs: here each question goes to the node that divides all chains best, given the verdicts so far.
 """
 
 from __future__ import annotations
@@ -10,43 +11,39 @@ from collections.abc import Callable
 
 import numpy as np
 
-from qblock.blocks import Ints, Mask
-from qblock.lattice import Lattice, Node
+from qblock.lattice import Node
+from qblock.search.guess import Guess
 from qblock.search.survey import Survey
-from qblock.search.tags import Tags
+from qblock.search.tags import Tags, count_down, count_up
+
+CANDIDATES = 32
+"""How many of the most telling nodes are compared by what they cost."""
 
 
-def chains(survey: Survey, *, decide_all: bool = True) -> None:
-    """Decide the lattice in two phases, each by binary search on chains."""
-    survey.two_phases(decide, decide_all=decide_all)
+def run(survey: Survey, *, decide_all: bool = True) -> None:
+    """Decide the lattice in two phases, block sizes first."""
+    cost = survey.evaluator.cost
+    survey.two_phases(lambda tags, ask: decide(tags, ask, cost), decide_all=decide_all)
 
 
-def decide(tags: Tags, ask: Callable[[Node], bool]) -> None:
+def decide(tags: Tags, ask: Callable[[Node], bool], cost: Callable[[Node], int]) -> None:
     """Close all open nodes of a monotone condition. `ask` decides an open node and what follows from it."""
-    while (mask := tags.open).any():
-        chain = longest_chain(tags.lattice, mask)
-        low, high = 0, len(chain)
-        while low < high:
-            middle = (low + high) // 2
-            if ask(chain[middle]):
-                high = middle
-            else:
-                low = middle + 1
+    guess = Guess(tags.lattice)
+    while tags.open.any():
+        node = next_node(tags, guess, cost)
+        guess.learn(node, ask(node))
 
 
-def longest_chain(lattice: Lattice, mask: Mask) -> list[Node]:
-    """A longest path of direct generalizations within a mask that contains all nodes between any two of its own.
+def next_node(tags: Tags, guess: Guess, cost: Callable[[Node], int]) -> Node:
+    """The open node whose verdict is expected to decide most per cost.
 
-    The nodes open under a monotone condition are such a mask: whatever lies between two open nodes is open.
+    A pass decides the open nodes above, a fail those below; the geometric mean of the two, each weighted by its chance,
+    prefers an even question. Half the cost of the bottom is added to every cost: a statement is never free.
     """
-    heights: Ints = np.indices(lattice.shape).sum(axis=0)
-    lowest = np.where(mask, heights, heights.max() + 1)
-    for axis in range(lowest.ndim):
-        np.minimum.accumulate(lowest, axis=axis, out=lowest)
-    length = np.where(mask, heights - lowest, -1)
-    node: Node = tuple(int(i) for i in np.unravel_index(int(length.argmax()), lattice.shape))
-    path = [node]
-    while lowest[node] < heights[node]:
-        node = next(child for child in lattice.children(node) if mask[child] and lowest[child] == lowest[node])
-        path.append(node)
-    return path[::-1]
+    mask = tags.open
+    chance = guess.chances()
+    gain = np.where(mask, np.sqrt(chance * count_up(mask) * (1 - chance) * count_down(mask)), -1.0).ravel()
+    best = np.argsort(-gain, kind="stable")[: min(CANDIDATES, int(mask.sum()))]
+    nodes = [tuple(int(i) for i in np.unravel_index(flat, mask.shape)) for flat in best.tolist()]
+    constant = cost(tags.lattice.bottom) / 2 + 1
+    return max(zip(gain[best].tolist(), nodes, strict=True), key=lambda pair: pair[0] / (cost(pair[1]) + constant))[1]

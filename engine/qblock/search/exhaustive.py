@@ -5,7 +5,7 @@ from __future__ import annotations
 from qblock.search.survey import Survey
 
 
-def exhaustive(survey: Survey) -> None:
-    """Decide every node on its own, finer nodes first."""
+def run(survey: Survey, *, decide_all: bool = True) -> None:
+    """Decide every node on its own, finer nodes first, whatever `decide_all` says."""
     for node in survey.lattice.nodes():
         survey.ask_full(node, spread=False)
