@@ -1,0 +1,39 @@
+"""The release spec: what is published, from where, under which privacy models (design.md section 3)."""
+
+from __future__ import annotations
+
+from qblock.spec.fields import SecretUrl, table_parts
+from qblock.spec.load import load_spec, read_spec
+from qblock.spec.model import (
+    Attribute,
+    Publish,
+    Requirement,
+    Search,
+    Source,
+    Spec,
+    Versions,
+    suppressed_rows_allowed,
+)
+from qblock.spec.sources import CsvFile, Dates, Digits, DimensionTable, HierarchySource, Ranges, Suppress
+
+__all__ = [
+    "Attribute",
+    "CsvFile",
+    "Dates",
+    "Digits",
+    "DimensionTable",
+    "HierarchySource",
+    "Publish",
+    "Ranges",
+    "Requirement",
+    "Search",
+    "SecretUrl",
+    "Source",
+    "Spec",
+    "Suppress",
+    "Versions",
+    "load_spec",
+    "read_spec",
+    "suppressed_rows_allowed",
+    "table_parts",
+]

@@ -1,0 +1,121 @@
+"""What has to hold between the entries of a spec, each checked with its line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qblock.spec.document import Document, Path, Scalar
+from qblock.spec.fields import choices
+from qblock.spec.model import ROLES, Requirement
+
+ONLY: dict[str, tuple[str, ...]] = {
+    "identifying": (),
+    "insensitive": (),
+    "quasi_identifier": ("hierarchy", "nulls", "uncovered"),
+    "sensitive": ("taxonomy", "order", "domain", "nulls"),
+}
+NULLS = {"quasi_identifier": ("refuse", "top"), "sensitive": ("refuse", "value")}
+
+
+def roles(document: Document) -> dict[str, str | None]:
+    """The role of each column as written, None where it is not a role: also of a spec with errors elsewhere."""
+    attributes = document.data.get("attributes")
+    result: dict[str, str | None] = {}
+    for name, entry in (attributes if isinstance(attributes, dict) else {}).items():
+        role = entry.get("role") if isinstance(entry, dict) else entry
+        result[name] = role if isinstance(role, str) and role in ROLES else None
+    return result
+
+
+def check(document: Document, columns: dict[str, str | None], entries: tuple[Requirement, ...]) -> None:
+    """Record everything that is wrong between entries."""
+    for name, role in columns.items():
+        entry = document.data["attributes"][name]
+        if role is not None:
+            _attribute(document, ("attributes", name), role, entry if isinstance(entry, dict) else {})
+    if None not in columns.values() and "quasi_identifier" not in columns.values():
+        document.wrong(("attributes",), "no column is a quasi_identifier; at least one must be")
+    _entity(document, columns)
+    _node(document, [name for name, role in columns.items() if role == "quasi_identifier"])
+    for entry in entries:
+        _needs(document, entry)
+    _audience(document)
+
+
+def _attribute(document: Document, path: Path, role: str, entry: dict[str, Any]) -> None:
+    for key in entry:
+        if key in {key for keys in ONLY.values() for key in keys} and key not in ONLY[role]:
+            owner = next(name for name, keys in ONLY.items() if key in keys)
+            takes = f"{role} takes {', '.join(ONLY[role]) or 'no further key'}"
+            document.wrong((*path, key), f"{key} belongs to a {owner}, and the role here is {role}; {takes}")
+    if role == "quasi_identifier" and entry.get("hierarchy") is None:
+        document.wrong(path, "a quasi_identifier needs a hierarchy; add `hierarchy: suppress` or another")
+    nulls = entry.get("nulls")
+    if role in NULLS and nulls in ("top", "value") and nulls not in NULLS[role]:
+        document.wrong((*path, "nulls"), f"{{it}} is not valid for a {role}; {choices(NULLS[role])}")
+    if role == "sensitive":
+        _domain(document, path, entry)
+
+
+def _domain(document: Document, path: Path, entry: dict[str, Any]) -> None:
+    domain, order = entry.get("domain"), entry.get("order")
+    if isinstance(domain, list) and entry.get("taxonomy") is not None:
+        document.wrong((*path, "domain"), "the leaves of the taxonomy are the domain; keep one of taxonomy and domain")
+    if isinstance(domain, list) and None in domain and entry.get("nulls") != "value":
+        document.wrong((*path, "domain"), "the domain holds null; add `nulls: value` (NULL as a value)")
+    if isinstance(domain, list) and isinstance(order, list) and _texts(domain) ^ _texts(order):
+        different = ", ".join(sorted(str(value) for value in _texts(domain) ^ _texts(order)))
+        document.wrong((*path, "order"), f"order and domain must hold the same values; one lacks {different}")
+
+
+def _texts(values: list[Any]) -> set[str | None]:
+    return {value.text if isinstance(value, Scalar) else value for value in values if value is None or _is_text(value)}
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str | Scalar)
+
+
+def _entity(document: Document, columns: dict[str, str | None]) -> None:
+    entity, count = document.data.get("entity"), document.data.get("count")
+    role = columns.get(entity) if isinstance(entity, str) else None
+    if role not in (None, "identifying"):
+        document.wrong(("entity",), f"{{it}} says who a row is about, and its role is {role}; make it identifying")
+    if count == "entities" and entity is None:
+        document.wrong(("count",), "entities cannot be counted without `entity: COLUMN`; add it, or count: rows")
+
+
+def _node(document: Document, names: list[str]) -> None:
+    search = document.data.get("search")
+    node = search.get("node") if isinstance(search, dict) else None
+    path: Path = ("search", "node")
+    if isinstance(node, dict):
+        for name in node:
+            if name not in names:
+                document.wrong((*path, name), f"{name} is not a quasi_identifier; {choices(names, name)}")
+        missing = [name for name in names if name not in node]
+        if missing:
+            document.wrong(path, f"no level for {', '.join(missing)}; a pinned node has one per quasi_identifier")
+    elif isinstance(node, list) and len(node) != len(names):
+        document.wrong(path, f"{len(node)} levels given; write one for each of {', '.join(names)}")
+
+
+def _needs(document: Document, requirement: Requirement) -> None:
+    model = requirement.model
+    attributes = document.data["attributes"]
+    place: Path = ("privacy", requirement.index, model.name)
+    for name in requirement.sensitive:
+        entry = attributes[name] if isinstance(attributes[name], dict) else {}
+        for key, value in (("distance", "hierarchical"), ("predicates", "taxonomy")):
+            if getattr(model, key, None) == value and entry.get("taxonomy") is None:
+                add = f"add `taxonomy: {{file: CSV}}` to attributes.{name}"
+                document.wrong((*place, key), f"{value} needs a taxonomy of {name}; {add}")
+
+
+def _audience(document: Document) -> None:
+    versions, release = document.data.get("versions"), document.data.get("release")
+    audience = versions.get("audience") if isinstance(versions, dict) else None
+    if isinstance(audience, list) and release in audience:
+        document.wrong(
+            ("versions", "audience"), f"{release} is this release; name the others that its readers may hold"
+        )

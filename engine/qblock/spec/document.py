@@ -1,0 +1,231 @@
+"""A YAML file as plain values whose numbers are exact and whose every key and value knows its line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import yaml
+
+Path = tuple[str | int, ...]
+
+INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
+LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
+NULLS = {"", "~", "null", "Null", "NULL"}
+BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+VARIABLE = re.compile(r"\$(\$|\{([^{}]*)\})")
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+LONGEST_NUMBER = 200
+MOST_NODES = 200_000
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """An unquoted number or boolean: its exact value, and its text for where a text is meant (a code, a label)."""
+
+    text: str
+    value: int | Fraction | bool
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing that is wrong, at a place of the file."""
+
+    line: int
+    column: int
+    path: str
+    message: str
+
+
+@dataclass
+class Document:
+    """The values of a file with the place (line, column), counted from 1, of each path in it.
+
+    data: mappings with text keys, lists, text, Scalar or None; keys: the place of each mapping key; raw: the text of
+    each scalar as written; secrets: the values of the variables that the file names.
+    """
+
+    file: str
+    data: Any = None
+    places: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    keys: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    raw: dict[Path, str] = field(default_factory=dict)
+    secrets: dict[str, str] = field(default_factory=dict, repr=False)
+    problems: list[Problem] = field(default_factory=list)
+
+    def place(self, path: Path) -> tuple[int, int]:
+        """Line and column of a key or value; where the path is not in the file, of the closest one above it."""
+        for end in range(len(path), -1, -1):
+            found = self.keys.get(path[:end]) or self.places.get(path[:end])
+            if found:
+                return found
+        return (1, 1)
+
+    def shown(self, path: Path) -> str:
+        """What stands in the file at a path, for an error message: variables stay unexpanded."""
+        while path and path not in self.places:
+            path = path[:-1]
+        value = self.data
+        for part in path:
+            value = value[part]
+        if isinstance(value, dict | list):
+            return "a list" if isinstance(value, list) else "a mapping"
+        if isinstance(value, Scalar):
+            return value.text
+        return repr(self.raw[path]) if self.raw.get(path) else "nothing"
+
+    def wrong(self, path: Path, message: str) -> None:
+        """Record a problem; `{it}` in the message becomes what stands in the file."""
+        line, column = self.place(path)
+        message = message.replace("{it}", self.shown(path)) if "{it}" in message else message
+        self.problems.append(Problem(line, column, dotted(path), message))
+
+    def report(self) -> str:
+        """All problems, one line each, in the order of the file. No value of a variable is in it."""
+        lines = []
+        for problem in sorted(set(self.problems)):
+            where = f"{problem.path}: " if problem.path else ""
+            lines.append(f"{self.file}:{problem.line}: {where}{self._redacted(problem.message)}")
+        return "\n".join(lines)
+
+    def _redacted(self, message: str) -> str:
+        for name, value in sorted(self.secrets.items(), key=lambda item: -len(item[1])):
+            if len(value) > 3:
+                message = message.replace(value, "${" + name + "}")
+            elif value:
+                pattern = rf"(?<!\w){re.escape(value)}(?!\w)"
+                message = re.sub(pattern, lambda _, name=name: "${" + name + "}", message)  # type: ignore[misc]
+        return message
+
+
+def dotted(path: Path) -> str:
+    """A path as it is printed: privacy[0].k_anonymity.k"""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else part)
+    return text
+
+
+def parse(text: str, file: str, environment: Mapping[str, str]) -> Document:
+    """Compose a YAML text. Syntax errors and duplicate keys are recorded in `problems`; the first of two keys stays."""
+    document = Document(file)
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+        what = ", ".join(part for part in (error.context, error.problem) if part)
+        document.problems.append(Problem(*place, "", f"not YAML: {what}"))
+        return document
+    except yaml.YAMLError as error:
+        document.problems.append(Problem(1, 1, "", f"not YAML: {str(error).splitlines()[0]}"))
+        return document
+    if root is None:
+        document.problems.append(Problem(1, 1, "", "the file is empty; a spec starts with `version: 1`"))
+        return document
+    reader = _Reader(document, environment)
+    document.data = reader.value(root, ())
+    if not document.problems and not isinstance(document.data, dict):
+        document.wrong((), "a spec is a mapping that starts with `version: 1`")
+    return document
+
+
+class _Reader:
+    def __init__(self, document: Document, environment: Mapping[str, str]) -> None:
+        self.document = document
+        self.environment = environment
+        self.open: list[int] = []
+        self.nodes = 0
+
+    def value(self, node: yaml.Node, path: Path) -> Any:
+        self.document.places[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+        self.nodes += 1
+        if id(node) in self.open or self.nodes > MOST_NODES:
+            self.document.wrong(path, "an alias that repeats without end; write the value out")
+            return None
+        if isinstance(node, yaml.ScalarNode):
+            return self.scalar(node, path)
+        self.open.append(id(node))
+        result: Any
+        if isinstance(node, yaml.SequenceNode):
+            result = [self.value(child, (*path, index)) for index, child in enumerate(node.value)]
+        else:
+            result = self.mapping(node, path)
+        self.open.pop()
+        return result
+
+    def mapping(self, node: yaml.Node, path: Path) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        first: dict[str, yaml.Node] = {}
+        for key, child in node.value:
+            place = (key.start_mark.line + 1, key.start_mark.column + 1)
+            if not isinstance(key, yaml.ScalarNode):
+                self.document.problems.append(Problem(*place, dotted(path), "a key must be a plain text"))
+            elif key.value in first:
+                message = duplicate(key.value, first[key.value], child, path)
+                self.document.problems.append(Problem(*place, dotted((*path, key.value)), message))
+            else:
+                first[key.value] = child
+                self.document.keys[(*path, key.value)] = place
+                result[key.value] = self.value(child, (*path, key.value))
+        return result
+
+    def scalar(self, node: yaml.ScalarNode, path: Path) -> str | Scalar | None:
+        text: str = node.value
+        self.document.raw[path] = text
+        if node.tag.startswith("!") or "python" in node.tag or node.tag.endswith(":binary"):
+            self.document.wrong(path, f"the tag {node.tag} is not supported; write plain YAML")
+            return None
+        if node.style is not None:
+            return self.expanded(text, path)
+        if text in NULLS:
+            return None
+        if text in BOOLEANS:
+            return Scalar(text, BOOLEANS[text])
+        if LEADING_ZERO.fullmatch(text):
+            return text  # 01234 is a code; neither octal (YAML 1.1) nor 1234 is what its writer means
+        if NUMBER.fullmatch(text) and len(text) <= LONGEST_NUMBER:
+            return Scalar(text, int(text) if INTEGER.fullmatch(text) else Fraction(text))
+        return self.expanded(text, path)
+
+    def expanded(self, text: str, path: Path) -> str:
+        def replace(match: re.Match[str]) -> str:
+            if match[1] == "$":
+                return "$"
+            name = match[2]
+            message = None
+            if not NAME.fullmatch(name):
+                message = f"${{{name}}} does not name a variable; write ${{NAME}}"
+            elif name not in self.environment:
+                message = f"the environment variable {name} is not set; set it"
+            if message:
+                self.document.wrong(path, message + ", or write $$ for a dollar sign")
+                return ""
+            self.document.secrets[name] = self.environment[name]
+            return self.environment[name]
+
+        return VARIABLE.sub(replace, text)
+
+
+def duplicate(key: str, first: yaml.Node, second: yaml.Node, path: Path) -> str:
+    """The message for a key that stands twice in a mapping."""
+    line = first.start_mark.line + 1
+    if path == ("attributes",):
+        roles = [_role(node) for node in (first, second)]
+        named = f" ({roles[0]} on line {line}, {roles[1]} here)" if all(roles) else f" (the first on line {line})"
+        return f"column {key} has two roles{named}; keep one"
+    return f"the key {key} stands twice (first on line {line}); keep one"
+
+
+def _role(node: yaml.Node) -> str | None:
+    if isinstance(node, yaml.ScalarNode):
+        return str(node.value)
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value == "role" and isinstance(value, yaml.ScalarNode):
+                return str(value.value)
+    return None

@@ -1,0 +1,204 @@
+"""Types of the spec's fields: exact numbers, texts, names and secrets, each with its message and its JSON Schema."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, SecretStr, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from qblock.spec.document import Scalar
+
+MOST_NAME = 40
+UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+AGE = re.compile(r"([0-9]+) *(s|m|h|d|w|seconds?|minutes?|hours?|days?|weeks?)")
+MEMORY = re.compile(r"[1-9][0-9]*(\.[0-9]+)? *([KMGT]i?B|kB)", re.ASCII)
+RELEASE = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
+NUMBERS = {"type": "number"}
+TEXTS = {"type": ["string", "number", "boolean"]}
+
+
+class SecretUrl(SecretStr):
+    """A database URL; its text is only in `url`, never in repr, str or an error."""
+
+    @property
+    def url(self) -> str:
+        return self.get_secret_value()
+
+
+def choices(valid: Iterable[str], given: object = None) -> str:
+    """`valid: a, b, c`, with the closest one asked about first."""
+    valid = list(valid)
+    close = difflib.get_close_matches(given, valid, 1, 0.6) if isinstance(given, str) else []
+    return (f"did you mean {close[0]}? " if close else "") + f"valid: {', '.join(valid)}"
+
+
+def whole_number(raw: object) -> int:
+    """An integer of the file (4 or 4.0)."""
+    value = raw.value if isinstance(raw, Scalar) else raw
+    if not isinstance(value, int | Fraction) or isinstance(value, bool) or value.denominator != 1:
+        raise ValueError("{it} is not a whole number; write one, without quotes")
+    return int(value)
+
+
+def exact_number(raw: object) -> int | Fraction:
+    """A number of the file, exactly: an int where it is whole, else a Fraction."""
+    value = raw.value if isinstance(raw, Scalar) else raw
+    if not isinstance(value, int | Fraction) or isinstance(value, bool):
+        raise ValueError("{it} is not a number; write one, without quotes (0.25)")
+    return int(value) if value.denominator == 1 else value
+
+
+def text_of(raw: object) -> str:
+    """A text; an unquoted number or boolean stands for its own text."""
+    if isinstance(raw, Scalar):
+        return raw.text
+    if not isinstance(raw, str):
+        raise ValueError("{it} is not a text")
+    return raw
+
+
+def null_or_text(raw: object) -> str | None:
+    """A text, or null."""
+    return None if raw is None else text_of(raw)
+
+
+def flag_of(raw: object) -> bool:
+    """true or false."""
+    value = raw.value if isinstance(raw, Scalar) else raw
+    if isinstance(value, bool):
+        return value
+    raise ValueError("{it} is neither true nor false")
+
+
+def listed(read: Callable[[object], Any], of: str) -> Callable[[object], tuple[Any, ...]]:
+    """A list without duplicates, as a tuple; a single value is refused rather than taken as a list of one."""
+
+    def check(raw: object) -> tuple[Any, ...]:
+        if not isinstance(raw, list | tuple):
+            raise ValueError("{it} is not a list; write a list of " + of)
+        return tuple(read_items(read, raw))
+
+    return check
+
+
+def read_items(read: Callable[[object], Any], raw: Iterable[object]) -> list[Any]:
+    """Read each item of a list; an error carries the item's index. Duplicates are refused."""
+    items: dict[Any, None] = {}
+    for index, item in enumerate(raw):
+        try:
+            value = read(item)
+            if value in items:
+                raise ValueError("{it} stands twice in the list; keep one")
+        except ValueError as error:
+            raise PydanticCustomError("item", "{message}", {"message": str(error), "index": index}) from None
+        items[value] = None
+    return list(items)
+
+
+def _named(raw: object) -> str:
+    text = text_of(raw)
+    if not text.strip():
+        raise ValueError("{it} is not a name; write one")
+    return text
+
+
+def _release(raw: object) -> str:
+    text = text_of(raw)
+    if not RELEASE.fullmatch(text) or len(text) > MOST_NAME:
+        raise ValueError(f"{{it}} is not a release name; write letters, digits and _, at most {MOST_NAME}")
+    return text
+
+
+def table_parts(text: str) -> tuple[str, ...]:
+    """The parts of `schema.table`; a part in double quotes may hold dots. Raises ValueError."""
+    parts = re.findall(r'"((?:[^"]|"")+)"(?:\.|$)|([^".]+)(?:\.|$)', text)
+    whole = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)
+    if whole != text or not 1 <= len(parts) <= 3:
+        raise ValueError("{it} is not a table; write table, or schema.table")
+    return tuple(quoted.replace('""', '"') if quoted else plain for quoted, plain in parts)
+
+
+def _table(raw: object) -> str:
+    text = text_of(raw)
+    table_parts(text)
+    return text
+
+
+def _url(raw: object) -> SecretUrl:
+    if isinstance(raw, SecretUrl):
+        return raw
+    if not isinstance(raw, str) or not re.match(r"[A-Za-z][A-Za-z0-9+_]*:", raw):
+        raise ValueError('this is not a SQLAlchemy URL; write one, with its secrets as variables: "${WAREHOUSE_URL}"')
+    return SecretUrl(raw)
+
+
+def _limit(raw: object) -> int | Fraction:
+    if isinstance(raw, str) and raw.rstrip().endswith("%"):
+        raise ValueError("{it} is not a number; write a fraction of the rows (2% is 0.02)")
+    value = exact_number(raw)
+    if (
+        value < 0
+        or (value > 1 and isinstance(value, Fraction))
+        or (value == 1 and isinstance(raw, Scalar) and raw.text != "1")
+    ):
+        raise ValueError("{it} is out of range; valid: 0, a fraction below 1 of the rows, or a number of rows from 1")
+    return value
+
+
+def _age(raw: object) -> timedelta:
+    if isinstance(raw, timedelta):
+        return raw
+    match = AGE.fullmatch(raw) if isinstance(raw, str) else None
+    if not match or not int(match[1]):
+        raise ValueError("{it} is not an age; write a number with a unit: 30m, 36h, 2d, 1w")
+    try:
+        return timedelta(**{UNITS[match[2][0]]: int(match[1])})
+    except OverflowError:
+        raise ValueError("{it} is too long") from None
+
+
+def _memory(raw: object) -> str:
+    if not isinstance(raw, str) or not MEMORY.fullmatch(raw):
+        raise ValueError("{it} is not an amount of memory; write one with its unit: 512MB, 4GB")
+    return raw
+
+
+def least(minimum: int) -> Callable[[object], int]:
+    """A whole number from `minimum`."""
+
+    def check(raw: object) -> int:
+        value = whole_number(raw)
+        if value < minimum:
+            raise ValueError(f"{{it}} is out of range; valid: a whole number >= {minimum}")
+        return value
+
+    return check
+
+
+Name = Annotated[str, BeforeValidator(_named)]
+ReleaseName = Annotated[
+    str, BeforeValidator(_release), WithJsonSchema({"type": "string", "pattern": "^[A-Za-z0-9_]{1,40}$"})
+]
+TableName = Annotated[str, BeforeValidator(_table), WithJsonSchema({"type": "string", "minLength": 1})]
+Url = Annotated[SecretUrl, BeforeValidator(_url), WithJsonSchema({"type": "string"})]
+Limit = Annotated[
+    int | Fraction,
+    BeforeValidator(_limit),
+    WithJsonSchema(
+        {"anyOf": [{"type": "number", "minimum": 0, "exclusiveMaximum": 1}, {"type": "integer", "minimum": 1}]}
+    ),
+]
+Age = Annotated[
+    timedelta, BeforeValidator(_age), WithJsonSchema({"type": "string", "pattern": "^[0-9]+ *[smhdw][a-z]*$"})
+]
+Memory = Annotated[
+    str, BeforeValidator(_memory), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9.]* *([KMGT]i?B|kB)$"})
+]
+Names = Annotated[tuple[str, ...], BeforeValidator(listed(_named, "names"))]
+Positive = Annotated[int, BeforeValidator(least(1)), WithJsonSchema({"type": "integer", "minimum": 1})]

@@ -1,0 +1,131 @@
+"""Reads a spec, and says everything that is wrong with it at once."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.dataclasses import is_pydantic_dataclass
+
+from qblock.errors import InputError
+from qblock.spec import checks
+from qblock.spec.document import Document, parse
+from qblock.spec.document import Path as Place
+from qblock.spec.fields import choices
+from qblock.spec.model import Origin, Spec
+from qblock.spec.privacy import requirements
+from qblock.spec.sources import FORMS, TAGS
+
+ADAPTER = TypeAdapter(Spec)
+
+
+def load_spec(path: str | Path, environment: Mapping[str, str] = os.environ) -> Spec:
+    """Read and check a spec file. Raises InputError with one line FILE:LINE: path: problem for each problem."""
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+    return read_spec(text, path, environment)
+
+
+def read_spec(text: str, path: str | Path = "spec.yaml", environment: Mapping[str, str] = os.environ) -> Spec:
+    """The same for the text of a file that stands, or would stand, at `path`."""
+    document = parse(text, str(path), environment)
+    if not isinstance(document.data, dict):
+        raise InputError(document.report())
+    columns = checks.roles(document)
+    entries = requirements(document, [name for name, role in columns.items() if role == "sensitive"])
+    if "origin" in document.data:
+        document.wrong(("origin",), f"unknown key; {choices(keys(()))}")
+    origin = Origin(Path(path), document.places | document.keys, tuple(_warnings(document)))
+    spec = None
+    try:
+        spec = ADAPTER.validate_python(document.data | {"privacy": entries, "origin": origin})
+    except ValidationError as error:
+        for item in error.errors(include_url=False, include_input=False):
+            _record(document, item)
+    checks.check(document, columns, entries)
+    if document.problems or spec is None:
+        raise InputError(document.report())
+    return replace(spec, publish=replace(spec.publish, view=spec.view))
+
+
+def _warnings(document: Document) -> list[str]:
+    found = []
+    for place in (("source", "url"), ("publish", "url")):
+        password = re.match(r"[^:]+://[^/@:]*:([^@]+)@", document.raw.get(place, ""))
+        if password and "${" not in password[1]:
+            where = f"{document.file}:{document.place(place)[0]}: {'.'.join(place)}"
+            found.append(f"{where}: the password stands in the file; take it from the environment: ${{NAME}}")
+    return found
+
+
+def _record(document: Document, item: Any) -> None:
+    """Turn one of pydantic's errors into a problem with its place and what would be right."""
+    loc: Place = tuple(part for part in item["loc"] if not str(part).startswith("form:"))
+    kind, context = item["type"], item.get("ctx", {})
+    if kind == "missing":
+        document.wrong(loc[:-1], f"{loc[-1]} is missing; add `{loc[-1]}: ...`")
+    elif kind == "unexpected_keyword_argument":
+        document.wrong(loc, f"unknown key; {choices(keys(item['loc'][:-1]), loc[-1])}")
+    elif kind == "literal_error":
+        given = document.raw.get(loc, document.raw.get(loc[:-1], ""))
+        document.wrong(loc, "{it} is not valid; " + choices(re.findall(r"'([^']*)'", context["expected"]), given))
+    elif kind in ("union_tag_not_found", "union_tag_invalid"):
+        document.wrong(loc, _form(document, loc))
+    elif kind in ("dataclass_type", "dict_type"):
+        document.wrong(loc, f"{{it}} is not a mapping; valid keys: {', '.join(keys(item['loc'])) or 'column names'}")
+    elif kind == "item":
+        document.wrong((*loc, context["index"]), context["message"])
+    elif kind == "value_error":
+        document.wrong(loc, str(context["error"]))
+    else:
+        document.wrong(loc, item["msg"])
+
+
+def _form(document: Document, loc: Place) -> str:
+    value = document.data
+    for part in loc:
+        value = value[part]
+    named = next(iter(value)) if isinstance(value, dict) and value else value
+    close = difflib.get_close_matches(named, ["suppress", *TAGS], 1, 0.6) if isinstance(named, str) else []
+    what = f"{{{named}: ...}}" if isinstance(value, dict) and value else "{it}"
+    return f"{what} is not a hierarchy; {f'did you mean {close[0]}? ' if close else ''}valid: {FORMS}"
+
+
+def keys(loc: tuple[str | int, ...]) -> list[str]:
+    """The keys that are valid at a location that pydantic reports; none where any name is."""
+    if loc == ("attributes",):
+        return []
+    found: list[Any] = [Spec]
+    for part in loc[:1] + loc[2:] if loc[:1] == ("attributes",) else loc:
+        found = [hint for owner in found for hint in _inside(owner, part)]
+    return [name for owner in found if is_pydantic_dataclass(owner) for name in _aliases(owner)]
+
+
+def _aliases(owner: Any) -> list[str]:
+    return [info.alias or name for name, info in owner.__pydantic_fields__.items() if name != "origin"]
+
+
+def _inside(owner: Any, part: str | int) -> list[Any]:
+    if is_pydantic_dataclass(owner):
+        if isinstance(part, str) and part.startswith("form:"):
+            return [owner] if getattr(owner, "form", None) == part[5:] else []
+        fields = owner.__pydantic_fields__
+        return _classes(fields[part].annotation) if part in fields else []
+    return []
+
+
+def _classes(hint: Any) -> list[Any]:
+    """The dataclasses that an annotation mentions."""
+    if is_pydantic_dataclass(hint):
+        return [hint]
+    return [found for argument in get_args(hint) for found in _classes(argument)]

@@ -1,0 +1,259 @@
+"""What a release spec says: frozen classes, one per section of the file (design.md section 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass as plain
+from dataclasses import field
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, InstanceOf, WithJsonSchema
+from pydantic.dataclasses import dataclass
+
+from qblock.models import Model
+from qblock.spec.document import Path as Place
+from qblock.spec.document import Scalar
+from qblock.spec.fields import (
+    TEXTS,
+    Age,
+    Limit,
+    Memory,
+    Name,
+    Names,
+    Positive,
+    ReleaseName,
+    TableName,
+    Url,
+    least,
+    listed,
+    null_or_text,
+    table_parts,
+    text_of,
+)
+from qblock.spec.sources import STRICT, CsvFile, HierarchySource, SourceField
+
+Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
+def _shorthand(raw: Any) -> Any:
+    return {"role": raw} if isinstance(raw, str | Scalar) else raw
+
+
+def _order(raw: object) -> Any:
+    return raw if raw == "ascending" else listed(text_of, "values, or `ascending`")(raw)
+
+
+def _domain(raw: object) -> Any:
+    return raw if raw == "observed" else listed(null_or_text, "values, or `observed`")(raw)
+
+
+def _values(word: str, *types: str) -> WithJsonSchema:
+    items = {"type": [*TEXTS["type"], *types]}
+    return WithJsonSchema({"anyOf": [{"const": word}, {"type": "array", "minItems": 1, "items": items}]})
+
+
+def _version(raw: object) -> int:
+    value = raw.value if isinstance(raw, Scalar) else raw
+    if value != 1 or isinstance(value, bool):
+        raise ValueError("{it} is not a version of the spec format; write `version: 1`")
+    return 1
+
+
+def _levels(raw: object) -> dict[str, int] | tuple[int, ...]:
+    level = least(0)
+    if isinstance(raw, dict):
+        return {name: level(item) for name, item in raw.items()}
+    if isinstance(raw, list | tuple):
+        return tuple(level(item) for item in raw)
+    raise ValueError("{it} is not a node; write a level per quasi-identifier: {age: 2, zip_code: 1} or [2, 1]")
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Attribute:
+    """One column. hierarchy, uncovered: of a quasi-identifier; taxonomy, order, domain: of a sensitive attribute.
+
+    nulls: refuse, top (quasi-identifier: `*` at every level) or value (sensitive: an ordinary value). uncovered: what
+    happens to a value that is missing in the hierarchy. domain None: the leaves of the taxonomy, else what is observed.
+    """
+
+    role: Role
+    hierarchy: SourceField | None = None
+    nulls: Literal["refuse", "top", "value"] = "refuse"
+    uncovered: Literal["refuse", "top", "quarantine"] = "refuse"
+    taxonomy: SourceField | None = None
+    order: Annotated[Literal["ascending"] | tuple[str, ...] | None, BeforeValidator(_order), _values("ascending")] = (
+        None
+    )
+    domain: Annotated[
+        Literal["observed"] | tuple[str | None, ...] | None, BeforeValidator(_domain), _values("observed", "null")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Source:
+    """The table to publish from. url: a secret; table: as written (`parts`: without quotes)."""
+
+    url: Url
+    table: TableName
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return table_parts(self.table)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Search:
+    """How the lattice is searched. node: a pinned node, as a mapping name -> level or as a list of levels."""
+
+    strategy: Literal["chains", "incognito", "exhaustive"] = "chains"
+    choose_from: Literal["minimal", "sizes"] = "minimal"
+    choose_by: Literal["discernibility", "average_block_size", "height"] = "discernibility"
+    node: Annotated[
+        dict[str, int] | tuple[int, ...] | None,
+        BeforeValidator(_levels),
+        WithJsonSchema(
+            {
+                "anyOf": [
+                    {"type": "object", "additionalProperties": {"type": "integer", "minimum": 0}},
+                    {"type": "array", "items": {"type": "integer", "minimum": 0}},
+                ]
+            }
+        ),
+    ] = None
+    roll_up: Literal["warehouse", "local"] = "warehouse"
+    memory_limit: Memory | None = None
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Publish:
+    """Where the release goes. view None: named as the release (a loaded spec has it filled in)."""
+
+    url: Url | None = None
+    schema: Name = "published"
+    view: Name | None = None
+    readers: Names = ()
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Versions:
+    """How versions of the release go together. audience: other releases the same readers may hold."""
+
+    joint: Literal["episodes", "linked", "none"] = "episodes"
+    audience: Names = ()
+    on_refusal: Literal["refuse", "pin", "hold_back", "coarsen"] = "refuse"
+    cohort: Positive | None = None
+    keep: Positive = 3
+    stale_after: Age | None = None
+
+
+@plain(frozen=True)
+class Requirement:
+    """One entry of `privacy`: a model with its parameters, for the sensitive attributes named.
+
+    sensitive: none for a model that ignores them; several for the multi-attribute form. models: the model of each
+    sensitive attribute, in that order (they differ where a parameter such as `allowed` is given per attribute); for
+    a model without one, the model itself. index, line: its number in the list (from 0) and its line in the file.
+    """
+
+    model: Model
+    sensitive: tuple[str, ...] = ()
+    index: int = 0
+    line: int = 0
+    models: tuple[Model, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            object.__setattr__(self, "models", (self.model,) * max(1, len(self.sensitive)))
+
+
+@plain(frozen=True)
+class Origin:
+    """The file of a spec, the place of everything in it, and what its loader warns about."""
+
+    path: Path = Path("spec.yaml")
+    places: dict[Place, tuple[int, int]] = field(default_factory=dict, repr=False, hash=False)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Spec:
+    """A release spec, valid as far as the file alone can tell."""
+
+    version: Annotated[Literal[1], BeforeValidator(_version)]
+    release: ReleaseName
+    source: Source
+    attributes: dict[str, Annotated[Attribute, BeforeValidator(_shorthand)]]
+    entity: Name | None = None
+    count: Literal["rows", "entities"] = "rows"
+    privacy: Annotated[tuple[InstanceOf[Requirement], ...], WithJsonSchema({"type": "array"})]
+    suppression_limit: Limit = 0
+    search: Search = field(default_factory=Search)
+    publish: Publish = field(default_factory=Publish)
+    versions: Versions = field(default_factory=Versions)
+    origin: Annotated[InstanceOf[Origin], WithJsonSchema({})] = field(default_factory=Origin, repr=False, compare=False)
+
+    @property
+    def path(self) -> Path:
+        return self.origin.path
+
+    @property
+    def directory(self) -> Path:
+        """The folder of the spec, which its paths are relative to."""
+        return self.origin.path.parent
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return self.origin.warnings
+
+    def names(self, role: Role) -> tuple[str, ...]:
+        """The columns of one role, in the order of the file."""
+        return tuple(name for name, attribute in self.attributes.items() if attribute.role == role)
+
+    @property
+    def quasi_identifiers(self) -> tuple[str, ...]:
+        return self.names("quasi_identifier")
+
+    @property
+    def sensitives(self) -> tuple[str, ...]:
+        return self.names("sensitive")
+
+    @property
+    def insensitives(self) -> tuple[str, ...]:
+        return self.names("insensitive")
+
+    @property
+    def identifying(self) -> tuple[str, ...]:
+        return self.names("identifying")
+
+    @property
+    def view(self) -> str:
+        return self.publish.view or self.release
+
+    @property
+    def pinned(self) -> tuple[int, ...] | None:
+        """The pinned node as levels in the order of `quasi_identifiers`."""
+        node = self.search.node
+        return tuple(node[name] for name in self.quasi_identifiers) if isinstance(node, dict) else node
+
+    def at(self, *place: str | int) -> str:
+        """FILE:LINE of a key or value, for example at("attributes", "age", "hierarchy"), or of what holds it."""
+        for end in range(len(place), 0, -1):
+            if place[:end] in self.origin.places:
+                return f"{self.path}:{self.origin.places[place[:end]][0]}"
+        return f"{self.path}:1"
+
+    def file(self, source: HierarchySource) -> Path | None:
+        """The CSV file of a hierarchy that has one, relative to the spec."""
+        return self.directory / source.file if isinstance(source, CsvFile) else None
+
+    def suppressed_rows_allowed(self, rows: int) -> int:
+        """How many of `rows` rows may be suppressed: always fewer than all of them (models.md section 10)."""
+        return suppressed_rows_allowed(self.suppression_limit, rows)
+
+
+def suppressed_rows_allowed(limit: int | Fraction, rows: int) -> int:
+    """A fraction below 1 of the rows, rounded down, or a number of rows; at most rows - 1, and 0 of an empty table."""
+    allowed = limit if isinstance(limit, int) else int(limit * rows)
+    return max(0, min(allowed, rows - 1))

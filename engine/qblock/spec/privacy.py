@@ -1,0 +1,237 @@
+"""The `privacy` entries of a spec, built into models through the registry of model classes."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Literal, Union, get_args, get_origin
+
+from qblock.errors import ParameterError
+from qblock.models import BY_NAME, Model
+from qblock.spec.document import Document, Path, Scalar
+from qblock.spec.fields import choices, exact_number, flag_of, null_or_text, text_of, whole_number
+from qblock.spec.model import Requirement
+
+SINGLE = frozenset({"t_closeness", "nt_closeness", "beta_likeness", "delta_disclosure", "epsilon_privacy"})
+PER_ATTRIBUTE = ("allowed", "protected")
+
+
+def parameters(model: type[Model]) -> dict[str, tuple[Any, bool]]:
+    """Name in the spec -> (type, required) for every parameter of a model, in the order in which it declares them."""
+    hints = typing.get_type_hints(model)
+    return {
+        field.name.rstrip("_"): (
+            hints[field.name],
+            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
+        )
+        for field in dataclasses.fields(model)
+        if field.init
+    }
+
+
+def multi_attribute(model: type[Model]) -> bool:
+    """Whether the model has a multi-attribute form (models.md section 2, 8)."""
+    return model.uses_sensitive and model.name not in SINGLE
+
+
+def requirements(document: Document, sensitives: list[str]) -> tuple[Requirement, ...]:
+    """Every entry of `privacy` that is right; what is wrong is recorded in the document."""
+    root: Path = ("privacy",)
+    entries = document.data.get("privacy")
+    if entries is None:
+        document.wrong(root, "there is no privacy model; write a list of models: `- k_anonymity: {k: 4}`")
+        return ()
+    if not isinstance(entries, list) or not entries:
+        document.wrong(root, "{it} is not a list of models; write one or more: `- k_anonymity: {k: 4}`")
+        return ()
+    built = [_entry(document, (*root, index), entry, sensitives) for index, entry in enumerate(entries)]
+    return tuple(requirement for requirement in built if requirement is not None)
+
+
+def _entry(document: Document, path: Path, entry: Any, sensitives: list[str]) -> Requirement | None:
+    if not isinstance(entry, dict) or len(entry) != 1:
+        document.wrong(path, "{it} is not one model with its parameters; write `- k_anonymity: {k: 4}`")
+        return None
+    ((name, given),) = entry.items()
+    place = (*path, name)
+    model = BY_NAME.get(name)
+    if model is None:
+        document.wrong(place, f"{name} is not a model; {choices(BY_NAME, name)}")
+        return None
+    if given is not None and not isinstance(given, dict):
+        document.wrong(place, "{it} is not a mapping of parameters; write " + example(model))
+        return None
+    count = len(document.problems)
+    sensitive = _sensitive(document, place, model, given or {}, sensitives)
+    values = _values(document, place, model, given or {}, sensitive)
+    if len(document.problems) > count:
+        return None
+    models = tuple(_build(document, place, model, values, attribute) for attribute in sensitive or (None,))
+    built = tuple(item for item in models if item is not None)
+    if len(built) < len(models):
+        return None
+    return Requirement(built[0], sensitive, int(path[1]), document.place(place)[0], built)
+
+
+def _sensitive(
+    document: Document, place: Path, model: type[Model], given: dict[str, Any], sensitives: list[str]
+) -> tuple[str, ...]:
+    path = (*place, "sensitive")
+    raw = given.get("sensitive")
+    if not model.uses_sensitive:
+        if "sensitive" in given:
+            document.wrong(path, f"{model.name} does not look at a sensitive attribute; remove this key")
+        return ()
+    if raw is None:
+        if not sensitives:
+            document.wrong(place, "no column is sensitive; give a column that role")
+        elif len(sensitives) > 1:
+            document.wrong(
+                place, f"there are several sensitive attributes; add `sensitive: NAME`; {choices(sensitives)}"
+            )
+        return tuple(sensitives[:1])
+    if isinstance(raw, list) and (len(raw) < 2 or not multi_attribute(model)):
+        what = "one is enough" if len(raw) < 2 else f"{model.name} has no multi-attribute form"
+        document.wrong(path, f"a list of names asks for the multi-attribute form; {what}: write `sensitive: NAME`")
+        return ()
+    names: list[str] = []
+    for index, item in enumerate(raw if isinstance(raw, list) else [raw]):
+        where = (*path, index) if isinstance(raw, list) else path
+        name = item.text if isinstance(item, Scalar) else item
+        if not isinstance(name, str) or name not in sensitives:
+            document.wrong(where, "{it} is not a sensitive attribute; " + choices(sensitives or ["(none)"], name))
+        elif name in names:
+            document.wrong(where, "{it} stands twice in the list; keep one")
+        else:
+            names.append(name)
+    return tuple(names)
+
+
+def _values(
+    document: Document, place: Path, model: type[Model], given: dict[str, Any], sensitive: tuple[str, ...]
+) -> dict[str, Any]:
+    known = parameters(model)
+    valid = [*known, "sensitive"] if model.uses_sensitive else list(known)
+    values: dict[str, Any] = {}
+    for key, raw in given.items():
+        if key == "sensitive":
+            continue
+        path = (*place, key)
+        if key not in known:
+            document.wrong(path, f"{key} is not a parameter of {model.name}; {choices(valid, key)}")
+            continue
+        try:
+            if key in PER_ATTRIBUTE and len(sensitive) > 1 and isinstance(raw, dict):
+                unknown = [name for name in raw if name not in sensitive]
+                if unknown:
+                    raise ValueError(f"{unknown[0]} is not asked for here; {choices(sensitive, unknown[0])}")
+                values[key] = {name: coerce(known[key][0], raw.get(name, [])) for name in sensitive}
+            elif key == "population" and isinstance(raw, dict):
+                if list(raw) != ["table"]:
+                    raise ValueError("{it} does not name a table; write {table: schema.table}")
+                values[key] = text_of(raw["table"])
+            else:
+                values[key] = coerce(known[key][0], raw)
+        except ValueError as error:
+            document.wrong(path, str(error))
+    missing = [name for name, (_, required) in known.items() if required and name not in given]
+    if missing:
+        document.wrong(place, f"{', '.join(missing)} is missing; write {example(model)}")
+    return values
+
+
+def _build(
+    document: Document, place: Path, model: type[Model], values: dict[str, Any], attribute: str | None
+) -> Model | None:
+    names = {field.name.rstrip("_"): field.name for field in dataclasses.fields(model)}
+    mine = {
+        names[key]: value[attribute] if key in PER_ATTRIBUTE and isinstance(value, dict) else value
+        for key, value in values.items()
+    }
+    try:
+        return model(**mine)
+    except ParameterError as error:
+        message = str(error).removeprefix(f"{model.name}: ")
+        named = re.match(r"(\w+)\b", message)
+        path = (*place, named[1]) if named and named[1] in values else place
+        document.wrong(path, message)
+        return None
+
+
+def example(model: type[Model]) -> str:
+    """How an entry of this model is written: `name: {parameters}`."""
+    required = ", ".join(f"{name}: ..." for name, (_, needed) in parameters(model).items() if needed)
+    return f"`{model.name}: {{{required}}}`"
+
+
+def coerce(hint: Any, raw: Any) -> Any:
+    """The value of the file as the type that a model declares: exact numbers, texts, tuples. Raises ValueError."""
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _union(args, raw)
+    if origin is Literal:
+        return _literal(args, raw)
+    if hint is int:
+        return whole_number(raw)
+    if hint is Fraction:
+        return Fraction(exact_number(raw))
+    if hint is bool:
+        return flag_of(raw)
+    if hint is str:
+        return text_of(raw)
+    if hint is type(None):
+        return null_or_text(raw) if raw is None else _wrong()
+    if origin in (tuple, frozenset) or hint in (tuple, frozenset):
+        return _sequence(origin or hint, args, raw)
+    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
+        if not isinstance(raw, dict):
+            raise ValueError("{it} is not a mapping")
+        return {key: coerce(args[1], value) for key, value in raw.items()}
+    return exactly(raw)
+
+
+def _wrong() -> Any:
+    raise ValueError("{it} is not valid here")
+
+
+def _union(args: tuple[Any, ...], raw: Any) -> Any:
+    if isinstance(raw, Scalar) and not isinstance(raw.value, bool) and {int, Fraction} <= set(args):
+        return exact_number(raw)
+    messages = []
+    for member in args:
+        try:
+            return coerce(member, raw)
+        except ValueError as error:
+            messages.append(str(error))
+    raise ValueError(messages[0])
+
+
+def _literal(valid: tuple[Any, ...], raw: Any) -> Any:
+    given = raw.text if isinstance(raw, Scalar) else raw
+    for choice in valid:
+        if given == choice or (isinstance(choice, bool) and isinstance(raw, Scalar) and raw.value is choice):
+            return choice
+    raise ValueError("{it} is not valid; " + choices([str(choice) for choice in valid], given))
+
+
+def _sequence(kind: Any, args: tuple[Any, ...], raw: Any) -> Any:
+    if not isinstance(raw, list):
+        raise ValueError("{it} is not a list; write one: [a, b]")
+    if kind is tuple and args and args[-1] is not Ellipsis:
+        if len(raw) != len(args):
+            raise ValueError(f"the list has {len(raw)} items; it needs {len(args)}")
+        return tuple(coerce(member, item) for member, item in zip(args, raw, strict=True))
+    return kind(coerce(args[0] if args else Any, item) for item in raw)
+
+
+def exactly(raw: Any) -> Any:
+    """A value of the file without its marks: int or Fraction, text, bool, None, tuples and mappings of these."""
+    if isinstance(raw, Scalar):
+        return exact_number(raw) if not isinstance(raw.value, bool) else raw.value
+    if isinstance(raw, list):
+        return tuple(exactly(item) for item in raw)
+    return {key: exactly(value) for key, value in raw.items()} if isinstance(raw, dict) else raw
