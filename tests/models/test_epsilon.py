@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import math
-from fractions import Fraction as F
+from fractions import Fraction
 
-import numpy as np
-import pytest
-
-from qblock import adversary
 from qblock.blocks import Blocks, Reference
-from qblock.errors import ParameterError
 from qblock.models.epsilon import EpsilonPrivacy
 
 TABLE3 = [{0: 200, 1: 300}, {0: 1800, 1: 2700}, {0: 18000, 1: 2000}]
@@ -29,12 +24,12 @@ def smallest(blocks: Blocks, reference: Reference | None = None, **asked: object
     found = EpsilonPrivacy(epsilon=1, **asked).tightest(blocks, reference).values[0].value  # type: ignore[arg-type]
     if found != math.inf:
         at = EpsilonPrivacy(epsilon=found, **asked)  # type: ignore[arg-type]
-        above = EpsilonPrivacy(epsilon=found + F(1, 10**12), **asked)  # type: ignore[arg-type]
+        above = EpsilonPrivacy(epsilon=found + Fraction(1, 10**12), **asked)  # type: ignore[arg-type]
         assert at.holds(blocks, reference)
         assert at.tightest(blocks, reference).holds
         assert above.holds(blocks, reference)
         if found > 1:
-            below = EpsilonPrivacy(epsilon=max(F(1), found - F(1, 10**15)), **asked)  # type: ignore[arg-type]
+            below = EpsilonPrivacy(epsilon=max(Fraction(1), found - Fraction(1, 10**15)), **asked)  # type: ignore[arg-type]
             assert not below.holds(blocks, reference)
             assert not below.tightest(blocks, reference).holds
     return found
@@ -43,16 +38,16 @@ def smallest(blocks: Blocks, reference: Reference | None = None, **asked: object
 def one(*counts: int, values: int | None = None, prior: tuple[int, ...] | None = None) -> tuple[Blocks, Reference]:
     """One block with these counts, as blocks and reference."""
     blocks = Blocks.of([dict(enumerate(counts))])
-    weights = None if prior is None else tuple(F(w) for w in prior)
+    weights = None if prior is None else tuple(Fraction(w) for w in prior)
     return blocks, Reference.of(blocks, values=values or len(counts), prior=weights)
 
 
 def test_classes_on_the_papers_table() -> None:
-    blocks, prior = Blocks.of(TABLE3), (F(12000), F(18000))
+    blocks, prior = Blocks.of(TABLE3), (Fraction(12000), Fraction(18000))
     reference = Reference.of(blocks, prior=prior)
-    assert smallest(blocks, reference, adversary="I", stubbornness=30000, prior="values") == F(200000, 49999)
-    assert smallest(blocks, reference, adversary="II", stubbornness=1000) == F(2998, 1000)
-    assert smallest(blocks, reference, adversary="II", stubbornness=30000) == F(60998, 1000)
+    assert smallest(blocks, reference, adversary="I", stubbornness=30000, prior="values") == Fraction(200000, 49999)
+    assert smallest(blocks, reference, adversary="II", stubbornness=1000) == Fraction(2998, 1000)
+    assert smallest(blocks, reference, adversary="II", stubbornness=30000) == Fraction(60998, 1000)
     assert smallest(blocks, reference, adversary="III", prior="values") == 6
     assert smallest(blocks, reference, adversary="IV") == math.inf
     # P = (4/5, 1/5): the first block's share of the second value is 3/5.
@@ -61,6 +56,6 @@ def test_classes_on_the_papers_table() -> None:
 
 def test_at_most_includes_the_smaller_stubbornness() -> None:
     blocks, reference = one(1, 1)
-    assert smallest(blocks, reference, adversary="I", stubbornness=1000, at_most=False) == F(1001, 1000)
-    assert smallest(blocks, reference, adversary="I", stubbornness=1000) == F(3, 2)
+    assert smallest(blocks, reference, adversary="I", stubbornness=1000, at_most=False) == Fraction(1001, 1000)
+    assert smallest(blocks, reference, adversary="I", stubbornness=1000) == Fraction(3, 2)
     assert smallest(blocks, reference, adversary="III") == 1

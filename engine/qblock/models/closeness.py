@@ -5,19 +5,61 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
-import numpy as np
-
 from qblock.blocks import Blocks, Floats, Reference
-from qblock.models.base import Bound, Exact, Model, Monotone, require
-from qblock.models.chunks import by_parts
+from qblock.errors import ParameterError
+from qblock.models.base import Bound, Exact, Model, Monotone, rational, require
+from qblock.models.distances import Distance, Equal, Hierarchical, Ordered
+from qblock.models.kernel_js import KernelJS, kernel_matrix
+from qblock.models.ratios import Integers, extreme
+
+DISTANCES = ("equal", "ordered", "hierarchical", "kernel_js")
+
+
+def distance_named(model: str, name: str, bandwidth: int | Fraction | None = None) -> Distance | KernelJS:
+    """The distance that a model asks for by name; only kernel_js takes, and needs, a bandwidth."""
+    require(model, "distance", name, name in DISTANCES, ", ".join(DISTANCES))
+    if name != "kernel_js":
+        require(model, "bandwidth", bandwidth, bandwidth is None, "none, except for distance: kernel_js")
+        known: dict[str, Distance] = {"equal": Equal(), "ordered": Ordered(), "hierarchical": Hierarchical()}
+        return known[name]
+    if bandwidth is None or not rational(bandwidth) or bandwidth <= 0:
+        raise ParameterError(f"{model}: bandwidth = {bandwidth} is out of range; valid: a number > 0 for kernel_js")
+    return KernelJS(Fraction(bandwidth))
+
+
+def check_reference(model: str, distance: Distance | KernelJS, reference: Reference) -> None:
+    """Raise ParameterError where the sensitive attribute lacks the order or taxonomy that a distance needs."""
+    if "order" in distance.needs and not reference.ordered and reference.values > 1:
+        raise ParameterError(
+            f"{model}: distance = ordered needs an order of the sensitive values; valid: a numeric attribute, or one "
+            "with `order: ascending` or a list"
+        )
+    if "taxonomy" in distance.needs:
+        if reference.taxonomy is None:
+            raise ParameterError(f"{model}: distance = hierarchical needs a `taxonomy` of the sensitive attribute")
+        distance.ratio(Blocks.of([]), reference)
+    if isinstance(distance, KernelJS):
+        kernel_matrix(distance, reference)
+
+
+def exact_distance(distance: Distance | KernelJS, block: Blocks, reference: Reference) -> Exact:
+    """The distance of one block to the distribution of the reference, exactly."""
+    if isinstance(distance, KernelJS):
+        return distance.exact(block, reference)
+    pair = distance.ratio(block, reference)
+    assert pair is not None
+    return extreme(*pair, largest=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TCloseness(Model):
-    """The distribution of the sensitive value in each block is within t of the table's (Li, Li, Venkatasubramanian)."""
+    """The distribution of the sensitive value in each block is within t of the table's (Li, Li, Venkatasubramanian).
+
+    distance: equal, ordered, hierarchical (earth mover's) or kernel_js with a bandwidth > 0.
+    """
 
     name = "t_closeness"
-    citation = "CL III"
+    citation = "CL III; TH 2.1.3"
     condition = "D(p_q, P) <= t"
     bounds = (Bound("t", "smaller"),)
     needs = frozenset({"distribution", "domain"})
@@ -27,21 +69,30 @@ class TCloseness(Model):
     bandwidth: int | Fraction | None = None
 
     def __post_init__(self) -> None:
-        require(self.name, "distance", self.distance, self.distance in ("equal",), "equal")
-        require(self.name, "t", self.t, 0 <= self.t <= 1, "0 <= t <= 1")
+        limit = self.ground.limit
+        valid = f"0 <= t <= {limit if limit == 1 else 'ln 2 = 0.693147180559945'}"
+        require(self.name, "t", self.t, rational(self.t) and 0 <= self.t <= limit, valid)
+
+    @property
+    def ground(self) -> Distance | KernelJS:
+        return distance_named(self.name, self.distance, self.bandwidth)
 
     @property
     def monotone(self) -> Monotone:
         return Monotone(generalization=True, suppression=False)
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
-        def part(run: Blocks) -> Floats:
-            gain = run.count / run.total[run.owner] - reference.shares[run.value]
-            return np.asarray(run.sum(np.maximum(gain, 0.0)), dtype=np.float64)
+    def validate(self, reference: Reference) -> list[str]:
+        check_reference(self.name, self.ground, reference)
+        return []
 
-        return by_parts(part, blocks)
+    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
+        return self.ground.ratio(blocks, reference)
+
+    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+        distance = self.ground
+        if isinstance(distance, KernelJS):
+            return distance.measure(blocks, reference)
+        return super().measure(parameter, blocks, reference)
 
     def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
-        n, size = int(block.total[0]), int(reference.totals.sum())
-        gains = (c * size - int(reference.totals[v]) * n for v, c in block.histogram(0).items())
-        return Fraction(sum(gain for gain in gains if gain > 0), n * size)
+        return exact_distance(self.ground, block, reference)

@@ -1,0 +1,178 @@
+"""Earth mover's distances between the sensitive values of a block and those of the table (models.md section 4).
+
+Sources: Li, Li, Venkatasubramanian, t-closeness (equal, ordered, hierarchical ground distance). They are sums over the
+values that occur in a block, so that no array of blocks times values is ever needed. A distribution of the whole table
+is Reference.totals; replace it to measure against another one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+
+from qblock.blocks import Blocks, Floats, Ints, Reference
+from qblock.errors import ParameterError
+from qblock.models.chunks import grouped, parts
+from qblock.models.ratios import Integers, wide
+
+_SAFE = 2**62
+
+
+class Distance(Protocol):
+    """A distance between distributions over the domain."""
+
+    @property
+    def limit(self) -> Fraction:
+        """No distance is larger."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What the reference must hold: of "order", "taxonomy"."""
+
+    def ratio(self, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
+        """Each block's distance to the table as numerators and denominators [B]; None where it is irrational."""
+
+    def rows(self, p: Floats, q: Floats, reference: Reference) -> Floats:
+        """float64[B]: the distances between the rows of two dense arrays of shares [B, V]."""
+
+
+def _together(found: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+    if not found:
+        return np.zeros(0, np.int64), np.ones(0, np.int64)
+    return np.concatenate([n for n, _ in found]), np.concatenate([d for _, d in found])
+
+
+def _gains(blocks: Blocks, totals: Integers, size: int) -> Integers:
+    """[B]: N*n times the mass by which a block exceeds the table, summed over the values: half of the differences."""
+    count, total = blocks.count, blocks.total
+    if totals.dtype == object:
+        count, total = wide(count), wide(total)
+    gain = count * size - totals[blocks.value] * total[blocks.owner]
+    return blocks.sum(np.maximum(gain, 0))
+
+
+def _integers(blocks: Blocks, totals: Ints, factor: int) -> Integers:
+    """The totals, as Python integers where a product of block size, table size and `factor` overflows int64."""
+    peak = int(blocks.total.max(initial=0)) * int(totals.sum()) * factor
+    return totals if peak < _SAFE else wide(totals)
+
+
+@dataclass(frozen=True)
+class Equal:
+    """All values are equally far apart: half of the sum of the differences (total variation)."""
+
+    limit = Fraction(1)
+    needs = frozenset[str]()
+
+    def ratio(self, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+        found = []
+        size = int(reference.totals.sum())
+        for part in parts(blocks):
+            totals = _integers(part, reference.totals, 1)
+            found.append((_gains(part, totals, size), part.total.astype(totals.dtype) * size))
+        return _together(found)
+
+    def rows(self, p: Floats, q: Floats, reference: Reference) -> Floats:
+        return np.asarray(np.abs(p - q).sum(axis=1) / 2)
+
+
+@dataclass(frozen=True)
+class Ordered:
+    """Values i and j of the V of the domain are |i-j|/(V-1) apart: the differences of the cumulative shares."""
+
+    limit = Fraction(1)
+    needs = frozenset({"order"})
+
+    def ratio(self, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+        if reference.values == 1:
+            return np.zeros(len(blocks), np.int64), np.ones(len(blocks), np.int64)
+        size, steps = int(reference.totals.sum()), reference.values - 1
+        found = []
+        for part in parts(blocks):
+            totals = _integers(part, reference.totals, 4 * reference.values)
+            total = part.total.astype(totals.dtype)
+            found.append((self._numerator(part, totals, total, size), total * (size * steps)))
+        return _together(found)
+
+    def _numerator(self, part: Blocks, totals: Integers, total: Integers, size: int) -> Integers:
+        """[B]: sum over the domain of |C N - C_table n|, C being cumulative counts.
+
+        C is constant from one value of the block to the next and C_table never falls, so that each such run of the
+        domain has at most one change of sign; prefix sums of C_table give both sides of it.
+        """
+        below = np.cumsum(totals)
+        area = np.concatenate(([0], np.cumsum(below))).astype(totals.dtype)
+        before = np.concatenate(([0], np.cumsum(part.count)))
+        held = before[1:] - before[part.start[:-1]][part.owner]
+        begin = part.value
+        end = np.append(part.value[1:], 0)
+        end[part.start[1:] - 1] = len(totals) - 1
+        n = total[part.owner]
+        mass = held.astype(totals.dtype) * size
+        turn = np.searchsorted(below.astype(np.int64), (mass // n).astype(np.int64), side="right")
+        turn = np.clip(turn, begin, end)
+        runs = mass * (2 * turn - begin - end) + n * (area[begin] + area[end] - 2 * area[turn])
+        result: Integers = part.sum(runs) + total * area[part.value[part.start[:-1]]]
+        return result
+
+    def rows(self, p: Floats, q: Floats, reference: Reference) -> Floats:
+        difference = np.abs(np.cumsum(p - q, axis=1)[:, :-1])
+        return np.asarray(difference.sum(axis=1) / max(reference.values - 1, 1))
+
+
+@dataclass(frozen=True)
+class Hierarchical:
+    """Two values are as far apart as their lowest common ancestor is high in the taxonomy, as a share of its height."""
+
+    limit = Fraction(1)
+    needs = frozenset({"taxonomy"})
+
+    def ratio(self, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+        height, levels = taxonomy_levels(reference)
+        size = int(reference.totals.sum())
+        found = []
+        for part in parts(blocks):
+            totals = _integers(part, reference.totals, max(height, 1))
+            gains = np.zeros(len(part), totals.dtype)
+            for codes, repeated in levels:
+                sums = np.zeros(int(codes.max()) + 1, totals.dtype)
+                np.add.at(sums, codes, totals)
+                gains = gains + _gains(grouped(part, codes), sums, size) * repeated
+            found.append((gains, part.total.astype(totals.dtype) * (size * max(height, 1))))
+        return _together(found)
+
+    def rows(self, p: Floats, q: Floats, reference: Reference) -> Floats:
+        height, levels = taxonomy_levels(reference)
+        difference, result = p - q, np.zeros(len(p))
+        for codes, repeated in levels:
+            order = np.argsort(codes, kind="stable")
+            first = np.flatnonzero(np.diff(codes[order], prepend=-1))
+            result += np.abs(np.add.reduceat(difference[:, order], first, axis=1)).sum(axis=1) * repeated
+        return np.asarray(result / (2 * max(height, 1)))
+
+
+@lru_cache(maxsize=16)
+def taxonomy_levels(reference: Reference) -> tuple[int, tuple[tuple[Ints, int], ...]]:
+    """The height of the taxonomy, and the labels of each level below the top, 0..; levels that agree are counted once.
+
+    A label that repeats on several levels is how a branch of less depth looks. Raises ParameterError when there is no
+    taxonomy, when it does not end in one label, or when a level is not coarser than the one below.
+    """
+    if reference.taxonomy is None:
+        raise ParameterError("t_closeness: distance = hierarchical needs a taxonomy of the sensitive attribute")
+    columns = [np.unique(column, return_inverse=True)[1].astype(np.int64) for column in reference.taxonomy.T]
+    if columns[-1].max(initial=0) > 0:
+        raise ParameterError("the taxonomy of the sensitive attribute must end in one label for all values")
+    distinct: dict[bytes, tuple[Ints, int]] = {}
+    for finer, coarser in itertools.pairwise(columns):
+        pairs = np.unique(finer * reference.values + coarser)
+        if len(pairs) > len(np.unique(finer)):
+            raise ParameterError("the taxonomy of the sensitive attribute is not nested: a label has two parents")
+        _, repeated = distinct.get(finer.tobytes(), (finer, 0))
+        distinct[finer.tobytes()] = (finer, repeated + 1)
+    return len(columns) - 1, tuple(distinct.values())
