@@ -82,6 +82,11 @@ class FrequencySets:
         self._sizes: dict[Node, Sizes] = {}
 
     @property
+    def leaf(self) -> sa.TableClause:
+        """The leaf frequency set with everything in it."""
+        return self._leaf
+
+    @property
     def leaf_rows(self) -> int:
         """Rows of the leaf frequency set."""
         return self._kept[0].rows
@@ -125,7 +130,7 @@ class FrequencySets:
         return [Blocks.from_pairs(block, columns[f"s{wanted[0]}"], columns["n"], keys)]
 
     def joint(self, node: Node, sensitive: Sequence[int]) -> tuple[Ints, Ints, Ints]:
-        """Keys int64[R, Q], values int64[R, S] and counts int64[R] of a node with several sensitive attributes at once."""
+        """Several sensitive attributes at once: keys int64[R, Q], values int64[R, S] and counts int64[R]."""
         wanted = tuple(sensitive)
         if self.entities:
             columns = self.session.counts(queries.count_entities(self._leaf, node, self.dimensions, wanted))
@@ -136,6 +141,25 @@ class FrequencySets:
             self._add_up(int(columns["n"].sum()), node)
         keys = self._keys(node, columns)
         return keys, np.stack([columns[f"s{i}"] for i in wanted], axis=1), columns["n"]
+
+    def row_counts(self, node: Node) -> Ints:
+        """int64[B]: rows of each block, in the order of `blocks`, also where entities are counted."""
+        made = self._roll_up(node, ())
+        columns = self.session.counts(queries.counts(made.table, self._columns(node, ())))
+        self._keep(made, len(columns["n"]))
+        block, _ = self._numbered(node, columns)
+        rows = np.zeros(len(block), dtype=np.int64)
+        rows[block] = columns["n"]
+        return rows
+
+    def leaf_counts(self, sensitive: Sequence[int]) -> tuple[Ints, Ints, Ints]:
+        """Keys, values and rows (never entities) of the leaf frequency set, as `joint` gives them."""
+        node, wanted = self.lattice.bottom, tuple(sensitive)
+        made = self._roll_up(node, wanted)
+        columns = self.session.counts(queries.counts(made.table, self._columns(node, wanted)))
+        values = [columns[f"s{i}"] for i in wanted]
+        stacked = np.stack(values, axis=1) if values else np.zeros((len(columns["n"]), 0), dtype=np.int64)
+        return self._keys(node, columns), stacked, columns["n"]
 
     def statement(self, node: Node, sensitive: Sequence[int]) -> sa.Select:
         """The statement that a node's counts would come from now."""
@@ -204,6 +228,10 @@ class FrequencySets:
         return number(self._keys(node, columns), [d.leaves for d in self.dimensions])
 
     def _sizes_as_blocks(self, node: Node) -> Blocks:
+        if self.entities:
+            columns = self.session.counts(queries.count_entities(self._leaf, node, self.dimensions, ()))
+            block, keys = self._numbered(node, columns)
+            return Blocks.from_pairs(block, np.zeros_like(columns["n"]), columns["n"], keys)
         made = self._roll_up(node, ())
         columns = self.session.counts(queries.counts(made.table, self._columns(node, ())))
         self._keep(made, len(columns["n"]))
@@ -212,9 +240,7 @@ class FrequencySets:
         return Blocks.from_pairs(block, np.zeros_like(columns["n"]), columns["n"], keys)
 
     def _entity_blocks(self, node: Node, sensitive: int) -> Blocks:
-        columns = self.session.counts(
-            queries.count_entities(self._leaf, node, self.dimensions, (sensitive,)).order_by(None)
-        )
+        columns = self.session.counts(queries.count_entities(self._leaf, node, self.dimensions, (sensitive,)))
         block, keys = self._numbered(node, columns)
         pairs = Blocks.from_pairs(block, columns[f"s{sensitive}"], columns["n"], keys)
         sizes = self.session.counts(queries.count_entities(self._leaf, node, self.dimensions, ()))
@@ -232,7 +258,7 @@ class FrequencySets:
 
 
 def number(keys: Ints, leaves: Sequence[int]) -> tuple[Ints, Ints]:
-    """Number the distinct rows of keys int64[R, Q] in ascending order: (int64[R] numbers, int64[B, Q] distinct keys)."""
+    """Number distinct keys int64[R, Q] in ascending order: (int64[R] the numbers, int64[B, Q] the distinct keys)."""
     if np.prod([float(n) for n in leaves]) < 2**62:
         single = np.zeros(len(keys), dtype=np.int64)
         for i, n in enumerate(leaves):

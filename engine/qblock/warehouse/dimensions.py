@@ -27,19 +27,29 @@ class Levels(Protocol):
     def codes(self) -> NDArray[Any]: ...
 
 
-def load_dimension(session: Session, name: str, hierarchy: Levels, column: Column, origin: str) -> Dimension:
+def load_dimension(
+    session: Session,
+    name: str,
+    hierarchy: Levels,
+    column: Column,
+    origin: str,
+    *,
+    nulls: bool = False,
+    others: bool = False,
+) -> Dimension:
     """Load a hierarchy as a temporary dimension table whose leaves compare as the column does.
 
-    origin says where the hierarchy comes from, for messages. Raises InputError for leaves that are no value of the
-    column's type, or that are equal once they are.
+    origin says where the hierarchy comes from, for messages. nulls, others: the hierarchy's leaf None stands for NULL,
+    and for values that it does not cover. Raises InputError for leaves that are no value of the column's type, or that
+    are equal once they are.
     """
     labels, codes = hierarchy.labels, hierarchy.codes
     leaves = labels[0]
     for position, leaf in enumerate(leaves):
         if leaf is not None and not is_value(leaf, column.kind):
             raise InputError(
-                f"{origin}: leaf {position + 1}, {leaf!r}, is not a value of column {column.name} of type {column.type}; "
-                "correct or remove the leaf"
+                f"{origin}: leaf {position + 1}, {leaf!r}, is no value of column {column.name} of type {column.type}; "
+                "correct or remove it"
             )
     null = next((i for i, leaf in enumerate(leaves) if leaf is None), None)
     arrays: dict[str, Any] = {f"c{h}": pa.array(np.asarray(codes[h], dtype=np.int64)) for h in range(len(labels))}
@@ -67,7 +77,7 @@ def load_dimension(session: Session, name: str, hierarchy: Levels, column: Colum
             f"{origin}: duplicate leaf {values}: equal as a value of column {column.name} of type {column.type}; "
             "keep one line for each value"
         )
-    return Dimension(table, len(labels) - 1, len(leaves), null)
+    return Dimension(table, len(labels) - 1, len(leaves), null if nulls else None, null if others else None)
 
 
 def is_value(text: str, kind: Kind) -> bool:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
@@ -46,6 +47,7 @@ class DuckdbFacts:
     """The Facts protocol for DuckDB."""
 
     name = "duckdb"
+    errors = (duckdb.Error,)
 
     def __init__(self, database: str | None = SOURCE) -> None:
         self._database = database

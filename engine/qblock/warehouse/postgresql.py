@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import psycopg
 import pyarrow as pa
 import sqlalchemy as sa
 from numpy.typing import NDArray
@@ -38,6 +39,7 @@ class PostgresqlFacts:
     """The Facts protocol for PostgreSQL."""
 
     name = "postgresql"
+    errors = (psycopg.Error,)
 
     def prefix(self, schema: str | None) -> str | None:
         return None if schema is None else quote(schema)

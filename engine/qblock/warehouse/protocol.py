@@ -20,7 +20,7 @@ Kind = Literal["integer", "decimal", "float", "text", "date", "timestamp", "bool
 
 @dataclass(frozen=True)
 class TableName:
-    """A table or view as the spec names it: `table` or `schema.table`; parts with dots or quotes go in double quotes."""
+    """A table or view as the spec names it: `table` or `schema.table`; a part with a dot goes in double quotes."""
 
     schema: str | None
     name: str
@@ -44,7 +44,8 @@ class TableName:
         parts.append(current)
         if quoted or not all(parts) or len(parts) > 2:
             raise InputError(
-                f'table name {text!r} is not of the form table or schema.table (quote parts with dots: "my.schema".table)'
+                f"table name {text!r} is not of the form table or schema.table; "
+                'quote a part that holds a dot: "my.schema".table'
             )
         return cls(parts[0] if len(parts) == 2 else None, parts[-1])
 

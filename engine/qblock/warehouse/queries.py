@@ -22,13 +22,24 @@ Expression = sa.ColumnElement[Any]
 class Dimension:
     """A hierarchy as a table: leaf (typed as the column compares), c0..cH codes, t0..tH labels.
 
-    null_code is the code of the leaf that stands for NULL, where the spec maps it.
+    null_code and other_code are the code of the leaf whose label is `*` at every level: for NULL, and for values that
+    the hierarchy does not cover, where the spec maps them to it.
     """
 
     table: sa.TableClause
     height: int
     leaves: int
     null_code: int | None = None
+    other_code: int | None = None
+
+    def covered(self, raw: Expression) -> Expression:
+        """The code of a raw value at leaf level, after an outer join on the leaf; NULL where nothing covers it."""
+        cases = []
+        if self.null_code is not None:
+            cases.append((raw.is_(None), sa.literal_column(str(self.null_code))))
+        if self.other_code is not None:
+            cases.append((raw.is_not(None), sa.literal_column(str(self.other_code))))
+        return sa.func.coalesce(self.code(0), sa.case(*cases)) if cases else self.code(0)
 
     def code(self, level: int) -> Expression:
         return self.table.c[f"c{level}"]
@@ -62,10 +73,7 @@ def coded(raw: sa.TableClause, dimensions: Mapping[str, Dimension], keep: Sequen
     columns: list[Expression] = []
     for name, dimension in dimensions.items():
         joined = joined.outerjoin(dimension.table, raw.c[name] == dimension.table.c.leaf)
-        code = dimension.code(0)
-        if dimension.null_code is not None:
-            code = sa.func.coalesce(code, sa.case((raw.c[name].is_(None), sa.literal_column(str(dimension.null_code)))))
-        columns.append(code.label(name))
+        columns.append(dimension.covered(raw.c[name]).label(name))
     columns += [raw.c[name] for name in (*keep, "n")]
     return sa.select(*columns).select_from(joined)
 
@@ -77,6 +85,13 @@ def uncovered_rows(leaf: sa.TableClause, names: Iterable[str]) -> sa.Select[Any]
         for name in names
     ]
     return sa.select(*sums, whole(sa.func.coalesce(sa.func.sum(leaf.c.n), 0)).label("n"))
+
+
+def entity_leaf(coded_rows: sa.TableClause) -> sa.Select[Any]:
+    """A coded frequency set with several rows of an entity made one: the entity is what is counted."""
+    names = [c.name for c in coded_rows.columns if c.name != "n"]
+    rows = whole(sa.func.sum(coded_rows.c.n)).label("n")
+    return sa.select(*(coded_rows.c[name] for name in names), rows).group_by(*(coded_rows.c[name] for name in names))
 
 
 def uncovered_values(raw: sa.TableClause, name: str, text: Expression, dimension: Dimension) -> sa.Select[Any]:
@@ -122,6 +137,17 @@ def count_entities(leaf: sa.TableClause, node: Node, dimensions: Sequence[Dimens
     return coded_node.with_only_columns(
         *groups, sa.func.count(sa.distinct(leaf.c.e)).label("n"), maintain_column_froms=True
     )
+
+
+def totals(leaf: sa.TableClause, name: str) -> sa.Select[Any]:
+    """Rows of each code of one column of a frequency set: `code`, `n`."""
+    return sa.select(whole(leaf.c[name]).label("code"), whole(sa.func.sum(leaf.c.n)).label("n")).group_by(leaf.c[name])
+
+
+def entity_totals(leaf: sa.TableClause, name: str) -> sa.Select[Any]:
+    """Distinct entities of each code of one column: `code`, `n`."""
+    entities = sa.func.count(sa.distinct(leaf.c.e)).label("n")
+    return sa.select(whole(leaf.c[name]).label("code"), entities).group_by(leaf.c[name])
 
 
 def size_histogram(sizes: sa.TableClause) -> sa.Select[Any]:

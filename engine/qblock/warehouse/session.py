@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -33,6 +33,8 @@ class Facts(Protocol):
     """What differs between engines."""
 
     name: str
+    errors: tuple[type[Exception], ...]
+    """The driver's own errors."""
 
     def prefix(self, schema: str | None) -> str | None:
         """The quoted schema (and attached database) under which the source's tables are found."""
@@ -61,11 +63,14 @@ class Facts(Protocol):
 
 
 @contextmanager
-def translated(facts: Facts):  # type: ignore[no-untyped-def]
+def translated(facts: Facts) -> Iterator[None]:
     """Turn the driver's errors into ours; they never carry a statement's parameters."""
     try:
         yield
-    except sa.exc.SQLAlchemyError as error:
+    except (sa.exc.SQLAlchemyError, *facts.errors) as error:
+        if "interrupted" in str(error).lower():
+            # An engine answers Ctrl-C in the middle of a statement with an error of its own.
+            raise KeyboardInterrupt from error
         raise facts.explain(error) from error
 
 
