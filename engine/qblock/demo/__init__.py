@@ -1,0 +1,1 @@
+"""The demo: invented census-like people, their hierarchies and a release spec, in a folder or in PostgreSQL."""

@@ -1,0 +1,135 @@
+"""The demo's folder: the DuckDB warehouse, the hierarchies and the release spec."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from string import Template
+
+import duckdb
+import pyarrow as pa
+
+from qblock.demo import vocabulary as v
+from qblock.demo.hierarchies import hierarchies
+from qblock.demo.people import ROWS, SEED, generate
+from qblock.errors import InputError, QblockError
+from qblock.resources import sql_text
+
+WAREHOUSE = "census.duckdb"
+SPEC = "release.yaml"
+RECORD = ".qblock-demo.json"
+"""Says which files of the folder the demo wrote, with the digest of those that a person may edit."""
+
+DUCKDB = {
+    "source": f"duckdb:///{WAREHOUSE}",
+    "table": "main.people",
+    # DuckDB names the file's catalog after the file, and cannot tell a schema of the same name from it.
+    "publish": 'url: "duckdb:///published.duckdb", schema: main, view: census',
+}
+POSTGRESQL = {
+    "source": "${WAREHOUSE_URL}",
+    "table": "census.people",
+    "publish": "schema: published, view: census",
+}
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What was written. warehouse: the DuckDB file, or None where the people are not in the folder."""
+
+    directory: Path
+    spec: Path
+    warehouse: Path | None
+
+
+def spec_text(warehouse: bool = True) -> str:
+    """The release spec, for the DuckDB file of the folder or (False) for the PostgreSQL that WAREHOUSE_URL names."""
+    template = Template(Path(__file__).with_name("release.yaml.template").read_text("utf-8"))
+    return template.substitute(DUCKDB if warehouse else POSTGRESQL, salaries=", ".join(v.SALARIES))
+
+
+def write_demo(directory: Path, rows: int = ROWS, seed: int = SEED, *, warehouse: bool = True) -> Demo:
+    """Write census.duckdb (unless `warehouse` is False), hierarchies/*.csv and release.yaml into a folder.
+
+    Files of an earlier demo are written again. Raises InputError, before anything is written, where the folder holds a
+    file of one of these names that is not the demo's or was edited since.
+    """
+    people = generate(rows, seed) if warehouse else None
+    texts = {f"hierarchies/{name}.csv": text for name, text in hierarchies().items()} | {SPEC: spec_text(warehouse)}
+    path = directory / WAREHOUSE if people is not None else None
+    with _filesystem(directory):
+        known = _known(directory)
+        _check(directory, known, texts, path)
+        for name, text in texts.items():
+            _write_text(directory / name, text)
+        record: dict[str, str | None] = {name: _digest(text.encode()) for name, text in texts.items()}
+        if path is not None or WAREHOUSE in known:
+            record[WAREHOUSE] = None
+        _write_text(directory / RECORD, json.dumps(record, indent=1) + "\n")
+        if people is not None and path is not None:
+            _write_warehouse(path, people)
+    return Demo(directory, directory / SPEC, path)
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text, "utf-8")
+    new.replace(path)
+
+
+def _write_warehouse(path: Path, people: pa.Table) -> None:
+    """Fill a new file beside, then rename it: whoever has the old file open keeps reading it."""
+    new = path.with_name(f".{path.name}.new")
+    for stale in (new, _log(new), _log(path)):
+        stale.unlink(missing_ok=True)  # DuckDB would replay a log that a crash left into the new file
+    try:
+        with duckdb.connect(str(new)) as connection:
+            connection.register("generated", people)
+            connection.execute(sql_text("demo_people", "duckdb"))
+    except duckdb.Error as error:
+        raise QblockError(f"{path} cannot be written: {error}") from error
+    new.replace(path)
+
+
+def _log(path: Path) -> Path:
+    return path.with_name(f"{path.name}.wal")
+
+
+def _check(directory: Path, known: dict[str, str | None], texts: dict[str, str], warehouse: Path | None) -> None:
+    """Refuse to write over what a person made. A text that is already as it will be is what a crash left."""
+    if warehouse is not None and warehouse.exists() and WAREHOUSE not in known:
+        raise InputError(f"{warehouse} is not a file of the demo; name another folder, or move it away")
+    for name, text in texts.items():
+        path = directory / name
+        if path.exists() and _digest(path.read_bytes()) not in (known.get(name), _digest(text.encode())):
+            what = "was edited since the demo wrote it" if name in known else "is not a file of the demo"
+            raise InputError(f"{path} {what}; name another folder, or move it away")
+
+
+def _known(directory: Path) -> dict[str, str | None]:
+    if directory.exists() and not directory.is_dir():
+        raise InputError(f"{directory} is a file; name a folder for the demo")
+    record = directory / RECORD
+    if not record.exists():
+        return {}
+    try:
+        return dict(json.loads(record.read_text("utf-8")))
+    except ValueError as error:
+        raise InputError(f"{record} is not a record of the demo; name another folder, or move it away") from error
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+@contextmanager
+def _filesystem(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise QblockError(f"the demo cannot be written to {directory}: {error.strerror or error}") from error

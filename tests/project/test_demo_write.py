@@ -1,0 +1,149 @@
+"""The demo's folder: its own files are written again, other people's are not; and the same people in PostgreSQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from qblock.demo import load
+from qblock.demo.load import load_people
+from qblock.demo.people import generate
+from qblock.demo.write import WAREHOUSE, write_demo
+from qblock.errors import InputError, QblockError
+from qblock.spec import load_spec
+
+
+def everybody(path: Path) -> list[tuple]:
+    with duckdb.connect(str(path), read_only=True) as connection:
+        return connection.execute("SELECT * FROM main.people ORDER BY person_id").fetchall()
+
+
+def expected(rows: int, seed: int) -> list[tuple]:
+    return [tuple(row.values()) for row in generate(rows, seed).to_pylist()]
+
+
+def test_the_folder_holds_the_people_as_plain_text_and_numbers(tmp_path: Path) -> None:
+    demo = write_demo(tmp_path / "new" / "demo", rows=300, seed=4)
+    assert demo.warehouse is not None
+    assert everybody(demo.warehouse) == expected(300, 4)
+    with duckdb.connect(str(demo.warehouse), read_only=True) as connection:
+        types = {row[1] for row in connection.execute("DESCRIBE main.people").fetchall()}
+    assert types == {"BIGINT", "SMALLINT", "VARCHAR"}
+
+
+def test_the_spec_is_valid_and_finds_its_hierarchies(tmp_path: Path) -> None:
+    spec = load_spec(write_demo(tmp_path, rows=10).spec)
+    assert spec.quasi_identifiers == ("age", "gender", "marital_status", "education", "country", "work_class")
+    assert spec.sensitives == ("occupation", "salary_class")
+    files = [
+        spec.file(source)
+        for attribute in spec.attributes.values()
+        if (source := attribute.hierarchy or attribute.taxonomy) is not None
+    ]
+    assert [file.name for file in files if file] == [
+        f"{name}.csv" for name in ("age", "marital_status", "education", "country", "work_class", "occupation")
+    ]
+    assert all(file.is_file() for file in files if file)
+
+
+def test_the_spec_of_postgresql_takes_its_url_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    demo = write_demo(tmp_path, rows=10, warehouse=False)
+    assert demo.warehouse is None
+    assert not (tmp_path / WAREHOUSE).exists()
+    monkeypatch.setenv("WAREHOUSE_URL", "postgresql://somebody@example.invalid/census")
+    spec = load_spec(demo.spec)
+    assert spec.source.url.url == "postgresql://somebody@example.invalid/census"
+    assert spec.source.parts == (load.SCHEMA, load.TABLE)
+
+
+def test_an_earlier_demo_is_written_again(tmp_path: Path) -> None:
+    write_demo(tmp_path, rows=50, seed=1)
+    (tmp_path / f"{WAREHOUSE}.wal").write_bytes(b"left by a crash")
+    write_demo(tmp_path, rows=20, seed=2)
+    assert everybody(tmp_path / WAREHOUSE) == expected(20, 2)
+    assert not (tmp_path / f"{WAREHOUSE}.wal").exists()
+
+
+@pytest.mark.parametrize("name", [WAREHOUSE, "release.yaml", "hierarchies/age.csv"])
+def test_a_file_that_is_not_the_demos_is_left_alone(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("mine")
+    with pytest.raises(InputError, match=f"{path.name} is not a file of the demo"):
+        write_demo(tmp_path, rows=10)
+    assert path.read_text() == "mine"
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
+
+
+def test_a_spec_edited_since_is_left_alone(tmp_path: Path) -> None:
+    demo = write_demo(tmp_path, rows=10, seed=1)
+    before = everybody(tmp_path / WAREHOUSE)
+    edited = demo.spec.read_text("utf-8").replace("k: 10", "k: 20")
+    demo.spec.write_text(edited, "utf-8")
+    with pytest.raises(InputError, match="was edited since"):
+        write_demo(tmp_path, rows=10, seed=2)
+    assert demo.spec.read_text("utf-8") == edited
+    assert everybody(tmp_path / WAREHOUSE) == before
+
+
+def test_a_demo_in_postgresql_does_not_make_a_warehouse_file_of_the_folder_its_own(tmp_path: Path) -> None:
+    write_demo(tmp_path, rows=10, warehouse=False)
+    (tmp_path / WAREHOUSE).write_text("mine")
+    with pytest.raises(InputError, match="not a file of the demo"):
+        write_demo(tmp_path, rows=10)
+
+
+def test_what_an_interrupted_demo_left_does_not_stop_the_next(tmp_path: Path) -> None:
+    write_demo(tmp_path, rows=10)
+    (tmp_path / ".qblock-demo.json").unlink()
+    (tmp_path / WAREHOUSE).unlink()
+    write_demo(tmp_path, rows=10, seed=3)
+    assert everybody(tmp_path / WAREHOUSE) == expected(10, 3)
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is a file"):
+        write_demo(tmp_path / "file", rows=10)
+    with pytest.raises(QblockError, match="cannot be written"):
+        write_demo(tmp_path / "file" / "demo", rows=10)
+
+
+def test_postgresql_gets_the_same_people_and_again(postgresql_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(load, "CHUNK", 64)
+    load_people(postgresql_url, rows=40, seed=9)
+    load_people(postgresql_url, rows=150, seed=5)
+    with psycopg.connect(postgresql_url) as connection:
+        rows = connection.execute("SELECT * FROM census.people ORDER BY person_id").fetchall()
+    assert rows == expected(150, 5)
+
+
+def test_a_table_of_postgresql_that_is_not_the_demos_is_left_alone(postgresql_url: str) -> None:
+    with psycopg.connect(postgresql_url) as connection:
+        connection.execute('CREATE SCHEMA "Odd ""name"; CREATE TABLE "Odd ""name".people AS SELECT 1 AS mine')
+    with pytest.raises(InputError, match="not the demo's"):
+        load_people(postgresql_url, rows=10, schema='Odd "name')
+    load_people(postgresql_url, rows=10, schema='Odd "name', table="people two")
+    with psycopg.connect(postgresql_url) as connection:
+        assert connection.execute('SELECT mine FROM "Odd ""name".people').fetchall() == [(1,)]
+        assert connection.execute('SELECT count(*) FROM "Odd ""name"."people two"').fetchone() == (10,)
+
+
+def test_a_fault_of_postgresql_tells_the_table_and_no_password(postgresql_url: str) -> None:
+    missing = sa.make_url(postgresql_url).set(database="no_such_database", password="hush-hush")
+    with pytest.raises(QblockError, match=r"census\.people") as caught:
+        load_people(missing.render_as_string(hide_password=False), rows=10)
+    assert "hush-hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("url", ["duckdb:///people.duckdb", "nonsense", "postgresql://u:hush@h:port/d"])
+def test_a_url_that_is_not_of_postgresql_is_refused(url: str) -> None:
+    with pytest.raises(InputError, match="not one of PostgreSQL") as caught:
+        load_people(url, rows=10)
+    assert "hush" not in str(caught.value)
