@@ -1,0 +1,1 @@
+"""Releases: the scheduled job, and the ledger that is its evidence."""

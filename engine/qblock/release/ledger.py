@@ -1,0 +1,88 @@
+"""The ledger's writer: appends events within the caller's transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+
+from qblock import __version__
+from qblock.errors import Busy
+from qblock.release.private import Place, create_engine, make_private, translated
+from qblock.release.records import Event, Guarantee, chain_digest, event_row, guarantee_rows
+from qblock.release.tables import tables
+
+OPEN_SECONDS = 10.0
+"""How long to wait for another process that has the DuckDB ledger open; each has it for a moment only."""
+
+
+def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarantee] = ()) -> str:
+    """Append an event with its guarantees in the transaction of the caller; returns its digest, the release's new head.
+
+    connection: to the database of the place; on DuckDB to the ledger's own file (`ledger_transaction`). The caller
+    holds the release's lock. Raises nothing of its own; a second writer of the release fails at the primary key.
+    """
+    ledger = tables(connection)
+    last = connection.execute(
+        sa.select(ledger.event.c.number, ledger.event.c.digest)
+        .where(ledger.event.c.release == event.release)
+        .order_by(ledger.event.c.number.desc())
+        .limit(1)
+    ).one_or_none()
+    number, previous = (last.number + 1, last.digest) if last else (1, None)
+    row = event_row(event) | {"number": number, "program_version": __version__, "previous_digest": previous}
+    rows = guarantee_rows(guarantees)
+    row["digest"] = chain_digest(row, rows)
+    connection.execute(ledger.event.insert(), [row])
+    if rows:
+        key = {"release": event.release, "number": number}
+        connection.execute(ledger.guarantee.insert(), [{**key, **guarantee} for guarantee in rows])
+    return str(row["digest"])
+
+
+def set_pointer(connection: sa.Connection, release: str, version: int | None) -> None:
+    """Name the version that readers see (None: none), in the transaction of the caller.
+
+    On PostgreSQL the release's view reads this row; on DuckDB it mirrors the published file.
+    """
+    pointer = tables(connection).pointer
+    known = connection.execute(sa.select(pointer.c.release).where(pointer.c.release == release)).one_or_none()
+    if known:
+        connection.execute(pointer.update().where(pointer.c.release == release).values(version=version))
+    else:
+        connection.execute(pointer.insert().values(release=release, version=version))
+
+
+@contextmanager
+def ledger_transaction(place: Place, seconds: float = OPEN_SECONDS) -> Iterator[sa.Connection]:
+    """One transaction on the ledger's database, committed at the end; a DuckDB file is open for its length only.
+
+    Raises Busy when another process keeps the DuckDB file open for longer than `seconds`, QblockError for other faults.
+    """
+    with opened(place, read_only=False, seconds=seconds) as connection, translated(place), connection.begin():
+        yield connection
+
+
+@contextmanager
+def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> Iterator[sa.Connection]:
+    """A connection to the ledger's database; waits for a DuckDB file that another process has open."""
+    if place.file is not None and not read_only:
+        make_private(place.folder)
+    engine = create_engine(place, read_only=read_only)
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with translated(place):
+                connection = engine.connect()
+            break
+        except Busy:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.05)
+    try:
+        yield connection
+    finally:
+        connection.close()
+        engine.dispose()

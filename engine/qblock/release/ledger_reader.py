@@ -1,0 +1,148 @@
+"""The ledger's reader: never writes, works while a run is going on; a ledger that does not exist yet has no history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.release import migrate
+from qblock.release.ledger import opened
+from qblock.release.private import Place, translated
+from qblock.release.records import (
+    PUBLISHING,
+    Guarantee,
+    PublishedVersion,
+    RecordedEvent,
+    State,
+    chain_digest,
+    event_of,
+)
+from qblock.release.tables import tables
+
+
+@contextmanager
+def ledger_reader(place: Place) -> Iterator[LedgerReader]:
+    """A reader on a read-only connection of its own. Raises QblockError for a ledger of a newer qblock."""
+    if place.file is not None and not place.file.exists():
+        yield LedgerReader(None)
+        return
+    with opened(place, read_only=True) as connection, translated(place):
+        yield LedgerReader(connection)
+
+
+class LedgerReader:
+    """What the ledger says about a release, as far as the connection's transaction sees it.
+
+    connection: to the place's database (on DuckDB to the ledger's file), or None for a ledger that does not exist.
+    """
+
+    def __init__(self, connection: sa.Connection | None) -> None:
+        exists = connection is not None and migrate.known_revision(connection) is not None
+        self._connection = connection if exists else None
+
+    def history(self, release: str) -> list[RecordedEvent]:
+        """All events, oldest first."""
+        return [event_of(row) for row in self._events(release)]
+
+    def last_event(self, release: str, *states: State) -> RecordedEvent | None:
+        """The newest event, or the newest with one of these states."""
+        return next((e for e in reversed(self.history(release)) if not states or e.state in states), None)
+
+    def current(self, release: str) -> PublishedVersion | None:
+        """The version that the pointer row names, with the newest event that published it."""
+        version = self.pointer(release)
+        for event in reversed(self.history(release)):
+            if version is not None and event.version == version and event.state in PUBLISHING:
+                return PublishedVersion(version, event, tuple(self.guarantees(release, event.number)))
+        return None
+
+    def pointer(self, release: str) -> int | None:
+        """The version that the pointer row names."""
+        if self._connection is None:
+            return None
+        pointer = tables(self._connection).pointer
+        return self._connection.scalar(sa.select(pointer.c.version).where(pointer.c.release == release))
+
+    def next_version(self, release: str) -> int:
+        """One more than any version that was ever tried."""
+        return max((e.version for e in self.history(release) if e.version is not None), default=0) + 1
+
+    def head(self, release: str) -> str | None:
+        """The digest of the newest event."""
+        last = self.last_event(release)
+        return last.digest if last else None
+
+    def releases(self) -> list[str]:
+        """The names of all releases in this ledger."""
+        if self._connection is None:
+            return []
+        event = tables(self._connection).event
+        return list(self._connection.scalars(sa.select(event.c.release).distinct().order_by(event.c.release)))
+
+    def guarantees(self, release: str, number: int) -> list[Guarantee]:
+        """The guarantees recorded with an event, in order."""
+        rows = self._guarantees(release).get(number, [])
+        return [Guarantee(**{k: v for k, v in row.items() if k not in _KEY}) for row in rows]
+
+    def verify_chain(self, release: str, expected_head: str | None = None) -> list[str]:
+        """What is wrong with a release's evidence, one sentence each; empty when nothing is.
+
+        Finds altered and missing rows; a cut tail when given the head digest that an earlier run printed.
+        """
+        problems: list[str] = []
+        guarantees = self._guarantees(release)
+        previous, expected, digests = None, 1, set()
+        for row in self._events(release):
+            number = row["number"]
+            what = f"event {number} of release {release}"
+            if number != expected:
+                missing = str(expected) if number == expected + 1 else f"{expected} to {number - 1}"
+                problems.append(f"event {missing} of release {release} is missing in the ledger")
+            elif row["previous_digest"] != previous:
+                problems.append(f"{what} does not follow the event before it: one of the two was replaced")
+            if chain_digest(row, guarantees.pop(number, [])) != row["digest"]:
+                problems.append(
+                    f"{what} or its guarantees were altered: the digest recorded is not that of the content"
+                )
+            previous, expected = row["digest"], number + 1
+            digests.add(row["digest"])
+        problems += [f"event {n} of release {release} is missing; its guarantees are there" for n in guarantees]
+        if expected_head is not None and expected_head not in digests:
+            problems.append(f"the head digest {expected_head} is not in the ledger: its tail was cut, or rewritten")
+        return problems
+
+    def verify_pointer(self, release: str) -> list[str]:
+        """What is wrong with the pointer row: it names the newest version that was published and not retired since."""
+        published = None
+        for event in self.history(release):
+            if event.state in PUBLISHING:
+                published = event.version
+            elif event.state == "retired" and event.version == published:
+                published = None
+        pointer = self.pointer(release)
+        if pointer == published:
+            return []
+        named = [f"version {version}" if version else "no version" for version in (pointer, published)]
+        return [f"the pointer row of release {release} names {named[0]}, and the ledger's last publication {named[1]}"]
+
+    def _events(self, release: str) -> list[Mapping[str, Any]]:
+        if self._connection is None:
+            return []
+        event = tables(self._connection).event
+        query = sa.select(event).where(event.c.release == release).order_by(event.c.number)
+        return [dict(row) for row in self._connection.execute(query).mappings()]
+
+    def _guarantees(self, release: str) -> dict[int, list[Mapping[str, Any]]]:
+        found: dict[int, list[Mapping[str, Any]]] = {}
+        if self._connection is not None:
+            guarantee = tables(self._connection).guarantee
+            query = sa.select(guarantee).where(guarantee.c.release == release)
+            for row in self._connection.execute(query.order_by(guarantee.c.number, guarantee.c.position)).mappings():
+                found.setdefault(row["number"], []).append(dict(row))
+        return found
+
+
+_KEY = {"release", "number", "position"}

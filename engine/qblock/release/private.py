@@ -1,0 +1,112 @@
+"""Where a release keeps what no reader may see: the ledger, locks and working files."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, Protocol
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+from qblock.errors import QblockError
+from qblock.warehouse import duckdb, postgresql
+from qblock.warehouse.connect import duckdb_path, parse_url
+
+FOLDER = "qblock"
+LEDGER_FILE = "ledger.duckdb"
+SCHEMA = "qblock"
+"""The private schema in the source's PostgreSQL database."""
+
+
+class Secret(Protocol):
+    @property
+    def url(self) -> str: ...
+
+
+class Source(Protocol):
+    @property
+    def url(self) -> Secret: ...
+
+
+class HasPlace(Protocol):
+    """What is read of a spec."""
+
+    @property
+    def directory(self) -> Path: ...
+
+    @property
+    def source(self) -> Source: ...
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the ledger is. folder: the private folder, which need not exist; url: of the database with the ledger.
+
+    DuckDB: `ledger.duckdb` in the private folder, shared by the specs of a folder. PostgreSQL: schema `qblock` of the
+    source's database.
+    """
+
+    engine: Literal["duckdb", "postgresql"]
+    folder: Path
+    url: sa.URL = field(repr=False)
+
+    @property
+    def file(self) -> Path | None:
+        """The ledger's DuckDB file."""
+        return Path(self.url.database or "") if self.engine == "duckdb" else None
+
+
+def place_of(spec: HasPlace) -> Place:
+    """The ledger's place for a spec. Raises InputError for a source URL that cannot be used."""
+    folder = spec.directory.resolve() / FOLDER
+    url = parse_url(spec.source.url.url)
+    if url.get_backend_name() == "duckdb":
+        return _duckdb(folder / LEDGER_FILE)
+    return Place("postgresql", folder, url.set(drivername="postgresql+psycopg"))
+
+
+def place_of_url(url: str, directory: Path) -> Place:
+    """The place of a ledger given by URL: a PostgreSQL database, or the DuckDB file that is the ledger itself."""
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "duckdb":
+        return _duckdb(duckdb_path(parsed, directory))
+    return Place("postgresql", directory.resolve() / FOLDER, parsed.set(drivername="postgresql+psycopg"))
+
+
+def _duckdb(file: Path) -> Place:
+    return Place("duckdb", file.parent, sa.URL.create("duckdb", database=str(file)))
+
+
+def make_private(folder: Path) -> Path:
+    """The folder, made with mode 0700 where it is missing. Raises QblockError where others may enter it."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        if not folder.is_dir():
+            raise QblockError(f"{folder} is not a folder, and qblock keeps its ledger there; move it away") from None
+    except OSError as error:
+        raise QblockError(f"the private folder {folder} cannot be made: {error.strerror}") from None
+    if stat.S_IMODE(folder.stat().st_mode) & 0o077:
+        raise QblockError(f"others may enter the private folder {folder}; close it: chmod 700 '{folder}'")
+    return folder
+
+
+@contextmanager
+def translated(place: Place) -> Iterator[None]:
+    """Turn the driver's errors into ours."""
+    try:
+        yield
+    except sa.exc.SQLAlchemyError as error:
+        raise (duckdb if place.engine == "duckdb" else postgresql).explain(error) from error
+
+
+def create_engine(place: Place, *, read_only: bool = False) -> sa.Engine:
+    """An engine without a pool: what is closed is closed, and a DuckDB file is let go at once."""
+    if place.engine == "duckdb":
+        return sa.create_engine(place.url, poolclass=NullPool, connect_args={"read_only": read_only})
+    options = "-c default_transaction_read_only=on" if read_only else ""
+    return sa.create_engine(place.url, poolclass=NullPool, connect_args={"options": options} if options else {})

@@ -1,0 +1,73 @@
+"""The ledger's tables as statements see them; migrations create them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import sqlalchemy as sa
+
+from qblock.release.private import SCHEMA
+
+
+class Tables:
+    """event, guarantee and pointer: in schema `qblock` on PostgreSQL, in the ledger's own file on DuckDB."""
+
+    def __init__(self, schema: str | None) -> None:
+        metadata = sa.MetaData(schema=schema)
+        self.event = sa.Table(
+            "event",
+            metadata,
+            sa.Column("release", sa.Text),
+            sa.Column("number", sa.BigInteger),
+            sa.Column("version", sa.BigInteger),
+            sa.Column("state", sa.Text),
+            sa.Column("run", sa.Text),
+            sa.Column("recorded_at", sa.Text),
+            sa.Column("quasi_identifiers", sa.Text),
+            sa.Column("node", sa.Text),
+            sa.Column("choice", sa.Text),
+            sa.Column("protected", sa.Boolean),
+            sa.Column("joint", sa.Text),
+            sa.Column("rows_source", sa.BigInteger),
+            sa.Column("rows_published", sa.BigInteger),
+            sa.Column("rows_suppressed", sa.BigInteger),
+            sa.Column("spec_digest", sa.Text),
+            sa.Column("hierarchy_digest", sa.Text),
+            sa.Column("content_digest", sa.Text),
+            sa.Column("view", sa.Text),
+            sa.Column("stale_after", sa.BigInteger),
+            sa.Column("detail", sa.Text),
+            sa.Column("reason", sa.Text),
+            sa.Column("program_version", sa.Text),
+            sa.Column("previous_digest", sa.Text),
+            sa.Column("digest", sa.Text),
+        )
+        self.guarantee = sa.Table(
+            "guarantee",
+            metadata,
+            sa.Column("release", sa.Text),
+            sa.Column("number", sa.BigInteger),
+            sa.Column("position", sa.BigInteger),
+            sa.Column("stage", sa.Text),
+            sa.Column("model", sa.Text),
+            sa.Column("sensitive", sa.Text),
+            sa.Column("parameters", sa.Text),
+            sa.Column("parameter", sa.Text),
+            sa.Column("asked", sa.Text),
+            sa.Column("reached", sa.Text),
+            sa.Column("reached_number", sa.Double),
+            sa.Column("attained", sa.Boolean),
+            sa.Column("holds", sa.Boolean),
+            sa.Column("headroom", sa.Double),
+        )
+        self.pointer = sa.Table("pointer", metadata, sa.Column("release", sa.Text), sa.Column("version", sa.BigInteger))
+
+
+@cache
+def _tables(schema: str | None) -> Tables:
+    return Tables(schema)
+
+
+def tables(connection: sa.Connection) -> Tables:
+    """The ledger's tables for the engine of a connection."""
+    return _tables(SCHEMA if connection.dialect.name == "postgresql" else None)

@@ -1,0 +1,28 @@
+-- Purpose: how the room between asked and reached changes from one published version to the next
+-- Inputs: none; the view version_guarantees (last check of each version from its own copy)
+-- Output: none; the view headroom_trend, headroom and its change since the version before
+CREATE VIEW headroom_trend AS
+SELECT
+    release,
+    model,
+    sensitive,
+    parameters,
+    parameter,
+    version,
+    recorded_at,
+    asked,
+    reached,
+    headroom,
+    headroom - lag(headroom) OVER (
+        PARTITION BY release, model, sensitive, parameters, parameter ORDER BY version
+    ) AS headroom_change
+FROM (
+    SELECT
+        version_guarantees.*,
+        row_number() OVER (
+            PARTITION BY release, version, model, sensitive, parameters, parameter ORDER BY number DESC, position DESC
+        ) AS newest_first
+    FROM version_guarantees
+    WHERE stage = 'recheck'
+) AS checks
+WHERE newest_first = 1
