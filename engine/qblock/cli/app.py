@@ -1,0 +1,106 @@
+"""The commands together, and how each one ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import traceback
+from typing import Any, NoReturn
+
+import click
+import typer
+
+from qblock import __version__
+from qblock.cli import explore, hierarchies, publish, start
+from qblock.errors import QblockError
+
+EPILOG = (
+    "Exit status: 0 done or nothing to do, 1 a fault outside (connection, disk), 2 the spec, a hierarchy or the "
+    "command line is wrong, 3 refused: nothing safe to publish, or a check failed, 4 another run or process is in the "
+    "way."
+)
+
+app = typer.Typer(
+    name="qblock",
+    help="Anonymize a table in its own warehouse and publish checked releases behind a view. Start with `qblock demo`.",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+start.register(app)
+hierarchies.register(app)
+explore.register(app)
+publish.register(app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+) -> None:
+    """Options of every command."""
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived; raised like Ctrl-C, so that everything on the way out is released."""
+
+
+def _terminate(_number: int, _frame: Any) -> NoReturn:
+    raise Terminated
+
+
+def main() -> NoReturn:
+    """Run the command line and leave with its exit status."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command; returns its exit status. Messages go to standard error."""
+    command = typer.main.get_command(app)
+    try:
+        result = command.main(args=arguments, prog_name="qblock", standalone_mode=False)
+        return int(result or 0) if isinstance(result, int) else 0
+    except QblockError as error:
+        _say(str(error))
+        return error.exit_status
+    except click.exceptions.Abort:
+        _say("interrupted: nothing was published")
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except KeyboardInterrupt:
+        _say("interrupted: nothing was published")
+        return 130
+    except Terminated:
+        _say("terminated: nothing was published")
+        return 143
+    except BrokenPipeError:
+        # Whoever read the answer has had enough (qblock history | head).
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        _say(f"{error.filename or 'input or output'}: {error.strerror or error}")
+        return 1
+    except Exception as error:
+        # The driver reports an interrupted query as an error of its own.
+        if "interrupted" in str(error).lower():
+            _say("interrupted: nothing was published")
+            return 130
+        if os.environ.get("QBLOCK_DEBUG"):
+            traceback.print_exc()
+        _say(f"internal error ({type(error).__name__}); set QBLOCK_DEBUG=1 for the traceback. Nothing was published")
+        return 1
+
+
+def _say(message: str) -> None:
+    print(f"qblock: {message}", file=sys.stderr)

@@ -1,0 +1,159 @@
+"""search, audit: questions about a source; nothing is published."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
+from qblock.errors import InputError
+from qblock.search.audit import audit_spec, audit_table
+from qblock.search.explain import explain_sql
+from qblock.search.run import open_task, refusal, run_search
+from qblock.spec import load_spec
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("search")(search)
+    app.command("audit")(audit)
+
+
+def search(
+    spec: SpecPath,
+    strategy: Annotated[
+        str | None, typer.Option(help="chains, incognito or exhaustive; else what the spec says.")
+    ] = None,
+    nodes: Annotated[
+        str, typer.Option(help="minimal, or all: every node with verdict, tightest values and metrics.")
+    ] = "minimal",
+    explain: Annotated[
+        bool, typer.Option("--explain-sql", help="Print the statements of a node for each engine instead.")
+    ] = False,
+    node: Annotated[str | None, typer.Option(help="The node of --explain-sql: a=2,b=1, or 2,1, bottom or top.")] = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the minimal nodes of the generalization lattice that satisfy the spec, and the one to publish.
+
+    Publishes nothing. A node is one level per quasi-identifier: 0 publishes values as they are, the highest level
+    publishes *. A minimal node satisfies every privacy model, and none that keeps more detail does.
+    """
+    if nodes not in ("minimal", "all"):
+        raise InputError(f"--nodes {nodes}: right would be minimal or all")
+    loaded = load_spec(spec)
+    with open_task(loaded) as task:
+        if explain:
+            for title, sql in explain_sql(task, node):
+                print(f"-- {title}\n{sql};\n")
+            return
+        with progress(quiet) as report:
+            result = run_search(task, strategy=strategy, progress=report, all_nodes=nodes == "all")
+        found = result.to_json()
+        refused = None if result.chosen is not None else refusal(result)
+    if json_:
+        answer(found)
+    else:
+        _print_search(found)
+    if refused is not None:
+        raise refused
+
+
+def _print_search(found: dict[str, Any]) -> None:
+    out = console()
+    names = found["quasi_identifiers"]
+    out.print(
+        f"{found['rows']:,} rows; a lattice of {found['nodes_total']:,} nodes, {found['nodes_evaluated']:,} of them "
+        f"evaluated with {found['queries']:,} statements in {found['seconds']:.1f} s ({found['strategy']})"
+    )
+    if found["minimal"]:
+        rows = [[*node, sum(node)] for node in found["minimal"]]
+        out.print(table("Minimal nodes", [*names, "height"], rows))
+    out.print(found["why"])
+    for warning in found["warnings"]:
+        out.print(f"warning: {warning}")
+    chosen = found["chosen"]
+    if chosen is not None:
+        out.print("\nChosen: " + ", ".join(f"{name} level {level}" for name, level in chosen["node"].items()))
+        print_tightest(chosen["tightest"])
+        out.print(", ".join(f"{name.replace('_', ' ')} {shown(v)}" for name, v in chosen["metrics"].items()))
+        if chosen["suppressed"]:
+            out.print(f"{chosen['suppressed']:,} rows are suppressed")
+    if "nodes" in found:
+        rows = [
+            [*n["levels"], "yes" if n["satisfied"] else "no", *(_values(t) for t in n["tightest"])]
+            for n in found["nodes"]
+        ]
+        models = [t["model"] for t in found["nodes"][0]["tightest"]]
+        out.print(table("All nodes", [*names, "satisfied", *models], rows))
+
+
+def print_tightest(tightest: list[dict[str, Any]]) -> None:
+    """What was asked and what is reached, one line for each requirement."""
+    rows = []
+    for entry in tightest:
+        what = entry["model"] + (f" ({', '.join(entry['sensitive'])})" if entry.get("sensitive") else "")
+        asked = ", ".join(f"{k}={shown(v)}" for k, v in entry.get("asked", {}).items())
+        rows.append([what, asked, _values(entry), "yes" if entry["holds"] else "NO"])
+    console().print(table("", ["model", "asked", "reached", "holds"], rows))
+
+
+def _values(entry: dict[str, Any]) -> str:
+    parts = []
+    for value in entry["values"]:
+        strict = "" if value["attained"] or value["value"] in (None, "inf") else " (not reached)"
+        parts.append(f"{value['parameter']} {shown(value['value'])}{strict}")
+    return ", ".join(parts)
+
+
+def audit(
+    spec: Annotated[str | None, typer.Argument(metavar="[SPEC]", help="The release spec.")] = None,
+    node: Annotated[
+        str | None, typer.Option(help="Level of each quasi-identifier: a=2,b=1 or 2,1; or bottom, or top.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Audit a table without a spec: its database.")] = None,
+    table_: Annotated[str | None, typer.Option("--table", help="The table or view, generalized by anyone.")] = None,
+    quasi_identifier: Annotated[
+        list[str] | None, typer.Option("--quasi-identifier", "-q", help="A quasi-identifier; once for each.")
+    ] = None,
+    sensitive: Annotated[
+        list[str] | None, typer.Option("--sensitive", "-s", help="A sensitive attribute; once for each.")
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """The tightest parameter of every model, attacks and utility at a node, or of any table as it stands.
+
+    Without --node: the pinned node of the spec, else the table as it is (bottom).
+    """
+    if (spec is None) == (url is None):
+        raise InputError("say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive")
+    if spec is not None:
+        found = audit_spec(load_spec(spec), node)
+    else:
+        if not (table_ and quasi_identifier):
+            raise InputError("--url needs --table and at least one --quasi-identifier")
+        found = audit_table(url or "", table_, quasi_identifier, sensitive or [])
+    if json_:
+        answer(found)
+        return
+    out = console()
+    out.print("Node: " + ", ".join(f"{name} level {level}" for name, level in found["node"].items()))
+    print_tightest(found["tightest"])
+    rows = [
+        [a["sensitive"], name, ", ".join(f"{k.replace('_', ' ')} {shown(v)}" for k, v in _flat(figures))]
+        for a in found["attacks"]
+        for name, figures in a.items()
+        if name != "sensitive"
+    ]
+    if rows:
+        out.print(table("\nAttacks", ["sensitive", "attack", "exposed"], rows))
+    out.print(table("\nUtility", ["metric", "value"], [[k, shown(v)] for k, v in found["metrics"].items()]))
+
+
+def _flat(figures: Any, prefix: str = "") -> list[tuple[str, Any]]:
+    if isinstance(figures, dict):
+        return [pair for key, value in figures.items() for pair in _flat(value, f"{prefix} {key}".strip())]
+    if isinstance(figures, list):
+        return [pair for i, value in enumerate(figures) for pair in _flat(value, f"{prefix} {i + 1}".strip())]
+    return [(prefix, figures)]

@@ -1,0 +1,77 @@
+"""hierarchy build, check, load."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qblock.cli.output import Json, SpecPath, answer, console, table
+from qblock.search.run import open_task
+from qblock.spec import load_spec
+
+group = typer.Typer(
+    help="Generalization hierarchies: build CSV files, check them against the source, load them as dimension tables.",
+    no_args_is_help=True,
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the group."""
+    app.add_typer(group, name="hierarchy")
+
+
+@group.command("build")
+def build(
+    spec: SpecPath,
+    directory: Annotated[str, typer.Option(help="Where the CSV files are written.")] = "hierarchies",
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    json_: Json = False,
+) -> None:
+    """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
+    from qblock.release.hierarchies import write_hierarchies
+
+    with open_task(load_spec(spec)) as task:
+        files = write_hierarchies(task, Path(directory), force=force)
+    if json_:
+        answer({"files": [str(file) for file in files]})
+    else:
+        console().print("Written: " + ", ".join(str(file) for file in files))
+
+
+@group.command("check")
+def check(spec: SpecPath, json_: Json = False) -> None:
+    """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
+    with open_task(load_spec(spec)) as task:
+        found = [
+            {
+                "attribute": hierarchy.attribute,
+                "levels": list(hierarchy.level_names),
+                "height": hierarchy.height,
+                "leaves": len(hierarchy.labels[0]),
+                "labels": [len(set(level)) for level in hierarchy.labels],
+            }
+            for hierarchy in task.source.hierarchies
+        ]
+        rows = task.source.rows
+    if json_:
+        answer({"rows": rows, "hierarchies": found})
+        return
+    out = console()
+    cells = [[f["attribute"], f["height"], " > ".join(str(n) for n in f["labels"])] for f in found]
+    out.print(table("", ["quasi-identifier", "height", "labels at each level, leaf first"], cells))
+    out.print(f"Every hierarchy is nested and covers all {rows:,} rows of the source.")
+
+
+@group.command("load")
+def load(spec: SpecPath, json_: Json = False) -> None:
+    """Write the hierarchies as dimension tables: schema qblock on PostgreSQL, a file beside the ledger on DuckDB."""
+    from qblock.release.hierarchies import load_hierarchies
+
+    with open_task(load_spec(spec)) as task:
+        tables = load_hierarchies(task)
+    if json_:
+        answer({"tables": tables})
+    else:
+        console().print("Loaded: " + ", ".join(tables))

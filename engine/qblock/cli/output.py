@@ -1,0 +1,82 @@
+"""What commands share: answers on standard output, progress on standard error."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+SpecPath = Annotated[str, typer.Argument(metavar="SPEC", help="The release spec, a YAML file.")]
+Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, alone on standard output.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
+
+EVERY_SECONDS = 5.0
+
+
+def answer(value: Any) -> None:
+    """Print an answer for machines."""
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def console() -> Console:
+    """Standard output for people; wide enough for tables where there is no terminal."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+
+
+def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
+    """A plain table."""
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    for row in rows:
+        made.add_row(*(str(cell) for cell in row))
+    return made
+
+
+def shown(value: Any) -> str:
+    """A number of JSON for people."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return str(value)
+
+
+@contextmanager
+def progress(quiet: bool, what: str = "nodes") -> Iterator[Callable[[int, int], None] | None]:
+    """Progress as (decided, left): a bar on a terminal, a line every few seconds elsewhere."""
+    if quiet:
+        yield None
+        return
+    if sys.stderr.isatty():
+        bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed}/{task.total} " + what),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        with bar:
+            line = bar.add_task("searching", total=None)
+            yield lambda done, left: bar.update(line, completed=done, total=done + left)
+        return
+    last = time.monotonic()
+
+    def report(done: int, left: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= EVERY_SECONDS:
+            last = time.monotonic()
+            print(f"qblock: {done} {what} decided, {left} left", file=sys.stderr, flush=True)
+
+    yield report

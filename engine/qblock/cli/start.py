@@ -1,0 +1,68 @@
+"""demo, init, schema: the first minutes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qblock.cli.output import Json, answer, console, table
+from qblock.profile import init as init_spec
+from qblock.spec.schema import json_schema
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("demo")(demo)
+    app.command("init")(init)
+    app.command("schema")(schema)
+
+
+def demo(
+    directory: Annotated[str, typer.Argument(metavar="[DIR]", help="Where the demo is written.")] = "qblock-demo",
+    rows: Annotated[int, typer.Option(min=1000, help="How many people to make up.")] = 50_000,
+    seed: Annotated[int, typer.Option(help="Other people for another seed.")] = 1,
+    url: Annotated[
+        str | None, typer.Option(help="A PostgreSQL database to write the people to, instead of a DuckDB file.")
+    ] = None,
+) -> None:
+    """Make up census-like people, write them to a warehouse, and run the release job on them, explaining each step."""
+    from qblock.demo.run import run_demo
+
+    run_demo(Path(directory), rows=rows, seed=seed, url=url, console=console())
+
+
+def init(
+    url: Annotated[str, typer.Argument(metavar="URL", help="duckdb:///FILE or postgresql://USER@HOST/DATABASE")],
+    table_: Annotated[str, typer.Argument(metavar="TABLE", help="The table or view: table or schema.table.")],
+    directory: Annotated[str, typer.Option(help="Where release.yaml and hierarchies/ are written.")] = ".",
+    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    json_: Json = False,
+) -> None:
+    """Profile a table, propose a role for each column, and write a spec and hierarchy files to edit."""
+    proposals, files = init_spec(os.path.expandvars(url), table_, Path(directory), force=force)
+    if json_:
+        answer(
+            {
+                "files": [str(file) for file in files],
+                "columns": [
+                    {"name": p.profile.column.name, "role": p.role, "distinct": p.profile.distinct, "reason": p.reason}
+                    for p in proposals
+                ],
+            }
+        )
+        return
+    out = console()
+    rows = [
+        [p.profile.column.name, p.role, f"{p.profile.distinct:,}", f"{p.profile.nulls:,}", p.reason] for p in proposals
+    ]
+    out.print(table("", ["column", "role", "values", "NULLs", "why"], rows))
+    out.print("\nWritten: " + ", ".join(str(file) for file in files))
+    out.print(f"Next: check the roles and hierarchies, then `qblock search {files[-1]}`")
+
+
+def schema() -> None:
+    """Print the JSON Schema of the spec, for editors."""
+    answer(json_schema())

@@ -1,0 +1,73 @@
+"""Answers for machines: tightest values, metrics and nodes as JSON (design.md section 3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from qblock.models import Tightest
+from qblock.spec import Requirement
+
+
+def number_json(value: Fraction | Decimal | float | int | None) -> Any:
+    """A number of JSON; infinity is the text "inf", and nothing is null."""
+    if value is None:
+        return None
+    if isinstance(value, Fraction) and value.denominator == 1:
+        return int(value)
+    as_float = float(value)
+    if math.isinf(as_float):
+        return "inf" if as_float > 0 else "-inf"
+    return value if isinstance(value, int) else as_float
+
+
+def tightest_json(tightest: Iterable[Tightest]) -> list[dict[str, Any]]:
+    """One {model, holds, values} for each requirement; `exact` is given where a value is a fraction."""
+    return [
+        {
+            "model": verdict.model,
+            "holds": verdict.holds,
+            "values": [
+                {
+                    "parameter": value.parameter,
+                    "value": number_json(value.value),
+                    "attained": value.attained,
+                    **_exact(value.value),
+                }
+                for value in verdict.values
+            ],
+        }
+        for verdict in tightest
+    ]
+
+
+def _exact(value: Any) -> dict[str, str]:
+    return {"exact": str(value)} if isinstance(value, Fraction) and value.denominator != 1 else {}
+
+
+def metrics_json(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: number_json(value) for name, value in metrics.items()}
+
+
+def requirements_json(requirements: Iterable[Requirement], tightest: Iterable[Tightest]) -> list[dict[str, Any]]:
+    """tightest_json with what was asked of each requirement, and of which sensitive attributes."""
+    return [
+        {
+            **entry,
+            "sensitive": list(requirement.sensitive),
+            "asked": {k: asked_json(v) for k, v in requirement.model.asked().items() if v is not None},
+        }
+        for requirement, entry in zip(requirements, tightest_json(tightest), strict=True)
+    ]
+
+
+def asked_json(value: Any) -> Any:
+    """A parameter of a model as JSON."""
+    if isinstance(value, bool | str) or value is None:
+        return value
+    if isinstance(value, tuple | list):
+        return [asked_json(item) for item in value]
+    return number_json(value) if isinstance(value, Fraction | Decimal | float | int) else str(value)

@@ -1,0 +1,208 @@
+"""One search from a spec to an answer: opens the warehouse, decides the lattice, chooses a node."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from qblock.errors import InputError, Refused
+from qblock.lattice import Lattice, Node
+from qblock.search import Progress, search
+from qblock.search.answer import metrics_json, requirements_json
+from qblock.search.choose import candidates, choose
+from qblock.search.evaluator import Outcome
+from qblock.search.measure import Metrics
+from qblock.search.task import Assessment, Task
+from qblock.source import local_frequency_sets, open_source
+from qblock.spec import Spec
+from qblock.warehouse import open_warehouse
+from qblock.warehouse.duckdb import DuckdbWarehouse
+
+
+@contextmanager
+def open_task(spec: Spec, *, name_values: bool = True) -> Iterator[Task]:
+    """Open the source of a spec within one snapshot and scan it; everything is released at the end."""
+    with ExitStack() as stack:
+        warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+        stack.callback(warehouse.close)
+        session = stack.enter_context(warehouse.snapshot())
+        source = open_source(spec, session, name_values=name_values)
+        if spec.search.roll_up == "local" and warehouse.engine != "duckdb":
+            local = DuckdbWarehouse(None, spec.search.memory_limit)
+            stack.callback(local.close)
+            source = local_frequency_sets(source, stack.enter_context(local.snapshot()))
+        yield Task(source)
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """What a search found. outcome: None for a pinned node. chosen: None where nothing satisfies."""
+
+    task: Task
+    outcome: Outcome | None
+    minimal: list[Node]
+    chosen: Assessment | None
+    metrics: dict[str, Any]
+    choice: str
+    queries: int
+    seconds: float
+    why: str
+    nodes: list[dict[str, Any]] | None = field(default=None)
+
+    @property
+    def quasi_identifiers(self) -> tuple[str, ...]:
+        return self.task.spec.quasi_identifiers
+
+    def levels(self) -> dict[str, int]:
+        """The chosen node by name."""
+        assert self.chosen is not None
+        return dict(zip(self.quasi_identifiers, self.chosen.node, strict=True))
+
+    def to_json(self) -> dict[str, Any]:
+        lattice = self.task.lattice
+        chosen = self.chosen
+        answer: dict[str, Any] = {
+            "release": self.task.spec.release,
+            "rows": self.task.source.rows,
+            "quasi_identifiers": list(self.quasi_identifiers),
+            "heights": list(lattice.heights),
+            "nodes_total": len(lattice),
+            "nodes_evaluated": self.outcome.nodes_evaluated if self.outcome else 1,
+            "queries": self.queries,
+            "strategy": self.outcome.strategy if self.outcome else "pinned",
+            "optimality": self.outcome.optimality if self.outcome else "pinned",
+            "why": self.why,
+            "choice": self.choice,
+            "seconds": round(self.seconds, 3),
+            "satisfying": int(self.outcome.satisfied.sum()) if self.outcome else None,
+            "minimal": [list(node) for node in self.minimal],
+            "chosen": None
+            if chosen is None
+            else {
+                "levels": list(chosen.node),
+                "node": self.levels(),
+                "suppressed": chosen.suppressed,
+                "metrics": metrics_json(self.metrics),
+                "tightest": requirements_json(self.task.spec.privacy, chosen.tightest),
+            },
+            "warnings": self.task.warnings,
+        }
+        if self.nodes is not None:
+            answer["nodes"] = self.nodes
+        return answer
+
+
+class _BySizes:
+    """The search for a node by block sizes alone: the least size that the models imply decides."""
+
+    sizes_monotone = True
+    monotone = True
+    sizes_only = True
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self.lattice: Lattice = task.lattice
+
+    def sizes_pass(self, node: Node) -> bool:
+        return self._task.sizes_pass(node)
+
+    def passes(self, node: Node) -> bool:
+        return self._task.sizes_pass(node)
+
+    def cost(self, node: Node) -> int:
+        return self._task.cost(node)
+
+
+def run_search(
+    task: Task, *, strategy: str | None = None, progress: Progress | None = None, all_nodes: bool = False
+) -> SearchResult:
+    """Search the lattice of a task (or check its pinned node) and choose a node.
+
+    Nothing that satisfies is not an error here: `chosen` is None then, as for a pinned node that fails (`why` says so).
+    """
+    started = time.perf_counter()
+    spec = task.spec
+    metrics = Metrics(task)
+    nodes = None
+    if spec.pinned is not None:
+        outcome, minimal, choice = None, [], "pinned"
+        chosen = task.assess(check_node(task, spec.pinned))
+        why = "the node is pinned in the spec: it was checked, not searched"
+        if not chosen.satisfied:
+            why = f"the pinned node {list(chosen.node)} fails {failed(chosen)}"
+    else:
+        by_sizes = spec.search.choose_from == "sizes"
+        evaluator = _BySizes(task) if by_sizes else task
+        outcome = search(evaluator, strategy=strategy or spec.search.strategy, progress=progress)
+        minimal, choice, why = outcome.minimal, spec.search.choose_from, outcome.why
+        by = spec.search.choose_by
+        among = candidates(outcome, by, suppression=task.budget > 0)
+        chosen = None
+        if among:
+            best = choose(among, lambda node: metrics.rank(node, by), by)
+            chosen = task.assess(best)
+            if not chosen.satisfied:
+                why = f"the node {list(best)}, chosen by block sizes alone, fails {failed(chosen)}"
+        if all_nodes:
+            nodes = [node_json(task, metrics, node) for node in task.lattice.nodes()]
+    if chosen is not None and not chosen.satisfied:
+        chosen = None
+    found = metrics.of(chosen) if chosen is not None else {}
+    return SearchResult(
+        task, outcome, minimal, chosen, found, choice, task.statements, time.perf_counter() - started, why, nodes
+    )
+
+
+def node_json(task: Task, metrics: Metrics, node: Node) -> dict[str, Any]:
+    """One entry of `nodes`: levels, verdict, tightest values and metrics."""
+    assessment = task.assess(node)
+    return {
+        "levels": list(node),
+        "satisfied": assessment.satisfied,
+        "suppressed": assessment.suppressed,
+        "tightest": requirements_json(task.spec.privacy, assessment.tightest),
+        "metrics": metrics_json(metrics.of(assessment)),
+    }
+
+
+def failed(assessment: Assessment) -> str:
+    """The models that an assessment fails, for a message."""
+    names = [t.model for t in assessment.tightest if not t.holds]
+    return ", ".join(dict.fromkeys(names)) or "the privacy models within the suppression limit"
+
+
+def check_node(task: Task, node: Sequence[int]) -> Node:
+    """A node given by hand, checked against the lattice."""
+    if tuple(node) not in task.lattice:
+        heights = ", ".join(
+            f"{n} 0..{h}" for n, h in zip(task.spec.quasi_identifiers, task.lattice.heights, strict=True)
+        )
+        raise InputError(
+            f"{task.spec.at('search', 'node')}: node {list(node)} is not in the lattice; levels: {heights}"
+        )
+    return tuple(node)
+
+
+def refusal(result: SearchResult) -> Refused:
+    """Why nothing can be published, for a person: how far the top node is from what is asked."""
+    task = result.task
+    if result.outcome is None or result.choice != "minimal":
+        return Refused(result.why)
+    top = task.assess(task.lattice.top)
+    reasons = []
+    for requirement, verdict in zip(task.spec.privacy, top.tightest, strict=True):
+        if not verdict.holds:
+            reached = ", ".join(f"{v.parameter} {_short(v.value)}" for v in verdict.values)
+            asked = ", ".join(f"{k} {_short(v)}" for k, v in requirement.model.asked().items() if v is not None)
+            reasons.append(f"{verdict.model} asks {asked}; the most general node reaches {reached}")
+    detail = "; ".join(reasons) or "even the most general node leaves too many rows to suppress"
+    return Refused(f"no node satisfies the spec: {detail}. Ask for less, or coarsen the sensitive attribute")
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, bool | str | int | tuple) or value is None:
+        return str(value)
+    return f"{float(value):.6g}"

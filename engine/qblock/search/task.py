@@ -1,0 +1,259 @@
+"""A spec's question about its source, asked node by node: the Evaluator over a database."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from qblock.blocks import Blocks, Containing, Ints, Mask, Reference
+from qblock.errors import InputError
+from qblock.frequency import Sizes, number
+from qblock.lattice import Lattice, Node, is_generalization
+from qblock.models import Model, Tightest
+from qblock.source import SourceTable
+from qblock.spec import Requirement, Spec
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One model applied to one sensitive attribute at a node.
+
+    owner: int64[len(blocks)], the q*-block of each of these blocks where they are finer (the multi-attribute form).
+    """
+
+    model: Model
+    blocks: Blocks
+    reference: Reference
+    owner: Ints | None = None
+
+    def failing(self, total: int) -> Mask:
+        """bool[total]: the q*-blocks that fail the model."""
+        bad = ~self.model.passes(self.blocks, self.reference)
+        if self.owner is None:
+            return bad
+        result = np.zeros(total, dtype=bool)
+        result[self.owner[bad]] = True
+        return result
+
+    def tightest(self, kept: Mask) -> Tightest:
+        """The tightest values over the q*-blocks that are kept."""
+        mask = kept if self.owner is None else kept[self.owner]
+        blocks = self.blocks if mask.all() else self.blocks.select(mask)
+        return self.model.tightest(blocks, self.reference)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCounts:
+    """All that the models and metrics see of a node.
+
+    keys: int64[B, Q] the codes of each block; rows: int64[B], rows (never entities); parts: for each requirement of
+    the spec, the models to apply.
+    """
+
+    node: Node
+    keys: Ints
+    rows: Ints
+    parts: tuple[tuple[Part, ...], ...]
+
+    @cached_property
+    def failing(self) -> Mask:
+        """bool[B]: blocks that fail any requirement."""
+        result = np.zeros(len(self.rows), dtype=bool)
+        for parts in self.parts:
+            for part in parts:
+                result |= part.failing(len(self.rows))
+        return result
+
+    @cached_property
+    def failing_rows(self) -> int:
+        return int(self.rows[self.failing].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """A node's verdict in full. kept: bool[B], the blocks that would be published (all of them where it fails)."""
+
+    counts: NodeCounts
+    satisfied: bool
+    kept: Mask
+    suppressed: int
+    tightest: tuple[Tightest, ...]
+
+    @property
+    def node(self) -> Node:
+        return self.counts.node
+
+
+def worst(parts: Sequence[Tightest], model: Model) -> Tightest:
+    """The weakest of several verdicts of one model (the multi-attribute form reports its worst attribute)."""
+    if len(parts) == 1:
+        return parts[0]
+    values = []
+    for i, bound in enumerate(model.bounds):
+        candidates = [p.values[i] for p in parts if p.values[i].value is not None] or [parts[0].values[i]]
+        pick = min if bound.stricter == "larger" else max
+        values.append(pick(candidates, key=lambda v: float("-inf") if v.value is None else v.value))
+    return Tightest(parts[0].model, all(p.holds for p in parts), tuple(values))
+
+
+class Task:
+    """Evaluates nodes of the lattice for the requirements of a spec. Implements search.evaluator.Evaluator."""
+
+    def __init__(self, source: SourceTable) -> None:
+        self.source = source
+        self.spec: Spec = source.spec
+        self.lattice: Lattice = source.frequency_sets.lattice
+        self.budget = self.spec.suppressed_rows_allowed(source.rows)
+        self.warnings: list[str] = list(self.spec.warnings)
+        self._index = {name: i for i, name in enumerate(source.sensitives)}
+        self._sizes = Reference(source.rows, (), np.zeros(0, dtype=np.int64))
+        for requirement in self.spec.privacy:
+            for model, reference in self._bound(requirement):
+                self._check(requirement, model, reference)
+        self._least = max(
+            (m.least_block_size(r) for q in self.spec.privacy for m, r in self._bound(q)),
+            default=1,
+        )
+
+    @property
+    def sizes_monotone(self) -> bool:
+        return True
+
+    @property
+    def monotone(self) -> bool:
+        return all(self._monotone(model) for requirement in self.spec.privacy for model in requirement.models)
+
+    @property
+    def not_monotone(self) -> list[str]:
+        """Names of the models that forbid pruning, under the suppression budget in force."""
+        named = [m.name for q in self.spec.privacy for m in q.models if not self._monotone(m)]
+        return list(dict.fromkeys(named))
+
+    @property
+    def sizes_only(self) -> bool:
+        return all(requirement.model.name == "k_anonymity" for requirement in self.spec.privacy)
+
+    @property
+    def statements(self) -> int:
+        """Statements sent so far, in the warehouse and where frequency sets are rolled up."""
+        sessions = {id(s): s for s in (self.source.session, self.source.frequency_sets.session)}
+        return sum(s.statements for s in sessions.values())
+
+    @property
+    def protected(self) -> bool:
+        """Whether no model looks at the sensitive attribute, so that the choice of a node tells nothing about it."""
+        return not any(requirement.model.uses_sensitive for requirement in self.spec.privacy)
+
+    def sizes_pass(self, node: Node) -> bool:
+        return self.sizes(node).rows_below(self._least) <= self.budget if self.budget else self._smallest(node)
+
+    def passes(self, node: Node) -> bool:
+        if self.sizes_only:
+            return self.sizes_pass(node)
+        return self.counts(node).failing_rows <= self.budget
+
+    def cost(self, node: Node) -> int:
+        return self.source.frequency_sets.cost(node)
+
+    def sizes(self, node: Node) -> Sizes:
+        return self.source.frequency_sets.sizes(node)
+
+    def counts(self, node: Node) -> NodeCounts:
+        """The blocks of a node for every requirement."""
+        sets = self.source.frequency_sets
+        needed = sorted({self._index[s] for q in self.spec.privacy if len(q.sensitive) == 1 for s in q.sensitive})
+        single = dict(zip(needed, sets.blocks(node, needed), strict=True)) if needed else {}
+        plain = next(iter(single.values())) if single else sets.blocks(node, ())[0]
+        assert plain.keys is not None
+        rows = sets.row_counts(node) if sets.entities else plain.rows
+        parts = tuple(self._parts(requirement, node, single, plain) for requirement in self.spec.privacy)
+        return NodeCounts(node, plain.keys, rows, parts)
+
+    def assess(self, node: Node) -> Assessment:
+        """The verdict of a node with the tightest values of what would be published."""
+        counts = self.counts(node)
+        satisfied = counts.failing_rows <= self.budget
+        kept = ~counts.failing if satisfied else np.ones(len(counts.rows), dtype=bool)
+        tightest = tuple(worst([part.tightest(kept) for part in parts], parts[0].model) for parts in counts.parts)
+        return Assessment(counts, satisfied, kept, counts.failing_rows if satisfied else 0, tightest)
+
+    def _smallest(self, node: Node) -> bool:
+        return int(self.sizes(node).size[0]) >= self._least
+
+    def _monotone(self, model: Model) -> bool:
+        flags = model.monotone_for_entities if self.spec.count == "entities" else model.monotone
+        return flags.suppression if self.budget else flags.generalization
+
+    def _bound(self, requirement: Requirement) -> list[tuple[Model, Reference]]:
+        if not requirement.sensitive:
+            return [(requirement.model, self._sizes)]
+        references = [self.source.sensitives[name].reference for name in requirement.sensitive]
+        return list(zip(requirement.models, references, strict=True))
+
+    def _check(self, requirement: Requirement, model: Model, reference: Reference) -> None:
+        place = f"{self.spec.path}:{requirement.line}"
+        lacking = [n for n in ("order", "numbers", "taxonomy") if n in model.needs and not _has(reference, n)]
+        if lacking:
+            what = {
+                "order": "an order: write `order: ascending` or a list of its values",
+                "numbers": "numbers: its column must be numeric and without NULL",
+                "taxonomy": "a taxonomy: write `taxonomy: {file: ...}`",
+            }
+            name = requirement.sensitive[0] if requirement.sensitive else ""
+            raise InputError(f"{place}: {model.name} needs of the sensitive attribute {name} {what[lacking[0]]}")
+        try:
+            self.warnings += model.validate(reference)
+        except InputError as error:
+            raise type(error)(f"{place}: {error}") from None
+
+    def _parts(
+        self, requirement: Requirement, node: Node, single: dict[int, Blocks], plain: Blocks
+    ) -> tuple[Part, ...]:
+        bound = self._bound(requirement)
+        if not requirement.sensitive:
+            return (Part(bound[0][0], plain, bound[0][1]),)
+        if len(requirement.sensitive) == 1:
+            blocks = single[self._index[requirement.sensitive[0]]]
+            if "containing" in bound[0][0].needs:
+                blocks = replace(blocks, containing=self._containing(node, blocks))
+            return (Part(bound[0][0], blocks, bound[0][1]),)
+        return self._multiple(requirement, node, bound)
+
+    def _multiple(self, requirement: Requirement, node: Node, bound: list[tuple[Model, Reference]]) -> tuple[Part, ...]:
+        indexes = [self._index[name] for name in requirement.sensitive]
+        keys, values, rows = self.source.frequency_sets.joint(node, indexes)
+        leaves = [d.leaves for d in self.source.dimensions]
+        block, _ = number(keys, leaves)
+        parts = []
+        for i, (model, reference) in enumerate(bound):
+            others = [j for j in range(len(indexes)) if j != i]
+            sizes = [bound[j][1].values for j in others]
+            finer, first = number(np.column_stack([block, values[:, others]]), [int(block.max()) + 1, *sizes])
+            parts.append(Part(model, Blocks.from_pairs(finer, values[:, i], rows), reference, first[:, 0]))
+        return tuple(parts)
+
+    def _containing(self, node: Node, blocks: Blocks) -> tuple[Containing, ...]:
+        assert blocks.keys is not None
+        result = []
+        for coarser in self.lattice.nodes():
+            if coarser != node and is_generalization(coarser, node):
+                index, _ = number(self.generalize(blocks.keys, coarser), [d.leaves for d in self.source.dimensions])
+                result.append(Containing(blocks.merged(index), index))
+        return tuple(result)
+
+    def generalize(self, keys: Ints, node: Node) -> Ints:
+        """Codes int64[R, Q] of a finer node as codes of this one."""
+        columns = [
+            hierarchy.codes[level][keys[:, i]]
+            for i, (hierarchy, level) in enumerate(zip(self.source.hierarchies, node, strict=True))
+        ]
+        return np.column_stack(columns).astype(np.int64)
+
+
+def _has(reference: Reference, need: str) -> bool:
+    if need == "order":
+        return reference.ordered
+    return getattr(reference, need) is not None
