@@ -1,0 +1,176 @@
+"""How much a node's published table still tells: models.md section 9, and loss, precision and entropy as ARX has them.
+
+Sizes are in rows, also where entities are counted. `rows` is N, the rows of the source; `suppressed` those of them that
+are not published. A code of a label is the smallest leaf index that carries the label at that level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from qblock.blocks import Floats, Ints, Mask
+from qblock.lattice import Node
+
+WIDE = 2**62
+
+
+class HierarchyLike(Protocol):
+    """What metrics need of a hierarchy."""
+
+    @property
+    def codes(self) -> Ints:
+        """int64[levels, leaves]: the code of each leaf's label at each level."""
+
+    @property
+    def height(self) -> int:
+        """The number of levels above the leaf."""
+
+    def leaves_under(self, level: int) -> Ints:
+        """int64[leaves]: how many leaves share each leaf's label at a level."""
+
+
+def average_block_size(multiplicity: Ints, suppressed: int, rows: int) -> float:
+    """Published rows per published block (LD section 6); infinite where nothing is published.
+
+    multiplicity: how many blocks there are of each size.
+    """
+    blocks = int(multiplicity.sum())
+    return (rows - suppressed) / blocks if blocks else math.inf
+
+
+def discernibility(sizes: Ints, multiplicity: Ints, suppressed: int, rows: int) -> int:
+    """Sum of n(q)^2 over the published blocks, and N for each suppressed row (LD section 6). Exact.
+
+    sizes, multiplicity: the distinct sizes of published blocks and how many blocks have each.
+    """
+    squares = sum(size * size * many for size, many in zip(sizes.tolist(), multiplicity.tolist(), strict=True))
+    return int(squares) + suppressed * rows
+
+
+def precision(levels: Node, hierarchies: Sequence[HierarchyLike], suppressed: int, rows: int) -> float:
+    """1 minus the mean of level/height over all cells (Sweeney 2002); a suppressed row's cells count as their top.
+
+    An attribute of height 0 has nothing to lose. 1 for an empty table.
+    """
+    if not rows or not levels:
+        return 1.0
+    published = (rows - suppressed) / rows
+    shares = [
+        published * level / h.height + (1 - published) if h.height else 0.0
+        for level, h in zip(levels, hierarchies, strict=True)
+    ]
+    return 1 - math.fsum(shares) / len(shares)
+
+
+def loss(
+    keys: Ints, block_rows: Ints, levels: Node, hierarchies: Sequence[HierarchyLike], suppressed: int, rows: int
+) -> float:
+    """Iyengar's loss as ARX rescales and joins it, from 0 (nothing generalized) to 1.
+
+    For an attribute with D leaves, x is the mean over all rows of the share of the leaves under the published value
+    (1 for a suppressed row), rescaled to (x - 1/D) / (1 - 1/D), 0 where D = 1. The attributes' values are joined as the
+    geometric mean of 1 + x, minus 1. keys: int64[B, Q] codes of the published blocks; block_rows: int64[B].
+    """
+    if not rows or not levels:
+        return 0.0
+    logs = []
+    for attribute, (level, hierarchy) in enumerate(zip(levels, hierarchies, strict=True)):
+        under = hierarchy.leaves_under(level)
+        leaves = len(under)
+        covered = int((under[keys[:, attribute]] * block_rows).sum()) + suppressed * leaves
+        # (x - 1/D) / (1 - 1/D) with x = covered / (N D), brought to one fraction so that 0 and 1 are reached exactly
+        logs.append(math.log1p((covered - rows) / (rows * (leaves - 1))) if leaves > 1 else 0.0)
+    return math.expm1(math.fsum(logs) / len(logs))
+
+
+def non_uniform_entropy(
+    leaf_codes: Ints,
+    leaf_rows: Ints,
+    levels: Node,
+    hierarchies: Sequence[HierarchyLike],
+    kept: Mask | None = None,
+    *,
+    normalized: bool = False,
+) -> float:
+    """Bits lost: -log2(rows of the leaf / rows of the published label), summed over rows and attributes (ARX).
+
+    Both are counted over the whole source; a suppressed row's labels are taken as the top. leaf_codes: int64[L, Q];
+    leaf_rows: int64[L]; kept: bool[L], the leaf tuples that are published, all when absent. normalized: each attribute
+    as a share of what the top loses, 0 where that is nothing, and the mean of the attributes: from 0 to 1.
+    """
+    total = int(leaf_rows.sum())
+    values = []
+    for attribute, (level, hierarchy) in enumerate(zip(levels, hierarchies, strict=True)):
+        codes = leaf_codes[:, attribute]
+        leaves = hierarchy.codes.shape[1]
+        counts = np.bincount(codes, weights=leaf_rows, minlength=leaves)
+        labels = hierarchy.codes[level]
+        label_counts = np.bincount(labels, weights=counts, minlength=leaves)[labels]
+        published = counts if kept is None else np.bincount(codes[kept], weights=leaf_rows[kept], minlength=leaves)
+        seen = counts > 0
+        bits = published[seen] * np.log2(label_counts[seen] / counts[seen])
+        top = np.log2(total / counts[seen]) if total else bits
+        lost = float((bits + (counts - published)[seen] * top).sum())
+        if normalized:
+            most = float((counts[seen] * top).sum())
+            lost = lost / most if most else 0.0
+        values.append(lost)
+    if not values:
+        return 0.0
+    return math.fsum(values) / (len(values) if normalized else 1)
+
+
+def kl_divergence(
+    leaf_codes: Ints, value: Ints, count: Ints, levels: Node, hierarchies: Sequence[HierarchyLike]
+) -> float:
+    """Divergence in nats of the original from the published table, whose rows spread evenly over their blocks' leaves.
+
+    Sum of (c/N') ln(c vol(q) / n(q,s)) over the distinct published (leaf tuple, sensitive value), c rows each; vol(q)
+    the leaf tuples under q. 0 at the bottom, never falling upward; infinite where nothing is published.
+    leaf_codes: int64[L, Q], value, count: int64[L], distinct and without suppressed rows.
+    """
+    total = int(count.sum())
+    if not total:
+        return math.inf
+    labels = generalize(leaf_codes, levels, hierarchies)
+    _, pair = np.unique(number_rows(np.column_stack((labels, value))), return_inverse=True)
+    together = np.bincount(pair, weights=count)[pair]
+    volume = np.zeros(len(count))
+    for attribute, (level, hierarchy) in enumerate(zip(levels, hierarchies, strict=True)):
+        volume += np.log(hierarchy.leaves_under(level)[leaf_codes[:, attribute]])
+    return float((count / total * (np.log(count / together) + volume)).sum())
+
+
+def generalize(leaf_codes: Ints, levels: Node, hierarchies: Sequence[HierarchyLike]) -> Ints:
+    """int64[L, Q]: the codes of leaf tuples at a node."""
+    columns = [h.codes[level][leaf_codes[:, i]] for i, (level, h) in enumerate(zip(levels, hierarchies, strict=True))]
+    return np.column_stack(columns) if columns else leaf_codes
+
+
+def kept_leaves(leaf_codes: Ints, keys: Ints, levels: Node, hierarchies: Sequence[HierarchyLike]) -> Mask:
+    """bool[L]: the leaf tuples whose block at a node is among the published `keys` (int64[B, Q])."""
+    numbers = number_rows(np.concatenate((generalize(leaf_codes, levels, hierarchies), keys)))
+    return np.isin(numbers[: len(leaf_codes)], numbers[len(leaf_codes) :])
+
+
+def number_rows(columns: Ints) -> Ints:
+    """int64[R]: a number for each row of int64[R, C], all at least 0, equal for equal rows alone."""
+    result = np.zeros(len(columns), dtype=np.int64)
+    span = 1
+    for column in columns.T if len(columns) else ():
+        size = int(column.max()) + 1
+        if span * size > WIDE:
+            distinct, result = np.unique(result, return_inverse=True)
+            span = len(distinct)
+        result = result * size + column
+        span *= size
+    return result
+
+
+def mean(values: Floats) -> float:
+    """The mean; 0 of nothing."""
+    return float(values.mean()) if len(values) else 0.0

@@ -1,0 +1,63 @@
+"""The choice among satisfying nodes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qblock.errors import InputError, Refused
+from qblock.search import search
+from qblock.search.choose import candidates, choose
+from qblock.search.metrics import METRICS
+
+from .fakes import Known, nodes_in, up_set
+from .tables import Table, tables
+
+
+def test_the_best_value_wins() -> None:
+    values = {(0, 2): 5, (1, 1): 3, (2, 0): 4}
+    assert choose(values, values.__getitem__, "discernibility") == (1, 1)
+    assert choose(values, values.__getitem__, "precision") == (0, 2)
+
+
+def test_ties_go_to_the_lower_height_and_then_to_the_lower_levels() -> None:
+    assert choose([(2, 1), (0, 2), (1, 1)], lambda node: 7, "discernibility") == (0, 2)
+    assert choose([(3, 0), (1, 3)], lambda node: 7.0, "precision") == (3, 0)
+
+
+def test_rounding_errors_do_not_break_ties() -> None:
+    values = {(0, 2): 0.1 + 0.2, (1, 0): 0.3}
+    assert choose(values, values.__getitem__, "loss") == (1, 0)
+    assert choose({(0, 2): 10**16, (1, 0): 10**16 + 1}, {(0, 2): 10**16, (1, 0): 10**16 + 1}.get, "height") == (0, 2)
+
+
+def test_each_node_is_measured_once() -> None:
+    seen = []
+    choose([(1,), (0,)], lambda node: seen.append(node) or 1.0, "loss")
+    assert sorted(seen) == [(0,), (1,)]
+
+
+def test_without_a_node_the_choice_is_refused() -> None:
+    with pytest.raises(Refused, match="no node"):
+        choose([], lambda node: 0.0, "height")
+
+
+def test_an_unknown_metric_names_the_known_ones() -> None:
+    with pytest.raises(InputError, match="discernibility"):
+        choose([(0,)], lambda node: 0.0, "beauty")
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.name)
+@given(table=tables(), data=st.data())
+def test_candidates_hold_the_best_node(metric: object, table: Table, data: st.DataObject) -> None:
+    lattice = table.lattice
+    passing = up_set(lattice, data.draw(nodes_in(lattice, min_size=1)))
+    outcome = search(Known(lattice, passing, passing, sizes_only=True))
+    for least in (1, 2):
+
+        def value(node: tuple[int, ...], least: int = least) -> float:
+            return metric.of(table.published(node, least))
+
+        some = choose(candidates(outcome, metric.name, suppression=least > 1), value, metric.name)
+        assert some == choose(outcome.satisfying(), value, metric.name)

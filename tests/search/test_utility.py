@@ -1,0 +1,182 @@
+"""Utility metrics: values worked by hand, the published examples, the definitions row by row, and their laws."""
+
+from __future__ import annotations
+
+import ast
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from qblock.lattice import Node
+from qblock.search import utility
+from qblock.search.metrics import BY_NAME, METRICS, Metric, Published
+
+from .tables import Hierarchy, Table, inpatients, tables_at_a_node
+
+HALVES = Hierarchy.of("abcd", "aacc", "aaaa")
+PAIR = Hierarchy.of("ab", "aa")
+SINGLE = Hierarchy.of("a")
+SMALL = Table((HALVES, PAIR), ((0, 0, 0), (0, 0, 1), (1, 0, 0), (2, 1, 0)))
+
+
+def metrics(table: Table, node: Node, least: int = 1) -> dict[str, float]:
+    published = table.published(node, least)
+    return {metric.name: metric.of(published) for metric in METRICS}
+
+
+def test_small_table_by_hand() -> None:
+    # node (1, 0): blocks {a b, a} with 3 rows and {c d, b} with 1
+    found = metrics(SMALL, (1, 0))
+    assert found["height"] == 1
+    assert found["average_block_size"] == 2
+    assert found["discernibility"] == 9 + 1
+    assert found["precision"] == 1 - (1 / 2 + 0) / 2
+    # first attribute: share 1/2 of 4 leaves, (1/2 - 1/4) / (3/4) = 1/3; second: 0
+    assert found["loss"] == pytest.approx(math.sqrt(4 / 3) - 1, abs=1e-15)
+    # a occurs 2 times and b once among the 3 rows of "a b"; c is alone
+    assert found["non_uniform_entropy"] == pytest.approx(2 * math.log2(3 / 2) + math.log2(3), abs=1e-12)
+    # (a,0) 1 of 2 rows with value 0, (b,0) the other, (a,1) alone with value 1, (c,0): each spread over 2 leaves
+    assert found["kl_divergence"] == pytest.approx((0 + 0 + math.log(2) + math.log(2)) / 4, abs=1e-15)
+
+
+def test_suppressed_rows_by_hand() -> None:
+    # the same node with blocks of fewer than 2 rows suppressed: 1 row
+    found = metrics(SMALL, (1, 0), least=2)
+    assert found["average_block_size"] == 3
+    assert found["discernibility"] == 9 + 1 * 4
+    assert found["precision"] == 1 - ((3 * 1 / 2 + 1) / 4 + 1 / 4) / 2
+    first, second = ((3 / 2 + 1) / 4 - 1 / 4) / (3 / 4), ((3 / 2 + 1) / 4 - 1 / 2) / (1 / 2)
+    assert found["loss"] == pytest.approx(math.sqrt((1 + first) * (1 + second)) - 1, abs=1e-15)
+    # the suppressed (c, b) loses log2(4/1) in both attributes
+    assert found["non_uniform_entropy"] == pytest.approx(2 * math.log2(3 / 2) + math.log2(3) + 4, abs=1e-12)
+    assert found["kl_divergence"] == pytest.approx(math.log(2) / 3, abs=1e-15)
+
+
+def test_bottom_loses_nothing_and_top_everything() -> None:
+    bottom, top = metrics(SMALL, (0, 0)), metrics(SMALL, (2, 1))
+    assert (bottom["loss"], bottom["precision"], bottom["kl_divergence"], bottom["query_error"]) == (0, 1, 0, 0)
+    assert bottom["non_uniform_entropy"] == 0
+    assert top["loss"] == pytest.approx(1, abs=1e-15)
+    assert top["precision"] == 0
+    leaves = SMALL.leaves
+    whole = utility.non_uniform_entropy(leaves.codes, leaves.count, (2, 1), SMALL.hierarchies, normalized=True)
+    assert whole == pytest.approx(1, abs=1e-15)
+
+
+def test_an_attribute_with_one_value_loses_nothing() -> None:
+    table = Table((SINGLE,), ((0, 0), (0, 1)))
+    assert metrics(table, (0,)) == {
+        "height": 0,
+        "average_block_size": 2,
+        "discernibility": 4,
+        "kl_divergence": 0,
+        "loss": 0,
+        "precision": 1,
+        "non_uniform_entropy": 0,
+        "query_error": 0,
+    }
+    assert metrics(table, (0,), least=3)["precision"] == 1
+
+
+def test_nothing_published() -> None:
+    found = metrics(SMALL, (0, 0), least=99)
+    assert found["average_block_size"] == math.inf
+    assert found["discernibility"] == 4 * 4
+    assert found["kl_divergence"] == math.inf
+    assert found["loss"] == pytest.approx(1, abs=1e-15)
+    assert found["precision"] == 0
+    assert set(SMALL.published((0, 0), 99).query_errors.tolist()) == {0, 1}
+
+
+def test_discernibility_is_exact_beyond_64_bits() -> None:
+    sizes, many = np.array([2**32 + 1]), np.array([1])
+    assert utility.discernibility(sizes, many, 3, 2**62) == (2**32 + 1) ** 2 + 3 * 2**62
+
+
+@given(case=tables_at_a_node(), least=st.integers(1, 3))
+def test_against_the_definitions(case: tuple[Table, Node], least: int) -> None:
+    table, node = case
+    blocks = table.blocks(node, least)
+    assume(blocks)
+    kept = sum(blocks.values())
+    found = metrics(table, node, least)
+    assert found["average_block_size"] == pytest.approx(kept / len(blocks))
+    assert found["discernibility"] == sum(n * n for n in blocks.values()) + (len(table.rows) - kept) * len(table.rows)
+    assert found["kl_divergence"] == pytest.approx(table.kl(node, least), abs=1e-12)
+    assert found["loss"] == pytest.approx(table.loss(node, least), abs=1e-12)
+    assert found["non_uniform_entropy"] == pytest.approx(table.entropy(node, least), abs=1e-9)
+
+
+@pytest.mark.parametrize("metric", [m for m in METRICS if m.grows], ids=lambda m: m.name)
+@given(case=tables_at_a_node())
+def test_what_grows_never_improves_upward(metric: Metric, case: tuple[Table, Node]) -> None:
+    table, node = case
+    value = metric.of(table.published(node))
+    for parent in table.lattice.parents(node):
+        coarser = metric.of(table.published(parent))
+        assert coarser >= value - 1e-9 if metric.better == "smaller" else coarser <= value + 1e-9
+
+
+@given(case=tables_at_a_node(), least=st.integers(1, 3))
+def test_shares_stay_within_0_and_1(case: tuple[Table, Node], least: int) -> None:
+    table, node = case
+    published = table.published(node, least)
+    leaves = table.leaves
+    share = utility.non_uniform_entropy(
+        leaves.codes, leaves.count, node, table.hierarchies, published.kept, normalized=True
+    )
+    for value in (share, BY_NAME["loss"].of(published), BY_NAME["precision"].of(published)):
+        assert -1e-12 <= value <= 1 + 1e-12
+
+
+@given(case=tables_at_a_node(), least=st.integers(1, 3))
+def test_suppressing_rows_never_pays_in_the_metrics_of_all_rows(case: tuple[Table, Node], least: int) -> None:
+    table, node = case
+    for name in ("discernibility", "loss", "precision", "non_uniform_entropy"):
+        whole, part = BY_NAME[name].of(table.published(node)), BY_NAME[name].of(table.published(node, least))
+        assert part >= whole - 1e-9 if BY_NAME[name].better == "smaller" else part <= whole + 1e-9
+
+
+@given(
+    rows=st.lists(st.tuples(*[st.integers(0, 2**40)] * 3), max_size=8),
+    again=st.lists(st.integers(0, 7), max_size=4),
+)
+def test_row_numbers_are_equal_for_equal_rows_alone(rows: list[tuple[int, ...]], again: list[int]) -> None:
+    rows = [*rows, *(rows[i % len(rows)] for i in again if rows)]
+    numbers = utility.number_rows(np.array(rows, dtype=np.int64).reshape(len(rows), 3))
+    assert all((numbers[i] == numbers[j]) == (a == b) for i, a in enumerate(rows) for j, b in enumerate(rows))
+
+
+def test_names_and_needs() -> None:
+    assert list(BY_NAME) == [metric.name for metric in METRICS]
+    bare = Published((1, 0), SMALL.hierarchies, 4, 0, np.array([1, 3]), np.array([1, 1]))
+    for metric in METRICS:
+        if metric.needs == "sizes":
+            assert metric.of(bare) == metric.of(SMALL.published((1, 0)))
+        else:
+            with pytest.raises(ValueError, match="without the counts"):
+                metric.of(bare)
+
+
+@pytest.mark.parametrize("figure", ["ldiv.figure2", "ldiv.figure3"])
+def test_inpatient_figures(golden: dict[str, dict], shared: Path, figure: str) -> None:
+    table, _ = inpatients(shared)
+    entry = golden[figure]
+    found, expected = metrics(table, tuple(entry["node"])), entry["expected"]
+    assert found["height"] == expected["height"]
+    assert found["average_block_size"] == expected["avg_block"]["float"]
+    assert found["discernibility"] == expected["discernibility"]
+    assert found["kl_divergence"] == pytest.approx(expected["kl"]["float"], abs=1e-12)
+
+
+def test_inpatient_lattice(golden: dict[str, dict], shared: Path) -> None:
+    table, _ = inpatients(shared)
+    nodes = golden["ldiv.lattice"]["expected"]["nodes"]
+    assert {ast.literal_eval(name) for name in nodes} == set(table.lattice.nodes())
+    for name, expected in nodes.items():
+        found = metrics(table, ast.literal_eval(name))
+        assert found["kl_divergence"] == pytest.approx(expected["kl"], abs=1e-12)
