@@ -11,7 +11,13 @@ from pydantic.dataclasses import dataclass
 
 from qblock.spec.fields import NUMBERS, Name, Names, Positive, TableName, choices, exact_number, read_items, text_of
 
-STRICT = ConfigDict(extra="forbid", hide_input_in_errors=True, arbitrary_types_allowed=True)
+STRICT = ConfigDict(
+    extra="forbid",
+    hide_input_in_errors=True,
+    arbitrary_types_allowed=True,
+    validate_by_name=True,
+    validate_by_alias=True,
+)
 WEEKS = ("day", "week", "iso_year")
 MONTHS = ("day", "month", "quarter", "year")
 UNITS = (*WEEKS, *MONTHS[1:])

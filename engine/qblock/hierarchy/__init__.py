@@ -1,0 +1,24 @@
+"""Generalization hierarchies: labels by level, read from files or built from the values of a column."""
+
+from __future__ import annotations
+
+from qblock.hierarchy.builders import UnfitValuesError, build, dates, digits, flat, ranges, suppress
+from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem
+from qblock.hierarchy.files import from_csv, from_rows, write_csv
+
+__all__ = [
+    "TOP",
+    "Hierarchy",
+    "HierarchyError",
+    "Problem",
+    "UnfitValuesError",
+    "build",
+    "dates",
+    "digits",
+    "flat",
+    "from_csv",
+    "from_rows",
+    "ranges",
+    "suppress",
+    "write_csv",
+]

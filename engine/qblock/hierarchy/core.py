@@ -1,0 +1,177 @@
+"""A generalization hierarchy as columns of labels, with the codes that make levels comparable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from qblock.errors import InputError
+
+TOP = "*"
+LISTED = 20
+
+
+@dataclass(frozen=True, order=True)
+class Problem:
+    """One thing that is wrong with a hierarchy; line: of its CSV file, or the number of its row; 0 for the whole."""
+
+    line: int
+    message: str
+
+
+class HierarchyError(InputError):
+    """A hierarchy that cannot be used; `problems` has everything that is wrong, the message the first 20 of them."""
+
+    def __init__(self, origin: str, problems: Iterable[Problem], in_file: bool = True) -> None:
+        self.problems = tuple(sorted(problems))
+        lines = []
+        for problem in self.problems[:LISTED]:
+            row = f":{problem.line}" if in_file else f", row {problem.line}"
+            lines.append(f"{origin}{row if problem.line else ''}: {problem.message}")
+        if len(self.problems) > LISTED:
+            lines.append(f"{origin}: and {len(self.problems) - LISTED} more problems")
+        super().__init__("\n".join(lines))
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """The generalization hierarchy of one attribute; also the taxonomy, or the flat domain, of a sensitive attribute.
+
+    labels[level][leaf]: level 0 is the leaf itself, in the order of its file; the last level is `*` for every leaf (not
+    so for a flat domain, which has level 0 alone). A leaf None stands for NULL; see `add_null_leaf`.
+    """
+
+    attribute: str
+    level_names: tuple[str, ...]
+    labels: tuple[tuple[str | None, ...], ...] = field(repr=False)
+
+    @property
+    def height(self) -> int:
+        """The number of the coarsest level; level 0 is the finest."""
+        return len(self.labels) - 1
+
+    @property
+    def leaves(self) -> tuple[str | None, ...]:
+        return self.labels[0]
+
+    @cached_property
+    def codes(self) -> NDArray[np.int32]:
+        """int32[levels, leaves]: the smallest leaf index that carries the leaf's label at that level.
+
+        A code of level a, looked up as a leaf, gives the code at every level b >= a: codes[b][codes[a]] == codes[b].
+        """
+        result = np.empty((len(self.labels), len(self.leaves)), dtype=np.int32)
+        for level, labels in enumerate(self.labels):
+            first: dict[str | None, int] = {}
+            result[level] = [first.setdefault(label, leaf) for leaf, label in enumerate(labels)]
+        result.flags.writeable = False
+        return result
+
+    def leaves_under(self, level: int) -> NDArray[np.int64]:
+        """int64[leaves]: for each leaf, the number of leaves that carry the same label at this level."""
+        codes = self.codes[level]
+        counts = np.bincount(codes, minlength=len(self.leaves)).astype(np.int64)
+        return np.asarray(counts[codes], dtype=np.int64)
+
+    def shown(self, level: int) -> tuple[str, ...]:
+        """The labels of a level as they are published: the leaf of NULL reads `*` at level 0 too."""
+        return tuple(TOP if label is None else label for label in self.labels[level])
+
+    def digest(self) -> str:
+        """sha256 of level names and rows, as hexadecimal text; the order of the rows does not matter."""
+        rows = sorted(json.dumps(row, ensure_ascii=False) for row in zip(*self.labels, strict=True))
+        text = "\n".join([json.dumps(self.level_names, ensure_ascii=False), *rows])
+        return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+    def check(self) -> list[Problem]:
+        """Everything that is wrong, in order; empty for a hierarchy that can be searched. Lines are row numbers."""
+        return sorted(find_problems(self.level_names, self.labels, range(1, len(self.leaves) + 1)))
+
+    def add_null_leaf(self) -> Hierarchy:
+        """The same with a last leaf None, which is `*` at every level: for NULL and for values that are not covered.
+
+        Raises InputError where a leaf `*` would read the same.
+        """
+        if None in self.leaves:
+            return self
+        if self.height and TOP in self.leaves:
+            raise InputError(f"hierarchy of {self.attribute}: a leaf `*` reads like NULL generalized; rename the leaf")
+        labels = ((*self.leaves, None), *((*level, TOP) for level in self.labels[1:]))
+        return replace(self, labels=labels)
+
+    def select(self, leaves: Sequence[int]) -> Hierarchy:
+        """The hierarchy of some of the leaves, by index, in that order."""
+        return replace(self, labels=tuple(tuple(level[leaf] for leaf in leaves) for level in self.labels))
+
+    def uncovered(self, values: Iterable[str]) -> list[str]:
+        """The values, compared as text, that are no leaf."""
+        known = set(self.leaves)
+        return [value for value in values if value not in known]
+
+
+def find_problems(
+    names: Sequence[str], labels: Sequence[Sequence[str | None]], lines: Sequence[int], word: str = "row"
+) -> list[Problem]:
+    """What is wrong with labels[level][row], the row of which stands on lines[row]; ragged rows are not given here."""
+    if not labels or not labels[0]:
+        return [Problem(0, "there is no leaf; write one row per value, leaf first")]
+    problems = _empty(names, labels, lines)
+    hierarchy = Hierarchy("", tuple(names), tuple(tuple(level) for level in labels))
+    codes = hierarchy.codes
+    for leaf in np.flatnonzero(codes[0] != np.arange(codes.shape[1])).tolist():
+        first = lines[int(codes[0][leaf])]
+        problems.append(Problem(lines[leaf], f"duplicate leaf {labels[0][leaf]!r}, first on {word} {first}; keep one"))
+    for level in range(len(labels) - 1):
+        problems += _not_nested(names, labels, lines, codes, level, word)
+    for row in [row for row, label in enumerate(labels[-1]) if label != TOP][:1]:
+        what = f"the last level, {names[-1]}, is not `*` for every leaf ({labels[-1][row]!r}); add a level of `*`"
+        problems.append(Problem(lines[row], what))
+    return problems
+
+
+def _empty(names: Sequence[str], labels: Sequence[Sequence[str | None]], lines: Sequence[int]) -> list[Problem]:
+    problems = []
+    for level, column in enumerate(labels):
+        for row in [row for row, label in enumerate(column) if not label]:
+            null = column[row] is None and all(above[row] == TOP for above in labels[1:])
+            if not level and not null:
+                problems.append(Problem(lines[row], f"the leaf is empty (column {names[0]}); write a value"))
+            elif level:
+                problems.append(Problem(lines[row], f"the label of level {level} ({names[level]}) is empty; write one"))
+    return problems
+
+
+def _not_nested(
+    names: Sequence[str],
+    labels: Sequence[Sequence[str | None]],
+    lines: Sequence[int],
+    codes: NDArray[np.int32],
+    level: int,
+    word: str,
+) -> list[Problem]:
+    fine, coarse = codes[level], codes[level + 1]
+    problems, seen = [], set()
+    for row in np.flatnonzero(coarse != coarse[fine]).tolist():
+        label, first = labels[level][row], int(fine[row])
+        if not label or label in seen or not level:
+            continue  # empty labels and duplicate leaves have their own message
+        seen.add(label)
+        one, other = labels[level + 1][first], labels[level + 1][row]
+        problems.append(
+            Problem(
+                lines[row],
+                f"label {label!r} of {names[level]} is under {one!r} on {word} {lines[first]} and under {other!r} here "
+                f"({names[level + 1]}); a label has one parent",
+            )
+        )
+    for row in [row for row, label in enumerate(labels[level]) if label == TOP and labels[level + 1][row] != TOP][:1]:
+        what = f"`*` of {names[level]} is under {labels[level + 1][row]!r} ({names[level + 1]}); nothing is above `*`"
+        if level:
+            problems.append(Problem(lines[row], what))
+    return problems

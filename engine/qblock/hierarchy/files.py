@@ -1,0 +1,95 @@
+"""Hierarchies in CSV files: a header with the names of the levels, then one row per leaf, leaf first."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from qblock.errors import InputError
+from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem, find_problems
+
+
+def from_csv(path: str | Path, attribute: str | None = None) -> Hierarchy:
+    """Read and check a file; `attribute` defaults to the name of its first column. A level `*` is added if missing.
+
+    Raises InputError (HierarchyError with all problems, each with its line).
+    """
+    rows: list[list[str]] = []
+    lines: list[int] = []
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as file:
+            reader = csv.reader(file, strict=True)
+            try:
+                for row in reader:
+                    if row:
+                        rows.append(row)
+                        lines.append(reader.line_num)
+            except csv.Error as error:
+                raise HierarchyError(str(path), [Problem(reader.line_num, f"not CSV: {error}")]) from None
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
+    except OSError as error:
+        raise InputError(f"{path}: the hierarchy file cannot be read: {error.strerror}") from None
+    if not rows:
+        raise InputError(f"{path}: the file is empty; write a header with the names of the levels, leaf first")
+    return _checked(rows[0], rows[1:], attribute or rows[0][0], str(path), lines[1:], True, header=lines[0])
+
+
+def from_rows(
+    names: Sequence[str],
+    rows: Iterable[Sequence[str | None]],
+    attribute: str | None = None,
+    origin: str = "hierarchy",
+) -> Hierarchy:
+    """A hierarchy of rows (leaf, label of level 1, ...), checked; a level `*` is added if missing.
+
+    origin: where the rows come from, for messages. Raises HierarchyError.
+    """
+    listed = list(rows)
+    return _checked(names, listed, attribute or names[0], origin, range(1, len(listed) + 1), False)
+
+
+def write_csv(hierarchy: Hierarchy, path: str | Path) -> None:
+    """Write a hierarchy as a file that `from_csv` reads back; the leaf of NULL is left out."""
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(hierarchy.level_names)
+        writer.writerows(row for row in zip(*hierarchy.labels, strict=True) if row[0] is not None)
+
+
+def with_top(attribute: str, names: Sequence[str], labels: Sequence[Sequence[str | None]]) -> Hierarchy:
+    """Columns of labels with a level `*` above them, unless the last of several is one."""
+    columns = [tuple(level) for level in labels]
+    if len(columns) < 2 or any(label != TOP for label in columns[-1]):
+        columns.append((TOP,) * len(columns[0]))
+        name = f"{attribute}_any"
+        names = [*names, name if name not in names else f"{name}_"]
+    return Hierarchy(attribute, tuple(names), tuple(columns))
+
+
+def _checked(
+    names: Sequence[str],
+    rows: Sequence[Sequence[str | None]],
+    attribute: str,
+    origin: str,
+    lines: Sequence[int],
+    in_file: bool,
+    header: int = 0,
+) -> Hierarchy:
+    problems = [
+        Problem(line, f"{len(row)} columns where the header has {len(names)}; write one label for each level")
+        for line, row in zip(lines, rows, strict=True)
+        if len(row) != len(names)
+    ]
+    if len(set(names)) < len(names) or not all(names):
+        problems.append(Problem(header, "the levels need names, each its own: correct the header"))
+    kept = [index for index, row in enumerate(rows) if len(row) == len(names)]
+    columns = [[rows[index][level] or "" for index in kept] for level in range(len(names))]
+    hierarchy = with_top(attribute, names, columns)
+    places = [lines[index] for index in kept]
+    if kept or not problems:
+        problems += find_problems(hierarchy.level_names, hierarchy.labels, places, "line" if in_file else "row")
+    if problems:
+        raise HierarchyError(origin, problems, in_file)
+    return hierarchy
