@@ -1,4 +1,4 @@
-"""The demo's people: the same for the same seed, skewed and correlated as promised, and covered by their hierarchies."""
+"""The demo's people: reproducible, skewed and correlated as promised, and covered by their hierarchies."""
 
 from __future__ import annotations
 
@@ -140,6 +140,6 @@ def test_diversity_costs_the_demo_something_and_does_not_take_all(people: pd.Dat
     k, entropy_l = asked["k_anonymity"]["k"], float(asked["entropy_l_diversity"]["l"])
     allowed = spec.suppressed_rows_allowed(len(people))
     of_k_anonymity, chosen = {"age": 0, "gender": 0, "education": 1}, {"age": 0, "gender": 0, "education": 2}
-    assert suppressed(people, {name: 0 for name in spec.quasi_identifiers}, k, 1) > allowed
+    assert suppressed(people, dict.fromkeys(spec.quasi_identifiers, 0), k, 1) > allowed
     assert suppressed(people, of_k_anonymity, k, 1) <= allowed < suppressed(people, of_k_anonymity, k, entropy_l)
     assert suppressed(people, chosen, k, entropy_l) <= allowed

@@ -1,0 +1,113 @@
+"""docker-compose.yml, the README's commands for it, pyproject.toml and the command line say the same."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import string
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+import typer
+import yaml
+
+from qblock.demo import write
+from qblock.demo.load import SCHEMA
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))
+WAREHOUSE, JOB = COMPOSE["services"]["warehouse"], COMPOSE["services"]["job"]
+
+
+@pytest.fixture(scope="module")
+def section() -> str:
+    text = (ROOT / "README.md").read_text("utf-8")
+    found = re.search(r"^## With Docker Compose\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found
+    return found[1]
+
+
+@pytest.fixture(scope="module")
+def commands(section: str) -> list[list[str]]:
+    lines = [line.strip() for line in section.splitlines()]
+    return [shlex.split(line)[2:] for line in lines if line.startswith("docker compose ")]
+
+
+def test_the_readme_runs_asks_and_removes(commands: list[list[str]]) -> None:
+    assert [command[0] for command in commands] == ["run", "exec", "down"]
+
+
+def test_the_readme_names_services_that_exist(commands: list[list[str]]) -> None:
+    run, ask, _ = commands
+    assert run == ["run", "--rm", "job"]
+    assert ask[1] == "warehouse"
+    assert {run[-1], ask[1]} == set(COMPOSE["services"])
+
+
+def test_the_readme_asks_the_view_that_the_demo_publishes(commands: list[list[str]], tmp_path: Path) -> None:
+    publish = yaml.safe_load(write.spec_text(warehouse=False))["publish"]
+    environment = WAREHOUSE["environment"]
+    assert commands[1][2:6] == ["psql", "-U", environment["POSTGRES_USER"], environment["POSTGRES_DB"]]
+    assert f"FROM {publish['schema']}.{publish['view']} " in commands[1][-1]
+    assert publish["schema"] != SCHEMA
+
+
+def test_the_readme_names_port_version_and_login(section: str) -> None:
+    (port,) = WAREHOUSE["ports"]
+    address, outside, inside = port.split(":")
+    assert (address, inside) == ("127.0.0.1", "5432")
+    assert f"port {outside} " in section
+    assert f"PostgreSQL {WAREHOUSE['image'].removeprefix('postgres:')} " in section
+    assert f"`{WAREHOUSE['environment']['POSTGRES_PASSWORD']}`" in section
+
+
+def test_the_job_logs_in_where_the_warehouse_listens() -> None:
+    url, environment = sa.make_url(JOB["environment"]["WAREHOUSE_URL"]), WAREHOUSE["environment"]
+    assert url.host in COMPOSE["services"]
+    assert url.port == int(WAREHOUSE["ports"][0].split(":")[2])
+    assert (url.username, url.password, url.database) == (
+        environment["POSTGRES_USER"],
+        environment["POSTGRES_PASSWORD"],
+        environment["POSTGRES_DB"],
+    )
+    assert yaml.safe_load(write.spec_text(warehouse=False))["source"]["url"] == "${WAREHOUSE_URL}"
+
+
+def test_the_job_waits_until_the_warehouse_answers() -> None:
+    assert JOB["depends_on"] == {"warehouse": {"condition": "service_healthy"}}
+    program, *options = WAREHOUSE["healthcheck"]["test"][1:]
+    assert program == "pg_isready"
+    environment = WAREHOUSE["environment"]
+    assert {f"--username={environment['POSTGRES_USER']}", f"--dbname={environment['POSTGRES_DB']}"} <= set(options)
+
+
+def test_the_job_runs_the_oldest_python_that_is_allowed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    oldest = re.match(r">=(3\.\d+),", project["requires-python"])
+    assert oldest
+    assert JOB["image"] == f"python:{oldest[1]}-slim"
+
+
+def test_the_job_installs_the_checkout_and_runs_a_command_that_exists() -> None:
+    mounts = dict(volume.split(":")[:2] for volume in JOB["volumes"])
+    shell, flag, text = JOB["command"]
+    assert (shell, flag) == ("sh", "-c")
+    # Compose turns $$ into $, and string.Template does the same.
+    install, run = string.Template(text).substitute().split(" && ")
+    assert shlex.split(install)[-1] == mounts["."]
+    words = shlex.split(run)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert words[:3] == ["exec", *project["scripts"], "demo"]
+    assert words[3] == mounts["demo"] == JOB["working_dir"]
+    assert words[4:] == ["--url", "$WAREHOUSE_URL"]
+    assert "demo" in COMPOSE["volumes"]
+
+
+def test_the_command_takes_these_options() -> None:
+    app = pytest.importorskip("qblock.cli.app", exc_type=ImportError)
+    demo = typer.main.get_command(app.app).commands["demo"]  # type: ignore[attr-defined]
+    options = {option for parameter in demo.params for option in parameter.opts}
+    assert {"directory", "--url"} <= options
