@@ -97,12 +97,16 @@ def smallest_epsilon_infinite(x: int, n: int, known: int, share: Fraction) -> Fr
 class Layer:
     """Predicates that do not overlap. group: int64[V], the predicate of each value, -1 for none.
 
-    complement: the predicates are all other values than the group instead.
+    complement: the predicates are all other values than the group instead. single: predicate i is value i.
     """
 
     group: Ints
     size: int
     complement: bool = False
+
+    @property
+    def single(self) -> bool:
+        return bool(np.array_equal(self.group, np.arange(len(self.group))))
 
     def shares(self, shape: Sequence[Fraction]) -> tuple[Fraction, ...]:
         """The prior share of each predicate."""
@@ -134,10 +138,18 @@ def layers(predicates: str | tuple[tuple[str | None, ...], ...], reference: Refe
     if predicates == "taxonomy":
         if reference.taxonomy is None:
             raise ParameterError("epsilon_privacy: predicates: taxonomy needs a taxonomy of the sensitive attribute")
-        columns = [np.unique(column, return_inverse=True)[1].astype(np.int64) for column in reference.taxonomy.T]
+        columns = [_by_appearance(column) for column in reference.taxonomy.T]
         distinct = {column.tobytes(): column for column in [each, *columns] if column.max() > 0}
         return tuple(Layer(column, int(column.max()) + 1) for column in distinct.values())
     return _lists(predicates, reference)
+
+
+def _by_appearance(codes: Ints) -> Ints:
+    """int64[V]: the labels of a level numbered in the order in which they first occur, single values as 0, 1, 2, .."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    rank = np.empty(len(first), dtype=np.int64)
+    rank[np.argsort(first)] = np.arange(len(first))
+    return rank[inverse]
 
 
 def _lists(predicates: str | tuple[tuple[str | None, ...], ...], reference: Reference) -> tuple[Layer, ...]:

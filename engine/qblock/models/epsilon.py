@@ -15,6 +15,7 @@ from qblock.adversary import Layer
 from qblock.blocks import Blocks, Floats, Ints, Reference
 from qblock.models.base import Bound, Exact, Model, Monotone, rational, require, whole
 from qblock.models.chunks import by_parts, grouped
+from qblock.models.epsilon_sizes import least_size
 from qblock.models.ratios import NEAR
 
 Predicates = str | tuple[tuple[str | None, ...], ...]
@@ -102,6 +103,11 @@ class EpsilonPrivacy(Model):
         if self.stubbornness is None:
             return adversaries.external_stubbornness(reference)
         return Fraction(self.stubbornness)
+
+    def least_block_size(self, reference: Reference) -> int:
+        if reference.values < 2:
+            return 1
+        return reference.rows + 1 if self.adversary == "IV" else least(self, reference)
 
     def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         if reference.values < 2:
@@ -203,9 +209,7 @@ class Sided:
 
     def pairs(self, part: Blocks) -> tuple[Blocks, Ints]:
         """The blocks counted by predicate, and x = n(q, phi) of each pair."""
-        group = self.layer.group
-        single = self.layer.size == len(group)
-        pairs = part if single else grouped(part, group)
+        pairs = part if self.layer.single else grouped(part, self.layer.group)
         return pairs, part.total[pairs.owner] - pairs.count if self.layer.complement else pairs.count
 
     def epsilons(self, pairs: Blocks, x: Ints, n: Ints, known: int) -> Iterator[tuple[Side, Floats]]:
@@ -246,3 +250,15 @@ def sigmas(model: EpsilonPrivacy, shape: tuple[Fraction, ...], reference: Refere
     sigma = model._stubbornness(reference)
     least = adversaries.least_stubbornness(shape)
     return (least, sigma) if model.at_most and least < sigma else (sigma,)
+
+
+@lru_cache(maxsize=64)
+def least(model: EpsilonPrivacy, reference: Reference) -> int:
+    """A lower bound of the block size; lists of predicates only ask for more rows than are known."""
+    sided = setting(model, reference)
+    if model.predicates == "negative":
+        return max(model.known + 1, int(sided[0].required.sum()) * (model.known + 1))
+    if sided[0].layer.single:
+        sides = [(side.sigma, side.masses) for side in sided[0].sides]
+        return least_size(Fraction(model.epsilon), model.known, sides, reference.rows)
+    return model.known + 1
