@@ -6,7 +6,11 @@ from qblock.models.anonymity import KAnonymity
 from qblock.models.base import Bound, Model, Monotone, Tightest, Value
 from qblock.models.closeness import TCloseness
 from qblock.models.diversity import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, RecursiveCLDiversity
+from qblock.models.diversity_pd import NpdRecursiveCLDiversity, PdRecursiveCLDiversity
 from qblock.models.epsilon import EpsilonPrivacy
+from qblock.models.likeness import AlphaKAnonymity, BetaLikeness, DeltaDisclosure
+from qblock.models.population import DeltaPresence, KMap
+from qblock.models.proximity import DeltaLDiversity, EpsilonMAnonymity
 
 REGISTRY: tuple[type[Model], ...] = (
     KAnonymity,
@@ -14,22 +18,40 @@ REGISTRY: tuple[type[Model], ...] = (
     FrequencyLDiversity,
     EntropyLDiversity,
     RecursiveCLDiversity,
+    PdRecursiveCLDiversity,
+    NpdRecursiveCLDiversity,
+    EpsilonMAnonymity,
+    DeltaLDiversity,
     TCloseness,
     EpsilonPrivacy,
+    AlphaKAnonymity,
+    BetaLikeness,
+    DeltaDisclosure,
+    KMap,
+    DeltaPresence,
 )
 BY_NAME: dict[str, type[Model]] = {model.name: model for model in REGISTRY}
 
 __all__ = [
     "BY_NAME",
     "REGISTRY",
+    "AlphaKAnonymity",
+    "BetaLikeness",
     "Bound",
+    "DeltaDisclosure",
+    "DeltaLDiversity",
+    "DeltaPresence",
     "DistinctLDiversity",
     "EntropyLDiversity",
+    "EpsilonMAnonymity",
     "EpsilonPrivacy",
     "FrequencyLDiversity",
     "KAnonymity",
+    "KMap",
     "Model",
     "Monotone",
+    "NpdRecursiveCLDiversity",
+    "PdRecursiveCLDiversity",
     "RecursiveCLDiversity",
     "TCloseness",
     "Tightest",

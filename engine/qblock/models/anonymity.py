@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qblock.blocks import Blocks, Floats, Reference
-from qblock.models.base import Bound, Exact, Model, Monotone, require, whole
+from qblock.models.base import Bound, Model, Monotone, require, whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +39,3 @@ class KAnonymity(Model):
 
     def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         return blocks.rows.astype(np.float64)
-
-    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
-        return int(block.rows[0])

@@ -92,8 +92,8 @@ class Model:
     """A privacy model with the parameters asked for.
 
     A subclass declares `name`, `citation` and `bounds`, and gives either `ratio` (integers, vectorised over blocks) or
-    `measure` (doubles, vectorised) with `exact` (one block, exactly). A rule that a paper sets "by decree" belongs in
-    each of them.
+    `measure` (doubles, vectorised) with `exact` (one block, exactly; a parameter that is `whole` needs none). A rule
+    that a paper sets "by decree" belongs in each of them.
     """
 
     name: ClassVar[str]
@@ -141,6 +141,9 @@ class Model:
 
     def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
         """The same for a single block, exactly."""
+        if parameter in self.whole:
+            value = float(self.measure(parameter, block, reference)[0])
+            return value if math.isinf(value) else round(value)
         pair = self.ratio(parameter, block, reference)
         if pair is None:
             raise NotImplementedError(f"{self.name}: {parameter}")

@@ -44,9 +44,6 @@ class DistinctLDiversity(Model):
     def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         return blocks.support.astype(np.float64)
 
-    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
-        return int(block.support[0])
-
 
 @dataclass(frozen=True, kw_only=True)
 class FrequencyLDiversity(Model):
@@ -162,11 +159,6 @@ class RecursiveCLDiversity(Model):
         holds = sign(blocks.largest[blocks.owner], tail, self.c) < 0
         holds[blocks.start[:-1]] = True
         return blocks.sum(holds.astype(np.float64))
-
-    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
-        if parameter != "l":
-            return super().exact(parameter, block, reference)
-        return round(float(self.measure(parameter, block, reference)[0]))
 
 
 def above(blocks: Blocks) -> Ints:

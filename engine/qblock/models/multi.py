@@ -1,0 +1,87 @@
+"""Multi-attribute l-diversity (LD section 4.5): every sensitive attribute is diverse even where all others are known.
+
+For each sensitive attribute the rows of a q*-block are split by the values of all the other sensitive attributes, and
+the base model must hold in every part. Only models that are themselves diversity may be the base (models.md 2.8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from qblock.blocks import Blocks, Ints, Mask, Reference
+from qblock.errors import ParameterError
+from qblock.models.anonymity import KAnonymity
+from qblock.models.base import Model, Tightest, Value
+from qblock.models.diversity import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, RecursiveCLDiversity
+from qblock.models.diversity_pd import NpdRecursiveCLDiversity, PdRecursiveCLDiversity
+from qblock.models.proximity import DeltaLDiversity
+
+BASES: tuple[type[Model], ...] = (
+    KAnonymity,
+    DistinctLDiversity,
+    FrequencyLDiversity,
+    EntropyLDiversity,
+    RecursiveCLDiversity,
+    PdRecursiveCLDiversity,
+    NpdRecursiveCLDiversity,
+    DeltaLDiversity,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """One of the sensitive attributes: its base model (values allowed or protected are its own) and its parts.
+
+    blocks: keyed by (q*-block, values of the other attributes); owner: int64[len(blocks)], the q*-block of each part.
+    """
+
+    model: Model
+    blocks: Blocks
+    reference: Reference
+    owner: Ints
+
+
+def check_base(model: Model) -> None:
+    """Raise ParameterError unless the model may be the base of the multi-attribute form."""
+    if type(model) not in BASES:
+        raise ParameterError(
+            f"{model.name}: has no multi-attribute form; valid bases: {', '.join(base.name for base in BASES)}"
+        )
+    if isinstance(model, DeltaLDiversity) and model.reading != "window":
+        raise ParameterError(f"{model.name}: reading = {model.reading} has no multi-attribute form; valid: window")
+
+
+def split(block: Ints, values: Ints, count: Ints) -> list[tuple[Blocks, Ints]]:
+    """The parts and their owners, one pair for each attribute.
+
+    block: int64[R], the q*-block of a row or of a group of rows; values: int64[R, M], its value of each attribute;
+    count: int64[R].
+    """
+    result = []
+    for i in range(values.shape[1]):
+        key = np.column_stack([block, np.delete(values, i, axis=1)])
+        distinct, part = np.unique(key, axis=0, return_inverse=True)
+        result.append((Blocks.from_pairs(part.reshape(-1), values[:, i], count), distinct[:, 0]))
+    return result
+
+
+def passes(attributes: Sequence[Attribute], blocks: int) -> Mask:
+    """bool[blocks]: the q*-blocks that pass, all of whose parts do so for every attribute."""
+    result = np.ones(blocks, dtype=bool)
+    for attribute in attributes:
+        result[attribute.owner[~attribute.model.passes(attribute.blocks, attribute.reference)]] = False
+    return result
+
+
+def tightest(attributes: Sequence[Attribute]) -> Tightest:
+    """The worst of the attributes' tightest values, parameter by parameter."""
+    verdicts = [a.model.tightest(a.blocks, a.reference) for a in attributes]
+    values = []
+    for column, bound in zip(zip(*(v.values for v in verdicts), strict=True), attributes[0].model.bounds, strict=True):
+        known = [value.value for value in column if value.value is not None]
+        pick = min if bound.stricter == "larger" else max
+        values.append(Value(bound.parameter, pick(known) if known else None, bound.attained))
+    return Tightest(attributes[0].model.name, all(v.holds for v in verdicts), tuple(values))
