@@ -161,7 +161,7 @@ class FrequencySets:
         stacked = np.stack(values, axis=1) if values else np.zeros((len(columns["n"]), 0), dtype=np.int64)
         return self._keys(node, columns), stacked, columns["n"]
 
-    def statement(self, node: Node, sensitive: Sequence[int]) -> sa.Select:
+    def statement(self, node: Node, sensitive: Sequence[int]) -> queries.Query:
         """The statement that a node's counts would come from now."""
         source = self._source(node, tuple(sensitive))
         return queries.roll_up(source.table, source.node, node, self.dimensions, tuple(sensitive))

@@ -80,7 +80,7 @@ def open_source(spec: Spec, session: Session, *, name_values: bool = True) -> So
 
     coded = {**quasi, **sensitive}
     expressions = {key: session.comparable(relation.c[name], columns[name]) for key, name in coded.items()}
-    if kept:
+    if kept and spec.entity is not None:
         expressions["e"] = relation.c[spec.entity]
     raw = session.store("qblock_raw", queries.raw_scan(relation, expressions))
     if session.scalar(sa.select(sa.func.count()).select_from(sa.select(raw.c.n).limit(1).subquery())) == 0:

@@ -12,7 +12,7 @@ from qblock.warehouse import queries
 
 ENGINES: tuple[tuple[str, sa.Dialect], ...] = (
     ("DuckDB", duckdb_sqlalchemy.Dialect()),
-    ("PostgreSQL", postgresql.dialect()),
+    ("PostgreSQL", postgresql.dialect()),  # type: ignore[no-untyped-call]
 )
 
 
@@ -24,7 +24,7 @@ def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
     columns |= {f"s{i}": source.expression(name) for i, name in enumerate(source.sensitives)}
     sets = source.frequency_sets
     leaf, bottom = sets.leaf, task.lattice.bottom
-    statements: list[tuple[str, sa.Select]] = [
+    statements: list[tuple[str, queries.Query]] = [
         ("the base table, scanned once", queries.raw_scan(source.relation, columns)),
         (f"block sizes of node {list(levels)}", queries.roll_up(leaf, bottom, levels, sets.dimensions, ())),
     ]

@@ -39,14 +39,14 @@ class Metrics:
         )
         return {name: BY_NAME[name].of(published) for name in wanted}
 
-    def rank(self, node: Node, name: str) -> float:
+    def rank(self, node: Node, name: str) -> Any:
         """One metric of one node, from its block sizes alone where that is enough."""
         task = self._task
         if BY_NAME[name].needs == "sizes" and not task.budget and not task.source.frequency_sets.entities:
             sizes = task.sizes(node)
             hierarchies, rows = task.source.hierarchies, task.source.rows
-            return float(BY_NAME[name].of(Published(node, hierarchies, rows, 0, sizes.size, sizes.blocks)))
-        return float(self.of_named(node, name))
+            return BY_NAME[name].of(Published(node, hierarchies, rows, 0, sizes.size, sizes.blocks))
+        return self.of_named(node, name)
 
     def of_named(self, node: Node, name: str) -> Any:
         """One metric of one node, fetching whatever it needs."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from qblock.blocks import Floats, Ints, Mask
 from qblock.lattice import Node
@@ -22,7 +23,7 @@ class HierarchyLike(Protocol):
     """What metrics need of a hierarchy."""
 
     @property
-    def codes(self) -> Ints:
+    def codes(self) -> NDArray[np.signedinteger]:
         """int64[levels, leaves]: the code of each leaf's label at each level."""
 
     @property

@@ -47,7 +47,7 @@ class DuckdbFacts:
     """The Facts protocol for DuckDB."""
 
     name = "duckdb"
-    errors = (duckdb.Error,)
+    error: type[Exception] = duckdb.Error
 
     def __init__(self, database: str | None = SOURCE) -> None:
         self._database = database

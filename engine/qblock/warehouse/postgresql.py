@@ -39,7 +39,7 @@ class PostgresqlFacts:
     """The Facts protocol for PostgreSQL."""
 
     name = "postgresql"
-    errors = (psycopg.Error,)
+    error: type[Exception] = psycopg.Error
 
     def prefix(self, schema: str | None) -> str | None:
         return None if schema is None else quote(schema)

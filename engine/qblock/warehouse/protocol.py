@@ -81,13 +81,13 @@ class Session(Protocol):
     def scalar(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Any:
         """The first column of the first row."""
 
-    def counts(self, statement: sa.Select[Any]) -> dict[str, NDArray[np.int64]]:
+    def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
         """Execute a query without parameters whose columns are BIGINT and never NULL."""
 
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
         """Create a temporary table of whole numbers (BIGINT) and text from Arrow columns."""
 
-    def store(self, name: str, query: sa.Select[Any]) -> sa.TableClause:
+    def store(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
         """Create a temporary table from a query."""
 
     def analyze(self, table: sa.TableClause) -> None:

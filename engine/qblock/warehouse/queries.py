@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from qblock.lattice import Node
 
 Expression = sa.ColumnElement[Any]
+Query = sa.Select[*tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Dimension:
 
     def covered(self, raw: Expression) -> Expression:
         """The code of a raw value at leaf level, after an outer join on the leaf; NULL where nothing covers it."""
-        cases = []
+        cases: list[tuple[Any, Expression]] = []
         if self.null_code is not None:
             cases.append((raw.is_(None), sa.literal_column(str(self.null_code))))
         if self.other_code is not None:
@@ -53,7 +54,7 @@ def whole(value: Expression) -> Expression:
     return sa.cast(value, sa.BigInteger)
 
 
-def raw_scan(relation: sa.TableClause, columns: Mapping[str, Expression]) -> sa.Select[Any]:
+def raw_scan(relation: sa.TableClause, columns: Mapping[str, Expression]) -> Query:
     """The one scan of the base table: every combination of raw values with its number of rows."""
     return (
         sa.select(*(column.label(name) for name, column in columns.items()), sa.func.count().label("n"))
@@ -62,12 +63,12 @@ def raw_scan(relation: sa.TableClause, columns: Mapping[str, Expression]) -> sa.
     )
 
 
-def distinct_values(raw: sa.TableClause, column: str, text: Expression) -> sa.Select[Any]:
+def distinct_values(raw: sa.TableClause, column: str, text: Expression) -> Query:
     """Each value of a scanned column as text (`value`) with its rows (`n`); NULL has a row of its own."""
     return sa.select(text.label("value"), whole(sa.func.sum(raw.c.n)).label("n")).group_by(raw.c[column])
 
 
-def coded(raw: sa.TableClause, dimensions: Mapping[str, Dimension], keep: Sequence[str] = ()) -> sa.Select[Any]:
+def coded(raw: sa.TableClause, dimensions: Mapping[str, Dimension], keep: Sequence[str] = ()) -> Query:
     """The leaf frequency set: codes for raw values; NULL where no dimension covers the value. Loses no row."""
     joined: sa.FromClause = raw
     columns: list[Expression] = []
@@ -78,7 +79,7 @@ def coded(raw: sa.TableClause, dimensions: Mapping[str, Dimension], keep: Sequen
     return sa.select(*columns).select_from(joined)
 
 
-def uncovered_rows(leaf: sa.TableClause, names: Iterable[str]) -> sa.Select[Any]:
+def uncovered_rows(leaf: sa.TableClause, names: Iterable[str]) -> Query:
     """For each coded column, the rows whose value no dimension covers; and all rows."""
     sums = [
         whole(sa.func.coalesce(sa.func.sum(sa.case((leaf.c[name].is_(None), leaf.c.n), else_=0)), 0)).label(name)
@@ -87,14 +88,14 @@ def uncovered_rows(leaf: sa.TableClause, names: Iterable[str]) -> sa.Select[Any]
     return sa.select(*sums, whole(sa.func.coalesce(sa.func.sum(leaf.c.n), 0)).label("n"))
 
 
-def entity_leaf(coded_rows: sa.TableClause) -> sa.Select[Any]:
+def entity_leaf(coded_rows: sa.TableClause) -> Query:
     """A coded frequency set with several rows of an entity made one: the entity is what is counted."""
     names = [c.name for c in coded_rows.columns if c.name != "n"]
     rows = whole(sa.func.sum(coded_rows.c.n)).label("n")
     return sa.select(*(coded_rows.c[name] for name in names), rows).group_by(*(coded_rows.c[name] for name in names))
 
 
-def uncovered_values(raw: sa.TableClause, name: str, text: Expression, dimension: Dimension) -> sa.Select[Any]:
+def uncovered_values(raw: sa.TableClause, name: str, text: Expression, dimension: Dimension) -> Query:
     """The values that no dimension covers (`value`, NULL for a NULL) with their rows, most rows first: an anti-join."""
     rows = whole(sa.func.sum(raw.c.n)).label("n")
     return (
@@ -112,7 +113,7 @@ def roll_up(
     node: Node,
     dimensions: Sequence[Dimension],
     sensitive: Sequence[int],
-) -> sa.Select[Any]:
+) -> Query:
     """A node's frequency set from that of a finer node, which keeps at least the same sensitive attributes."""
     joined: sa.FromClause = finer
     groups: list[Expression] = []
@@ -139,23 +140,23 @@ def count_entities(leaf: sa.TableClause, node: Node, dimensions: Sequence[Dimens
     )
 
 
-def totals(leaf: sa.TableClause, name: str) -> sa.Select[Any]:
+def totals(leaf: sa.TableClause, name: str) -> Query:
     """Rows of each code of one column of a frequency set: `code`, `n`."""
     return sa.select(whole(leaf.c[name]).label("code"), whole(sa.func.sum(leaf.c.n)).label("n")).group_by(leaf.c[name])
 
 
-def entity_totals(leaf: sa.TableClause, name: str) -> sa.Select[Any]:
+def entity_totals(leaf: sa.TableClause, name: str) -> Query:
     """Distinct entities of each code of one column: `code`, `n`."""
     entities = sa.func.count(sa.distinct(leaf.c.e)).label("n")
     return sa.select(whole(leaf.c[name]).label("code"), entities).group_by(leaf.c[name])
 
 
-def size_histogram(sizes: sa.TableClause) -> sa.Select[Any]:
+def size_histogram(sizes: sa.TableClause) -> Query:
     """How many blocks there are of each size."""
     return sa.select(whole(sizes.c.n).label("size"), sa.func.count().label("blocks")).group_by(sizes.c.n)
 
 
-def counts(frequency_set: sa.TableClause, names: Sequence[str]) -> sa.Select[Any]:
+def counts(frequency_set: sa.TableClause, names: Sequence[str]) -> Query:
     """The columns of a frequency set as BIGINT."""
     return sa.select(*(whole(frequency_set.c[name]).label(name) for name in names))
 

@@ -33,8 +33,8 @@ class Facts(Protocol):
     """What differs between engines."""
 
     name: str
-    errors: tuple[type[Exception], ...]
-    """The driver's own errors."""
+    error: type[Exception]
+    """The base of the driver's own errors."""
 
     def prefix(self, schema: str | None) -> str | None:
         """The quoted schema (and attached database) under which the source's tables are found."""
@@ -67,7 +67,7 @@ def translated(facts: Facts) -> Iterator[None]:
     """Turn the driver's errors into ours; they never carry a statement's parameters."""
     try:
         yield
-    except (sa.exc.SQLAlchemyError, *facts.errors) as error:
+    except (sa.exc.SQLAlchemyError, facts.error) as error:
         if "interrupted" in str(error).lower():
             # An engine answers Ctrl-C in the middle of a statement with an error of its own.
             raise KeyboardInterrupt from error
@@ -100,7 +100,7 @@ class SqlSession:
         with translated(self._facts):
             return self.connection.execute(_executable(statement), dict(parameters or {})).scalar()
 
-    def counts(self, statement: sa.Select[Any]) -> dict[str, NDArray[np.int64]]:
+    def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
         self.statements += 1
         names = list(statement.selected_columns.keys())
         with translated(self._facts):
@@ -112,7 +112,7 @@ class SqlSession:
             self._facts.load(self.connection, name, columns)
         return sa.table(name, *(sa.column(c) for c in columns.column_names))
 
-    def store(self, name: str, query: sa.Select[Any]) -> sa.TableClause:
+    def store(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
         self.run(sa.CreateTableAs(query, name, temporary=True))
         return sa.table(name, *(sa.column(c.name, c.type) for c in query.selected_columns))
 
@@ -124,7 +124,7 @@ class SqlSession:
         self.run(f"DROP TABLE {self.dialect.identifier_preparer.format_table(table)}")
 
     def relation(self, table: TableName) -> sa.TableClause:
-        columns = [sa.column(name) for name in self.columns(table)]
+        columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in self.columns(table)]
         prefix = self._facts.prefix(table.schema)
         schema = None if prefix is None else quoted_name(prefix, quote=False)
         return sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
