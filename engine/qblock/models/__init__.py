@@ -9,6 +9,7 @@ from qblock.models.diversity import DistinctLDiversity, EntropyLDiversity, Frequ
 from qblock.models.diversity_pd import NpdRecursiveCLDiversity, PdRecursiveCLDiversity
 from qblock.models.epsilon import EpsilonPrivacy
 from qblock.models.likeness import AlphaKAnonymity, BetaLikeness, DeltaDisclosure
+from qblock.models.nt_closeness import NtCloseness
 from qblock.models.population import DeltaPresence, KMap
 from qblock.models.proximity import DeltaLDiversity, EpsilonMAnonymity
 
@@ -23,6 +24,7 @@ REGISTRY: tuple[type[Model], ...] = (
     EpsilonMAnonymity,
     DeltaLDiversity,
     TCloseness,
+    NtCloseness,
     EpsilonPrivacy,
     AlphaKAnonymity,
     BetaLikeness,
@@ -51,6 +53,7 @@ __all__ = [
     "Model",
     "Monotone",
     "NpdRecursiveCLDiversity",
+    "NtCloseness",
     "PdRecursiveCLDiversity",
     "RecursiveCLDiversity",
     "TCloseness",

@@ -10,7 +10,7 @@ from qblock.errors import ParameterError
 from qblock.models.base import Bound, Exact, Model, Monotone, rational, require
 from qblock.models.distances import Distance, Equal, Hierarchical, Ordered
 from qblock.models.kernel_js import KernelJS, kernel_matrix
-from qblock.models.ratios import Integers, extreme
+from qblock.models.ratios import Integers
 
 DISTANCES = ("equal", "ordered", "hierarchical", "kernel_js")
 
@@ -42,13 +42,13 @@ def check_reference(model: str, distance: Distance | KernelJS, reference: Refere
         kernel_matrix(distance, reference)
 
 
-def exact_distance(distance: Distance | KernelJS, block: Blocks, reference: Reference) -> Exact:
-    """The distance of one block to the distribution of the reference, exactly."""
+def exact_distances(distance: Distance | KernelJS, blocks: Blocks, reference: Reference) -> list[Exact]:
+    """The distance of each block to the distribution of the reference, exactly."""
     if isinstance(distance, KernelJS):
-        return distance.exact(block, reference)
-    pair = distance.ratio(block, reference)
+        return [distance.exact(blocks.select([i]), reference) for i in range(len(blocks))]
+    pair = distance.ratio(blocks, reference)
     assert pair is not None
-    return extreme(*pair, largest=True)
+    return [Fraction(int(numerator), int(denominator)) for numerator, denominator in zip(*pair, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +72,8 @@ class TCloseness(Model):
         limit = self.ground.limit
         valid = f"0 <= t <= {limit if limit == 1 else 'ln 2 = 0.693147180559945'}"
         require(self.name, "t", self.t, rational(self.t) and 0 <= self.t <= limit, valid)
+        # What is needed depends on the distance asked for.
+        object.__setattr__(self, "needs", type(self).needs | self.ground.needs)
 
     @property
     def ground(self) -> Distance | KernelJS:
@@ -95,4 +97,4 @@ class TCloseness(Model):
         return super().measure(parameter, blocks, reference)
 
     def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
-        return exact_distance(self.ground, block, reference)
+        return exact_distances(self.ground, block, reference)[0]

@@ -156,23 +156,33 @@ class Hierarchical:
         return np.asarray(result / (2 * max(height, 1)))
 
 
-@lru_cache(maxsize=16)
-def taxonomy_levels(reference: Reference) -> tuple[int, tuple[tuple[Ints, int], ...]]:
-    """The height of the taxonomy, and the labels of each level below the top, 0..; levels that agree are counted once.
+Levels = tuple[tuple[Ints, int], ...]
 
-    A label that repeats on several levels is how a branch of less depth looks. Raises ParameterError when there is no
-    taxonomy, when it does not end in one label, or when a level is not coarser than the one below.
+
+def taxonomy_levels(reference: Reference) -> tuple[int, Levels]:
+    """The height of the taxonomy, and the labels of each level below the top; levels that agree are given once.
+
+    With each level goes how often it repeats: a label that is on several levels is how a branch of less depth looks.
+    Raises ParameterError when there is no taxonomy, when it does not end in one label, or when a level is not coarser
+    than the one below.
     """
     if reference.taxonomy is None:
-        raise ParameterError("t_closeness: distance = hierarchical needs a taxonomy of the sensitive attribute")
-    columns = [np.unique(column, return_inverse=True)[1].astype(np.int64) for column in reference.taxonomy.T]
+        raise ParameterError("distance = hierarchical needs a taxonomy of the sensitive attribute")
+    taxonomy = np.ascontiguousarray(reference.taxonomy, dtype=np.int64)
+    return _levels(taxonomy.tobytes(), taxonomy.shape[1])
+
+
+@lru_cache(maxsize=16)
+def _levels(codes: bytes, width: int) -> tuple[int, Levels]:
+    # Kept by content: (n,t)-closeness measures against many distributions over one taxonomy.
+    taxonomy = np.frombuffer(codes, dtype=np.int64).reshape(-1, width)
+    columns = [np.unique(column, return_inverse=True)[1].astype(np.int64) for column in taxonomy.T]
     if columns[-1].max(initial=0) > 0:
         raise ParameterError("the taxonomy of the sensitive attribute must end in one label for all values")
     distinct: dict[bytes, tuple[Ints, int]] = {}
     for finer, coarser in itertools.pairwise(columns):
-        pairs = np.unique(finer * reference.values + coarser)
-        if len(pairs) > len(np.unique(finer)):
+        if len(np.unique(finer * len(taxonomy) + coarser)) > len(np.unique(finer)):
             raise ParameterError("the taxonomy of the sensitive attribute is not nested: a label has two parents")
         _, repeated = distinct.get(finer.tobytes(), (finer, 0))
         distinct[finer.tobytes()] = (finer, repeated + 1)
-    return len(columns) - 1, tuple(distinct.values())
+    return width - 1, tuple(distinct.values())

@@ -36,7 +36,7 @@ class EpsilonPrivacy(Model):
     citation = "EP (VLDB 2009) 2-3"
     condition = "max(p_in/p_out, (1-p_out)/(1-p_in)) <= epsilon"
     bounds = (Bound("epsilon", "smaller"),)
-    needs = frozenset({"domain", "prior"})
+    needs = frozenset({"domain"})
 
     epsilon: int | Fraction
     adversary: str
@@ -68,6 +68,9 @@ class EpsilonPrivacy(Model):
             require(self.name, "stubbornness", "(nothing)", valid, f"a number, which adversary {kind} needs")
         else:
             require(self.name, "stubbornness", sigma, rational(sigma) and sigma >= 1, "a total of at least 1")
+
+        needs = {"prior": own, "distribution": self.prior == "table", "taxonomy": self.predicates == "taxonomy"}
+        object.__setattr__(self, "needs", type(self).needs | {need for need, needed in needs.items() if needed})
 
     @property
     def monotone(self) -> Monotone:

@@ -76,7 +76,6 @@ class KernelJS:
         return [x / whole for x in raw]
 
 
-@lru_cache(maxsize=8)
 def kernel_matrix(distance: KernelJS, reference: Reference) -> tuple[Ints, Ints]:
     """1-(d/B)^2 for d < B, else 0, in a common integer scale [V, V], and the sums of its rows [V].
 
@@ -86,28 +85,31 @@ def kernel_matrix(distance: KernelJS, reference: Reference) -> tuple[Ints, Ints]
         raise ParameterError(
             f"distance = kernel_js compares all pairs of {reference.values} values; valid: at most {LARGEST} values"
         )
-    steps, unit = ground(reference)
-    p, q = distance.bandwidth.as_integer_ratio()
-    reach = p * unit
-    if reach**2 * max(reference.values, 1) >= 2**62 or (q * unit) ** 2 >= 2**62:
-        raise ParameterError(f"bandwidth = {distance.bandwidth} has too many digits; valid: up to about 4 digits")
-    scaled = steps * q
-    kernel = np.where(scaled < reach, reach**2 - scaled**2, 0).astype(np.int64)
-    return kernel, kernel.sum(axis=1)
+    if reference.ordered or reference.taxonomy is None:
+        return _kernel(distance.bandwidth, reference.values, reference.ordered, b"", 0)
+    taxonomy_levels(reference)
+    taxonomy = np.ascontiguousarray(reference.taxonomy, dtype=np.int64)
+    return _kernel(distance.bandwidth, reference.values, False, taxonomy.tobytes(), taxonomy.shape[1])
 
 
-def ground(reference: Reference) -> tuple[Ints, int]:
-    """The ground distances between all values as whole steps [V, V], and how many steps make a distance of 1."""
-    each = np.arange(reference.values, dtype=np.int64)
-    if reference.ordered:
-        return np.abs(each[:, None] - each[None, :]), max(reference.values - 1, 1)
-    if reference.taxonomy is not None:
-        height, _ = taxonomy_levels(reference)
-        steps = np.zeros((reference.values, reference.values), dtype=np.int64)
-        for labels in reference.taxonomy.T[:-1]:
+@lru_cache(maxsize=8)
+def _kernel(bandwidth: Fraction, values: int, ordered: bool, taxonomy: bytes, width: int) -> tuple[Ints, Ints]:
+    # Kept by content: (n,t)-closeness measures against many distributions over one domain.
+    each = np.arange(values, dtype=np.int64)
+    if ordered:
+        steps, unit = np.abs(each[:, None] - each[None, :]), max(values - 1, 1)
+    elif taxonomy:
+        steps, unit = np.zeros((values, values), dtype=np.int64), max(width - 1, 1)
+        for labels in np.frombuffer(taxonomy, dtype=np.int64).reshape(-1, width).T[:-1]:
             steps += labels[:, None] != labels[None, :]
-        return steps, max(height, 1)
-    return (each[:, None] != each[None, :]).astype(np.int64), 1
+    else:
+        steps, unit = (each[:, None] != each[None, :]).astype(np.int64), 1
+    p, q = bandwidth.as_integer_ratio()
+    reach = p * unit
+    if reach**2 * values >= 2**62 or (q * unit) ** 2 >= 2**62:
+        raise ParameterError(f"bandwidth = {bandwidth} has too many digits; valid: up to about 4 digits")
+    kernel = np.where(steps * q < reach, reach**2 - (steps * q) ** 2, 0).astype(np.int64)
+    return kernel, kernel.sum(axis=1)
 
 
 def dense(blocks: Blocks, values: int) -> Floats:

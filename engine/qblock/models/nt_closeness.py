@@ -1,0 +1,152 @@
+"""(n,t)-closeness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from qblock.blocks import Blocks, Containing, Floats, Ints, Mask, Reference
+from qblock.models.base import Bound, Exact, Model, Monotone, compare, rational, require, whole
+from qblock.models.chunks import parts
+from qblock.models.closeness import check_reference, distance_named, exact_distances
+from qblock.models.distances import Distance
+from qblock.models.kernel_js import KernelJS, dense
+from qblock.models.ratios import NEAR
+
+T = Bound("t", "smaller")
+
+
+@dataclass(frozen=True, kw_only=True)
+class NtCloseness(Model):
+    """Each block is within t of a natural superset of at least n rows (Li, Li, Venkatasubramanian, TKDE 2010).
+
+    variant lattice: the supersets are the block itself, the blocks of coarser nodes that contain it
+    (Blocks.containing) and the table. own_or_top: the block itself and the table only, which is monotone.
+    """
+
+    name = "nt_closeness"
+    citation = "CL IV"
+    condition = "n(q) >= n, or D(p_q, p_E) <= t for a block E of n rows or more that contains q"
+    bounds = (T, Bound("n", "larger", decides=False))
+    needs = frozenset({"distribution", "domain"})
+    whole = frozenset({"n"})
+
+    n: int
+    t: int | Fraction
+    distance: str = "equal"
+    bandwidth: int | Fraction | None = None
+    variant: str = "lattice"
+
+    def __post_init__(self) -> None:
+        limit = self.ground.limit
+        valid = f"0 <= t <= {limit if limit == 1 else 'ln 2 = 0.693147180559945'}"
+        require(self.name, "n", self.n, whole(self.n) and self.n >= 1, "an integer n >= 1")
+        require(self.name, "t", self.t, rational(self.t) and 0 <= self.t <= limit, valid)
+        variants = ("lattice", "own_or_top")
+        require(self.name, "variant", self.variant, self.variant in variants, " or ".join(variants))
+        containing = frozenset({"containing"} if self.variant == "lattice" else ())
+        object.__setattr__(self, "needs", type(self).needs | self.ground.needs | containing)
+
+    @property
+    def ground(self) -> Distance | KernelJS:
+        return distance_named(self.name, self.distance, self.bandwidth)
+
+    @property
+    def monotone(self) -> Monotone:
+        return Monotone(generalization=self.variant == "own_or_top", suppression=False)
+
+    def validate(self, reference: Reference) -> list[str]:
+        # A table without rows is decided before any parameter that depends on its size.
+        size = reference.rows
+        require(self.name, "n", self.n, size == 0 or self.n <= size, f"1 <= n <= N = {size}, the rows of the table")
+        check_reference(self.name, self.ground, reference)
+        return []
+
+    def _supersets(self, blocks: Blocks, reference: Reference) -> Iterator[Containing]:
+        """The coarser nodes whose blocks count, and last the table as a node of one block."""
+        if self.variant == "lattice":
+            yield from blocks.containing
+        values = np.flatnonzero(reference.totals)
+        ends = np.array([0, len(values)])
+        table = Blocks(ends, values, reference.totals[values], np.array([reference.rows]))
+        yield Containing(table, np.zeros(len(blocks), dtype=np.int64))
+
+    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+        return self._least_t(blocks, reference) if parameter == "t" else self._largest_n(blocks, reference)
+
+    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
+        if parameter == "n":
+            return super().exact(parameter, block, reference)
+        return self._exact_t(block, reference)[0]
+
+    def _exactly(self, parameter: str, near: Ints, blocks: Blocks, reference: Reference) -> list[tuple[Ints, Exact]]:
+        values = self._exact_t(blocks.select(near), reference)
+        return [(near[i : i + 1], value) for i, value in enumerate(values)]
+
+    def _candidates(self, blocks: Blocks, reference: Reference) -> Iterator[tuple[Ints, Containing, Floats]]:
+        """For each node of supersets: the blocks of fewer than n rows with n or more around them, and the distance."""
+        for within in self._supersets(blocks, reference):
+            index = np.flatnonzero((blocks.rows < self.n) & (within.blocks.rows[within.index] >= self.n))
+            yield index, within, self._distances(blocks, index, within, reference)
+
+    def _least_t(self, blocks: Blocks, reference: Reference) -> Floats:
+        result = np.where(blocks.rows >= self.n, 0.0, np.inf)
+        for index, _, found in self._candidates(blocks, reference):
+            result[index] = np.minimum(result[index], found)
+        return result
+
+    def _exact_t(self, blocks: Blocks, reference: Reference) -> list[Exact]:
+        least = self._least_t(blocks, reference)
+        result: list[Exact] = [math.inf if small else Fraction(0) for small in (blocks.rows < self.n).tolist()]
+        for index, within, found in self._candidates(blocks, reference):
+            # Only a superset whose double is within the error of the least can be the nearest.
+            nearest = index[found <= least[index] + NEAR]
+            values = self._exact_distances(blocks, nearest, within, reference)
+            for i, value in zip(nearest.tolist(), values, strict=True):
+                result[i] = min(result[i], value)
+        return result
+
+    def _largest_n(self, blocks: Blocks, reference: Reference) -> Floats:
+        result = blocks.rows.copy()
+        for within in self._supersets(blocks, reference):
+            sizes = within.blocks.rows[within.index]
+            index = np.flatnonzero(sizes > result)
+            close = index[self._close(blocks, index, within, reference)]
+            result[close] = sizes[close]
+        return result.astype(np.float64)
+
+    def _close(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> Mask:
+        values, target = self._distances(blocks, index, within, reference), float(self.t)
+        result = values < target
+        near = np.flatnonzero(np.abs(values - target) <= NEAR)
+        exact = self._exact_distances(blocks, index[near], within, reference)
+        result[near] = [compare(value, self.t, T) for value in exact]
+        return result
+
+    def _distances(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> Floats:
+        """float64: the distance of each block named to the block that contains it."""
+        chosen = replace(blocks.select(index), containing=(Containing(within.blocks, within.index[index]),))
+        found = []
+        for part in parts(chosen, reference.values):
+            around, place = np.unique(part.containing[0].index, return_inverse=True)
+            q = dense(within.blocks.select(around), reference.values)[place]
+            found.append(self.ground.rows(dense(part, reference.values), q, reference))
+        return np.concatenate(found) if found else np.zeros(0)
+
+    def _exact_distances(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> list[Exact]:
+        """The same exactly."""
+        result: list[Exact] = [Fraction(0)] * len(index)
+        around = within.index[index]
+        for place in np.unique(around).tolist():
+            totals = np.zeros(reference.values, dtype=np.int64)
+            for value, count in within.blocks.histogram(place).items():
+                totals[value] = count
+            members = np.flatnonzero(around == place)
+            found = exact_distances(self.ground, blocks.select(index[members]), replace(reference, totals=totals))
+            for i, exact in zip(members.tolist(), found, strict=True):
+                result[i] = exact
+        return result
