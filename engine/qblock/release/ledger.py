@@ -42,6 +42,17 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
     return str(row["digest"])
 
 
+@contextmanager
+def _same_process() -> Iterator[None]:
+    # Another thread of this process that has the file open the other way is as good as another process.
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        if "different configuration" not in str(error.orig):
+            raise
+        raise Busy("another thread of this process has the DuckDB ledger open") from error
+
+
 def set_pointer(connection: sa.Connection, release: str, version: int | None) -> None:
     """Name the version that readers see (None: none), in the transaction of the caller.
 
@@ -74,7 +85,7 @@ def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> I
     deadline = time.monotonic() + seconds
     while True:
         try:
-            with translated(place):
+            with translated(place), _same_process():
                 connection = engine.connect()
             break
         except Busy:

@@ -8,6 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.errors import QblockError
 from qblock.release import migrate
 from qblock.release.ledger import opened
 from qblock.release.private import Place, translated
@@ -25,7 +26,10 @@ from qblock.release.tables import tables
 
 @contextmanager
 def ledger_reader(place: Place) -> Iterator[LedgerReader]:
-    """A reader on a read-only connection of its own. Raises QblockError for a ledger of a newer qblock."""
+    """A reader on a read-only connection of its own.
+
+    Raises QblockError for a ledger whose schema is older or newer than this program, Busy when it stays locked.
+    """
     if place.file is not None and not place.file.exists():
         yield LedgerReader(None)
         return
@@ -40,12 +44,11 @@ class LedgerReader:
     """
 
     def __init__(self, connection: sa.Connection | None) -> None:
-        exists = connection is not None and migrate.known_revision(connection) is not None
-        self._connection = connection if exists else None
+        self._connection = connection if connection is not None and migrate.ready(connection) else None
 
     def history(self, release: str) -> list[RecordedEvent]:
-        """All events, oldest first."""
-        return [event_of(row) for row in self._events(release)]
+        """All events, oldest first. Raises QblockError for a row that no qblock has written."""
+        return [_read(row) for row in self._events(release)]
 
     def last_event(self, release: str, *states: State) -> RecordedEvent | None:
         """The newest event, or the newest with one of these states."""
@@ -117,10 +120,10 @@ class LedgerReader:
     def verify_pointer(self, release: str) -> list[str]:
         """What is wrong with the pointer row: it names the newest version that was published and not retired since."""
         published = None
-        for event in self.history(release):
-            if event.state in PUBLISHING:
-                published = event.version
-            elif event.state == "retired" and event.version == published:
+        for event in self._events(release):
+            if event["state"] in PUBLISHING:
+                published = event["version"]
+            elif event["state"] == "retired" and event["version"] == published:
                 published = None
         pointer = self.pointer(release)
         if pointer == published:
@@ -143,6 +146,16 @@ class LedgerReader:
             for row in self._connection.execute(query.order_by(guarantee.c.number, guarantee.c.position)).mappings():
                 found.setdefault(row["number"], []).append(dict(row))
         return found
+
+
+def _read(row: Mapping[str, Any]) -> RecordedEvent:
+    try:
+        return event_of(row)
+    except (ValueError, TypeError):
+        raise QblockError(
+            f"event {row['number']} of release {row['release']} cannot be read: the ledger was altered; "
+            "qblock verify lists what is wrong with it"
+        ) from None
 
 
 _KEY = {"release", "number", "position"}

@@ -48,6 +48,17 @@ def known_revision(connection: sa.Connection) -> str | None:
     return found
 
 
+def ready(connection: sa.Connection) -> bool:
+    """Whether there is a ledger. Raises QblockError for one whose schema is not this program's."""
+    found = known_revision(connection)
+    if found not in (None, revisions()[-1]):
+        raise QblockError(
+            f"the ledger's schema is at revision {found}, and qblock {__version__} works with {revisions()[-1]}; "
+            "upgrade it: qblock ledger upgrade SPEC"
+        )
+    return found is not None
+
+
 def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:
     """Bring the ledger's schema up to date; returns the revisions before and after. Twice is once.
 

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from qblock.errors import QblockError
+from qblock.errors import InputError, QblockError
 from qblock.warehouse import duckdb, postgresql
 from qblock.warehouse.connect import duckdb_path, parse_url
 
@@ -70,10 +70,16 @@ def place_of(spec: HasPlace) -> Place:
 
 
 def place_of_url(url: str, directory: Path) -> Place:
-    """The place of a ledger given by URL: a PostgreSQL database, or the DuckDB file that is the ledger itself."""
+    """The place of a ledger given by URL: a PostgreSQL database, or the DuckDB file that is the ledger itself.
+
+    Raises InputError for another DuckDB file: a source is never written to.
+    """
     parsed = parse_url(url)
     if parsed.get_backend_name() == "duckdb":
-        return _duckdb(duckdb_path(parsed, directory))
+        file = duckdb_path(parsed, directory)
+        if file.name != LEDGER_FILE:
+            raise InputError(f"{file} is no ledger; right would be the spec, or the URL of a file {LEDGER_FILE}")
+        return _duckdb(file)
     return Place("postgresql", directory.resolve() / FOLDER, parsed.set(drivername="postgresql+psycopg"))
 
 
@@ -85,6 +91,7 @@ def make_private(folder: Path) -> Path:
     """The folder, made with mode 0700 where it is missing. Raises QblockError where others may enter it."""
     try:
         folder.mkdir(mode=0o700)
+        (folder / ".gitignore").write_text("*\n", "utf-8")  # specs are kept under version control, ledgers are not
     except FileExistsError:
         if not folder.is_dir():
             raise QblockError(f"{folder} is not a folder, and qblock keeps its ledger there; move it away") from None
@@ -108,5 +115,6 @@ def create_engine(place: Place, *, read_only: bool = False) -> sa.Engine:
     """An engine without a pool: what is closed is closed, and a DuckDB file is let go at once."""
     if place.engine == "duckdb":
         return sa.create_engine(place.url, poolclass=NullPool, connect_args={"read_only": read_only})
-    options = "-c default_transaction_read_only=on" if read_only else ""
-    return sa.create_engine(place.url, poolclass=NullPool, connect_args={"options": options} if options else {})
+    return sa.create_engine(
+        place.url, poolclass=NullPool, execution_options={"postgresql_readonly": True} if read_only else {}
+    )

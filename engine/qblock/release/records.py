@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -30,10 +30,7 @@ Counts = Mapping[str, Any]
 
 
 class Requirement(Protocol):
-    """What is read of an entry of `privacy`."""
-
-    @property
-    def model(self) -> Model: ...
+    """What is read of an entry of `privacy`: a model for each sensitive attribute, or the one model without any."""
 
     @property
     def models(self) -> tuple[Model, ...]: ...
@@ -96,7 +93,8 @@ class RecordedEvent(Event):
 class Guarantee:
     """What one parameter of a model was asked to be, and what the table reached.
 
-    parameters: all parameters asked, as canonical JSON. asked, reached: exact text (14/5; 60 digits where logarithms
+    sensitive: the attribute, or a JSON list of several. parameters: all asked, as canonical JSON (a list of them where
+    they differ between the attributes). asked, reached: exact text (14/5; 60 digits where logarithms
     are involved; inf); reached is None for a table without blocks. headroom: the distance from asked to reached as a
     share of asked, positive where the table is better than asked; None where there is no such share.
     """
@@ -119,11 +117,14 @@ class Guarantee:
     ) -> tuple[Guarantee, ...]:
         """One for each parameter that can be tightened. sensitive: which of several attributes `tightest` is about."""
         if sensitive is None:
-            model, about = requirement.model, ", ".join(requirement.sensitive) or None
+            models, names = requirement.models, requirement.sensitive
         else:
-            model, about = requirement.models[requirement.sensitive.index(sensitive)], sensitive
+            models, names = (requirement.models[requirement.sensitive.index(sensitive)],), (sensitive,)
+        model = models[0]
         bounds = {bound.parameter: bound for bound in model.bounds}
-        parameters = canonical({name: parameter_json(value) for name, value in model.asked().items()})
+        asked_of = [{name: parameter_json(value) for name, value in model.asked().items()} for model in models]
+        parameters = canonical(asked_of[0] if all(asked == asked_of[0] for asked in asked_of) else asked_of)
+        about = canonical(list(names)) if len(names) > 1 else next(iter(names), None)
         found = []
         for value in tightest.values:
             asked = getattr(model, value.parameter)
@@ -167,7 +168,9 @@ def parameter_json(value: Any) -> Any:
         return value
     if isinstance(value, Fraction | Decimal):
         return number_text(value)
-    items = sorted(map(repr, value.items() if isinstance(value, Mapping) else value))
+    items = [repr(item) for item in (value.items() if isinstance(value, Mapping) else value)]
+    if isinstance(value, Mapping | Set):
+        items.sort()
     return {"items": len(items), "digest": hashlib.sha256(canonical(items).encode()).hexdigest()}
 
 
