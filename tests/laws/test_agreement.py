@@ -1,0 +1,89 @@
+"""The engine against the slow reference, and every check against the tightest value reported for it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from laws.cases import cases, quick
+from laws.rules import RULES, SMALL, models, same, valid, worst
+from qblock.models import REGISTRY, Model
+
+NAMES = [model.name for model in REGISTRY]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_registered_model_has_a_rule(name: str) -> None:
+    assert name in RULES
+
+
+@pytest.mark.parametrize("name", NAMES)
+@quick
+@given(data=st.data())
+def test_agrees_with_the_reference(name: str, data: st.DataObject) -> None:
+    case = data.draw(cases())
+    model, params = data.draw(models(name, case))
+    rule, slow = RULES[name], case.slow[1]
+    verdicts = [rule.passes(block, params, case) for block in slow]
+    assert model.passes(*case.engine).tolist() == verdicts
+    assert model.holds(*case.engine) is all(verdicts)
+    least = model.least_block_size(case.engine[1])
+    assert all(block.size() >= least for block, verdict in zip(slow, verdicts, strict=True) if verdict)
+    tightest = model.tightest(*case.engine)
+    assert tightest.holds is all(verdicts)
+    expected = [rule.tightest(block, params, case) for block in slow]
+    for bound, value in zip(model.bounds, tightest.values, strict=True):
+        assert (value.parameter, value.attained) == (bound.parameter, bound.attained)
+        assert same(value.value, worst([found[bound.parameter] for found in expected], bound.stricter)), bound
+
+
+def _given(model: Model) -> dict[str, Any]:
+    return {f.name: getattr(model, f.name) for f in dataclasses.fields(model)}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@quick
+@given(data=st.data())
+def test_the_tightest_value_is_the_limit_of_what_holds(name: str, data: st.DataObject) -> None:
+    case = data.draw(cases())
+    drawn, _ = data.draw(models(name, case))
+    for bound in drawn.bounds:
+        lenient = RULES[name].lenient.get(bound.parameter, {})
+        model = dataclasses.replace(drawn, **lenient)
+        value = next(v.value for v in model.tightest(*case.engine).values if v.parameter == bound.parameter)
+        assert value is not None
+        step = 1 if bound.parameter in model.whole else SMALL
+        sign = 1 if bound.stricter == "larger" else -1
+
+        def verdict(x: Any, model: Model = model, parameter: str = bound.parameter) -> bool | None:
+            changed = valid(model.name, {**_given(model), parameter: x}, case)
+            return None if changed is None else changed.holds(*case.engine)
+
+        if value == math.inf:
+            assert verdict(10**6) in (bound.stricter == "larger", None)
+            continue
+        exact = Fraction(value) if isinstance(value, Decimal) else value
+        if not isinstance(value, Decimal):
+            assert verdict(exact) in (bound.attained, None)
+        assert verdict(exact + sign * step) in (False, None)
+        assert verdict(exact - sign * step) in (True, None)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(quick, max_examples=10)
+@given(data=st.data())
+def test_a_table_without_blocks_holds_and_has_no_tightest_value(name: str, data: st.DataObject) -> None:
+    case = data.draw(cases())
+    model, _ = data.draw(models(name, case))
+    blocks, reference = case.only([]).engine
+    assert model.holds(blocks, reference)
+    tightest = model.tightest(blocks, reference)
+    assert tightest.holds
+    assert {value.value for value in tightest.values} == {None}

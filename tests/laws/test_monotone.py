@@ -1,0 +1,139 @@
+"""What a model declares monotone survives merging; what it declares not to be, a counterexample breaks."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laws.cases import Case, cases, partitions, quick
+from laws.counterexamples import COUNTEREXAMPLES, Counterexample
+from laws.rules import models, same, worst
+from qblock.errors import ParameterError
+from qblock.models import BY_NAME, REGISTRY, Model
+
+NAMES = [model.name for model in REGISTRY]
+
+
+def dropped(model: Model, case: Case) -> int:
+    """Rows in failing blocks."""
+    blocks, reference = case.engine
+    return int(blocks.rows[~model.passes(blocks, reference)].sum())
+
+
+def test_merging_adds_blocks_up_in_the_same_table() -> None:
+    example = COUNTEREXAMPLES[0]
+    merged = example.case.merged(example.union)
+    assert merged.engine[0].rows.tolist() == [13]
+    assert merged.totals == example.case.totals
+
+
+@pytest.mark.parametrize("name", NAMES)
+@quick
+@given(data=st.data())
+def test_declared_flags_survive_merging(name: str, data: st.DataObject) -> None:
+    case = data.draw(cases(least_blocks=2))
+    model, _ = data.draw(models(name, case))
+    index = data.draw(partitions(len(case.histograms)))
+    merged = case.merged(index)
+    if model.monotone.generalization:
+        before = model.passes(*case.engine).tolist()
+        for union, passed in enumerate(model.passes(*merged.engine).tolist()):
+            assert passed or not all(before[i] for i, number in enumerate(index) if number == union)
+        fine, coarse = model.tightest(*case.engine).values, model.tightest(*merged.engine).values
+        for bound, x, y in zip(model.bounds, fine, coarse, strict=True):
+            assert x.value is not None
+            assert y.value is not None
+            assert same(x.value, worst([x.value, y.value], bound.stricter)), bound
+    if model.monotone.suppression:
+        assert dropped(model, merged) <= dropped(model, case)
+    assert model.monotone.generalization or not model.monotone.suppression
+
+
+def label(example: Counterexample) -> str:
+    return "-".join([example.model, example.law, *variant(example.model, example.params)])
+
+
+REGISTERED = [example for example in COUNTEREXAMPLES if example.model in BY_NAME]
+
+
+@pytest.mark.parametrize("example", REGISTERED, ids=label)
+def test_counterexamples_break_the_law(example: Counterexample) -> None:
+    model = BY_NAME[example.model](**example.params)
+    model.validate(example.case.engine[1])
+    merged = example.case.merged(example.union)
+    assert dropped(model, merged) > dropped(model, example.case)
+    if example.law == "generalization":
+        assert model.holds(*example.case.engine)
+        assert not model.holds(*merged.engine)
+        assert not model.monotone.generalization
+    assert not model.monotone.suppression
+
+
+CHOICES: dict[str, list[Any]] = {
+    "reading": ["window", "literal"],
+    "variant": ["basic", "enhanced", "lattice", "own_or_top"],
+    "relative": [False, True],
+    "absent": ["violation", "skip"],
+    "distance": ["equal", "ordered", "hierarchical", "kernel_js"],
+    "adversary": ["I", "II", "III", "IV"],
+    "at_most": [False, True],
+}
+USUAL: dict[str, Any] = {"k": 2, "l": 2, "c": 2, "c1": 2, "c2": 10, "alpha": 1, "m": 2, "t": 0, "n": 5, "beta": 1}
+USUAL |= {"delta": 1, "min": 0, "max": 1, "epsilon": 1}
+
+
+DEFAULTS = {"relative": False, "at_most": True}
+
+
+def variant(name: str, params: dict[str, Any]) -> tuple[str, ...]:
+    """What kind of model the parameters ask for, without the numbers."""
+    fields = [field for field in CHOICES if field in BY_NAME[name].__dataclass_fields__]
+    if params.get("adversary", "I") != "I":
+        fields.remove("at_most")
+    return tuple(f"{field}={params.get(field, DEFAULTS.get(field))}" for field in fields)
+
+
+def variants(name: str) -> dict[tuple[str, ...], Model]:
+    """Every kind of a registered model."""
+    fields = [field for field in BY_NAME[name].__dataclass_fields__ if field in CHOICES]
+    found = {}
+    for values in itertools.product(*(CHOICES[field] for field in fields)):
+        params: dict[str, Any] = {f: USUAL[f] for f in BY_NAME[name].__dataclass_fields__ if f in USUAL}
+        params |= dict(zip(fields, values, strict=True))
+        if params.get("distance") == "kernel_js":
+            params["bandwidth"] = Fraction(1, 2)
+        if params.get("adversary") in ("I", "II"):
+            params["stubbornness"] = 10
+        try:
+            found[variant(name, params)] = BY_NAME[name](**params)
+        except ParameterError:
+            continue
+    return found
+
+
+ACCEPTS_NOTHING = ("epsilon_privacy", ("adversary=IV",))
+"""No block ever passes, so that there is no counterexample to find; the flags are those of the other classes."""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_flag_that_is_false_has_a_counterexample(name: str) -> None:
+    kinds = variants(name)
+    assert kinds
+    for kind, model in kinds.items():
+        if (name, kind) == ACCEPTS_NOTHING:
+            continue
+        broken = {e.law for e in REGISTERED if e.model == name and variant(name, e.params) == kind}
+        assert model.monotone.generalization or "generalization" in broken, kind
+        assert model.monotone.suppression or broken, kind
+
+
+@quick
+@given(case=cases())
+def test_adversary_four_accepts_nothing(case: Case) -> None:
+    model = BY_NAME["epsilon_privacy"](epsilon=10**9, adversary="IV")
+    assert model.passes(*case.engine).tolist() == [case.values == 1] * len(case.histograms)
