@@ -160,6 +160,7 @@ WRONG = [
     ("{digits: 5}", "{dates: [year, month]}", "dates: [year, month] does not nest"),
     ("{digits: 5}", "{dates: [fortnight]}", "dates: fortnight is not a unit of dates; valid: day, week"),
     ("{digits: 5}", "{table: d.zip}", "hierarchy: levels is missing; add `levels: ...`"),
+    ("{digits: 5}", "{table: d.zip, levels: []}", "levels: the list is empty; write a list of columns, leaf first"),
     ("{digits: 5}", "{table: d.zip, levels: [a, a]}", "levels[1]: 'a' stands twice in the list; keep one"),
     ("{file: hierarchies/condition.csv}}", "suppress, hierarchy: suppress}", "hierarchy belongs to a quasi_identifier"),
     ("identifying", "{role: identifying, nulls: top}", "identifying takes no further key"),
@@ -179,7 +180,7 @@ WRONG = [
         "{digits: 5}, nulls: value}",
         "nulls: 'value' is not valid for a quasi_identifier; valid: refuse, top",
     ),
-    ("condition.csv}}", "condition.csv}, domain: [a]}", "keep one of taxonomy and domain"),
+    ("condition.csv}}", "condition.csv}, domain: observed}", "keep one of taxonomy and domain"),
     ("  - k_anonymity: {k: 4}", "  - k_anonimity: {k: 4}", "k_anonimity is not a model; did you mean k_anonymity?"),
     ("  - k_anonymity: {k: 4}", "  - k_anonymity: {l: 4}", "l is not a parameter of k_anonymity; valid: k"),
     (

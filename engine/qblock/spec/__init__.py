@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from qblock.spec.digest import spec_digest
 from qblock.spec.fields import SecretUrl, table_parts
 from qblock.spec.load import load_spec, read_spec
 from qblock.spec.model import (
@@ -14,6 +15,8 @@ from qblock.spec.model import (
     Versions,
     suppressed_rows_allowed,
 )
+from qblock.spec.prior import PriorTable, PriorValues
+from qblock.spec.schema import json_schema
 from qblock.spec.sources import CsvFile, Dates, Digits, DimensionTable, HierarchySource, Ranges, Suppress
 
 __all__ = [
@@ -23,6 +26,8 @@ __all__ = [
     "Digits",
     "DimensionTable",
     "HierarchySource",
+    "PriorTable",
+    "PriorValues",
     "Publish",
     "Ranges",
     "Requirement",
@@ -32,8 +37,10 @@ __all__ = [
     "Spec",
     "Suppress",
     "Versions",
+    "json_schema",
     "load_spec",
     "read_spec",
+    "spec_digest",
     "suppressed_rows_allowed",
     "table_parts",
 ]

@@ -59,7 +59,7 @@ def _attribute(document: Document, path: Path, role: str, entry: dict[str, Any])
 
 def _domain(document: Document, path: Path, entry: dict[str, Any]) -> None:
     domain, order = entry.get("domain"), entry.get("order")
-    if isinstance(domain, list) and entry.get("taxonomy") is not None:
+    if domain == "observed" and entry.get("taxonomy") is not None:
         document.wrong((*path, "domain"), "the leaves of the taxonomy are the domain; keep one of taxonomy and domain")
     if isinstance(domain, list) and None in domain and entry.get("nulls") != "value":
         document.wrong((*path, "domain"), "the domain holds null; add `nulls: value` (NULL as a value)")

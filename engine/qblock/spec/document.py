@@ -46,7 +46,8 @@ class Document:
     """The values of a file with the place (line, column), counted from 1, of each path in it.
 
     data: mappings with text keys, lists, text, Scalar or None; keys: the place of each mapping key; raw: the text of
-    each scalar as written; secrets: the values of the variables that the file names.
+    each scalar as written; secrets: the values of the variables that the file names; unread: paths that could not be
+    expanded, about which nothing further is said.
     """
 
     file: str
@@ -56,6 +57,7 @@ class Document:
     raw: dict[Path, str] = field(default_factory=dict)
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
     problems: list[Problem] = field(default_factory=list)
+    unread: set[Path] = field(default_factory=set)
 
     def place(self, path: Path) -> tuple[int, int]:
         """Line and column of a key or value; where the path is not in the file, of the closest one above it."""
@@ -80,6 +82,8 @@ class Document:
 
     def wrong(self, path: Path, message: str) -> None:
         """Record a problem; `{it}` in the message becomes what stands in the file."""
+        if path in self.unread:
+            return
         line, column = self.place(path)
         message = message.replace("{it}", self.shown(path)) if "{it}" in message else message
         self.problems.append(Problem(line, column, dotted(path), message))
@@ -119,6 +123,8 @@ def parse(text: str, file: str, environment: Mapping[str, str]) -> Document:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         what = ", ".join(part for part in (error.context, error.problem) if part)
+        if mark and "${" in text.splitlines()[min(mark.line, text.count("\n") - 1)]:
+            what += '; inside { } and [ ] a variable needs quotes: "${NAME}"'
         document.problems.append(Problem(*place, "", f"not YAML: {what}"))
         return document
     except yaml.YAMLError as error:
@@ -204,6 +210,7 @@ class _Reader:
                 message = f"the environment variable {name} is not set; set it"
             if message:
                 self.document.wrong(path, message + ", or write $$ for a dollar sign")
+                self.document.unread.add(path)
                 return ""
             self.document.secrets[name] = self.environment[name]
             return self.environment[name]

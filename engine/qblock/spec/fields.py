@@ -76,12 +76,14 @@ def flag_of(raw: object) -> bool:
     raise ValueError("{it} is neither true nor false")
 
 
-def listed(read: Callable[[object], Any], of: str) -> Callable[[object], tuple[Any, ...]]:
+def listed(read: Callable[[object], Any], of: str, least: int = 0) -> Callable[[object], tuple[Any, ...]]:
     """A list without duplicates, as a tuple; a single value is refused rather than taken as a list of one."""
 
     def check(raw: object) -> tuple[Any, ...]:
         if not isinstance(raw, list | tuple):
             raise ValueError("{it} is not a list; write a list of " + of)
+        if len(raw) < least:
+            raise ValueError("the list is empty; write a list of " + of)
         return tuple(read_items(read, raw))
 
     return check

@@ -31,6 +31,7 @@ from qblock.spec.fields import (
     table_parts,
     text_of,
 )
+from qblock.spec.prior import Prior
 from qblock.spec.sources import STRICT, CsvFile, HierarchySource, SourceField
 
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
@@ -42,11 +43,11 @@ def _shorthand(raw: Any) -> Any:
 
 
 def _order(raw: object) -> Any:
-    return raw if raw == "ascending" else listed(text_of, "values, or `ascending`")(raw)
+    return raw if raw == "ascending" else listed(text_of, "values, or `ascending`", 1)(raw)
 
 
 def _domain(raw: object) -> Any:
-    return raw if raw == "observed" else listed(null_or_text, "values, or `observed`")(raw)
+    return raw if raw == "observed" else listed(null_or_text, "values, or `observed`", 1)(raw)
 
 
 def _values(word: str, *types: str) -> WithJsonSchema:
@@ -154,7 +155,8 @@ class Requirement:
 
     sensitive: none for a model that ignores them; several for the multi-attribute form. models: the model of each
     sensitive attribute, in that order (they differ where a parameter such as `allowed` is given per attribute); for
-    a model without one, the model itself. index, line: its number in the list (from 0) and its line in the file.
+    a model without one, the model itself. prior: where the model's prior is `values` or `from_table`. index, line: its
+    number in the list (from 0) and its line in the file.
     """
 
     model: Model
@@ -162,6 +164,7 @@ class Requirement:
     index: int = 0
     line: int = 0
     models: tuple[Model, ...] = ()
+    prior: Prior | None = None
 
     def __post_init__(self) -> None:
         if not self.models:

@@ -12,30 +12,30 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from qblock.errors import ParameterError
 from qblock.models import BY_NAME, Model
+from qblock.models.multi import check_base
 from qblock.spec.document import Document, Path, Scalar
-from qblock.spec.fields import choices, exact_number, flag_of, null_or_text, text_of, whole_number
+from qblock.spec.fields import choices, exact_number, flag_of, null_or_text, table_parts, text_of, whole_number
 from qblock.spec.model import Requirement
+from qblock.spec.prior import read_prior
 
-SINGLE = frozenset({"t_closeness", "nt_closeness", "beta_likeness", "delta_disclosure", "epsilon_privacy"})
 PER_ATTRIBUTE = ("allowed", "protected")
 
 
 def parameters(model: type[Model]) -> dict[str, tuple[Any, bool]]:
-    """Name in the spec -> (type, required) for every parameter of a model, in the order in which it declares them."""
+    """Name in the spec -> (type, required) for every parameter of a model, in the order in which it declares them.
+
+    A population that a model can do without (its counts may be given) has to be named in a spec.
+    """
     hints = typing.get_type_hints(model)
     return {
         field.name.rstrip("_"): (
             hints[field.name],
-            field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
+            field.name == "population"
+            or (field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING),
         )
         for field in dataclasses.fields(model)
         if field.init
     }
-
-
-def multi_attribute(model: type[Model]) -> bool:
-    """Whether the model has a multi-attribute form (models.md section 2, 8)."""
-    return model.uses_sensitive and model.name not in SINGLE
 
 
 def requirements(document: Document, sensitives: list[str]) -> tuple[Requirement, ...]:
@@ -70,11 +70,16 @@ def _entry(document: Document, path: Path, entry: Any, sensitives: list[str]) ->
     values = _values(document, place, model, given or {}, sensitive)
     if len(document.problems) > count:
         return None
-    models = tuple(_build(document, place, model, values, attribute) for attribute in sensitive or (None,))
+    models = tuple(
+        _build(document, place, model, values, attribute, len(sensitive) > 1) for attribute in sensitive or (None,)
+    )
     built = tuple(item for item in models if item is not None)
     if len(built) < len(models):
         return None
-    return Requirement(built[0], sensitive, int(path[1]), document.place(place)[0], built)
+    prior = read_prior(given["prior"]) if given and "prior" in values else None
+    return Requirement(
+        built[0], sensitive, int(path[1]), document.place(place)[0], built, None if isinstance(prior, str) else prior
+    )
 
 
 def _sensitive(
@@ -94,9 +99,8 @@ def _sensitive(
                 place, f"there are several sensitive attributes; add `sensitive: NAME`; {choices(sensitives)}"
             )
         return tuple(sensitives[:1])
-    if isinstance(raw, list) and (len(raw) < 2 or not multi_attribute(model)):
-        what = "one is enough" if len(raw) < 2 else f"{model.name} has no multi-attribute form"
-        document.wrong(path, f"a list of names asks for the multi-attribute form; {what}: write `sensitive: NAME`")
+    if isinstance(raw, list) and len(raw) < 2:
+        document.wrong(path, "a list asks for the multi-attribute form, of two names or more; write `sensitive: NAME`")
         return ()
     names: list[str] = []
     for index, item in enumerate(raw if isinstance(raw, list) else [raw]):
@@ -130,10 +134,11 @@ def _values(
                 if unknown:
                     raise ValueError(f"{unknown[0]} is not asked for here; {choices(sensitive, unknown[0])}")
                 values[key] = {name: coerce(known[key][0], raw.get(name, [])) for name in sensitive}
-            elif key == "population" and isinstance(raw, dict):
-                if list(raw) != ["table"]:
-                    raise ValueError("{it} does not name a table; write {table: schema.table}")
-                values[key] = text_of(raw["table"])
+            elif key == "population":
+                values[key] = _population(raw)
+            elif key == "prior":
+                prior = read_prior(raw)
+                values[key] = prior if isinstance(prior, str) else prior.kind
             else:
                 values[key] = coerce(known[key][0], raw)
         except ValueError as error:
@@ -144,8 +149,16 @@ def _values(
     return values
 
 
+def _population(raw: Any) -> str:
+    if isinstance(raw, dict) and list(raw) != ["table"]:
+        raise ValueError("{it} does not name a table; write {table: schema.table}")
+    name = text_of(raw["table"] if isinstance(raw, dict) else raw)
+    table_parts(name)
+    return name
+
+
 def _build(
-    document: Document, place: Path, model: type[Model], values: dict[str, Any], attribute: str | None
+    document: Document, place: Path, model: type[Model], values: dict[str, Any], attribute: str | None, several: bool
 ) -> Model | None:
     names = {field.name.rstrip("_"): field.name for field in dataclasses.fields(model)}
     mine = {
@@ -153,7 +166,10 @@ def _build(
         for key, value in values.items()
     }
     try:
-        return model(**mine)
+        built = model(**mine)
+        if several:
+            check_base(built)
+        return built
     except ParameterError as error:
         message = str(error).removeprefix(f"{model.name}: ")
         named = re.match(r"(\w+)\b", message)
@@ -185,7 +201,7 @@ def coerce(hint: Any, raw: Any) -> Any:
         return text_of(raw)
     if hint is type(None):
         return null_or_text(raw) if raw is None else _wrong()
-    if origin in (tuple, frozenset) or hint in (tuple, frozenset):
+    if _is_list(hint):
         return _sequence(origin or hint, args, raw)
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
         if not isinstance(raw, dict):
@@ -199,15 +215,20 @@ def _wrong() -> Any:
 
 
 def _union(args: tuple[Any, ...], raw: Any) -> Any:
-    if isinstance(raw, Scalar) and not isinstance(raw.value, bool) and {int, Fraction} <= set(args):
+    if {int, Fraction} <= set(args) and (raw is not None or type(None) not in args):
         return exact_number(raw)
     messages = []
-    for member in args:
+    for member in sorted(args, key=lambda member: _is_list(member) != isinstance(raw, list)):
         try:
             return coerce(member, raw)
         except ValueError as error:
             messages.append(str(error))
     raise ValueError(messages[0])
+
+
+def _is_list(hint: Any) -> bool:
+    origin: Any = get_origin(hint) or hint
+    return origin in (tuple, frozenset)
 
 
 def _literal(valid: tuple[Any, ...], raw: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 from pydantic.dataclasses import dataclass
 
-from qblock.spec.fields import NUMBERS, Name, Names, Positive, TableName, choices, exact_number, read_items, text_of
+from qblock.spec.fields import NUMBERS, Name, Positive, TableName, choices, exact_number, listed, read_items, text_of
 
 STRICT = ConfigDict(
     extra="forbid",
@@ -126,7 +126,11 @@ class DimensionTable:
 
     form: ClassVar[str] = "table"
     table: TableName
-    levels: Annotated[Names, Field(min_length=1)]
+    levels: Annotated[
+        tuple[str, ...],
+        BeforeValidator(listed(text_of, "columns, leaf first", 1)),
+        WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}}),
+    ]
 
 
 HierarchySource = Suppress | Digits | Ranges | Dates | CsvFile | DimensionTable

@@ -1,0 +1,177 @@
+"""The JSON Schema of the spec, for editors: the sections from their classes, the models from the registry."""
+
+from __future__ import annotations
+
+import types
+import typing
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, Literal, Union, get_args, get_origin
+
+from qblock.models import REGISTRY, Model
+from qblock.models.closeness import DISTANCES
+from qblock.spec.checks import NULLS, ONLY
+from qblock.spec.fields import TEXTS
+from qblock.spec.load import ADAPTER
+from qblock.spec.model import ROLES
+from qblock.spec.privacy import PER_ATTRIBUTE, parameters
+
+Schema = dict[str, Any]
+
+SHARE: Schema = {"minimum": 0, "maximum": 1}
+RANGES: Mapping[str, Schema] = {
+    "k": {"minimum": 1},
+    "l": {"minimum": 1},
+    "m": {"minimum": 1},
+    "n": {"minimum": 1},
+    "c": {"exclusiveMinimum": 0},
+    "c1": {"exclusiveMinimum": 0},
+    "c2": {"minimum": 0, "exclusiveMaximum": 100},
+    "t": SHARE,
+    "alpha": SHARE,
+    "min": SHARE,
+    "max": SHARE,
+    "beta": {"minimum": 0},
+    "bandwidth": {"exclusiveMinimum": 0},
+    "known": {"minimum": 0},
+    "stubbornness": {"minimum": 1},
+    "epsilon_m_anonymity.epsilon": {"minimum": 0},
+    "epsilon_privacy.epsilon": {"minimum": 1},
+    "delta_l_diversity.delta": {"minimum": 0},
+    "delta_disclosure.delta": {"exclusiveMinimum": 0},
+}
+"""Range of a parameter, by its name or by model.name; the model classes decide, and a test holds the two together."""
+
+CHOICES: Mapping[str, tuple[str, ...]] = {
+    "distance": tuple(DISTANCES),
+    "adversary": ("I", "II", "III", "IV"),
+    "reading": ("window", "literal"),
+    "variant": ("lattice", "own_or_top"),
+}
+WEIGHTS: Schema = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "number", "minimum": 0}}
+TABLE: Schema = {"type": "string", "minLength": 1}
+PRIOR: Schema = {
+    "anyOf": [
+        {"enum": ["uniform", "table"]},
+        {
+            "type": "object",
+            "properties": {"values": WEIGHTS},
+            "required": ["values"],
+            "additionalProperties": False,
+        },
+        {
+            "type": "object",
+            "properties": {
+                "from_table": TABLE,
+                "column": TABLE,
+                "where": {"type": "object", "additionalProperties": {"type": [*TEXTS["type"], "null"]}},
+            },
+            "required": ["from_table", "column"],
+            "additionalProperties": False,
+        },
+    ]
+}
+POPULATION: Schema = {
+    "anyOf": [
+        TABLE,
+        {"type": "object", "properties": {"table": TABLE}, "required": ["table"], "additionalProperties": False},
+    ]
+}
+PREDICATES: Schema = {
+    "anyOf": [
+        {"enum": ["singletons", "taxonomy", "negative"]},
+        {"type": "array", "minItems": 1, "items": {"type": "array", "items": {"type": [*TEXTS["type"], "null"]}}},
+    ]
+}
+
+
+def json_schema() -> Schema:
+    """The JSON Schema (draft 2020-12) of a spec as it is written. Checks between entries are left to `load_spec`."""
+    schema = ADAPTER.json_schema(by_alias=True)
+    schema["properties"].pop("origin")
+    attribute = schema["$defs"]["Attribute"]
+    attribute["allOf"] = [_rule(role, attribute["properties"]) for role in ROLES]
+    schema["properties"]["attributes"]["additionalProperties"] = {
+        "anyOf": [{"enum": [role for role in ROLES if role != "quasi_identifier"]}, {"$ref": "#/$defs/Attribute"}]
+    }
+    schema["properties"]["attributes"]["minProperties"] = 1
+    schema["properties"]["privacy"] = {
+        "type": "array",
+        "minItems": 1,
+        "description": "Privacy models; all must hold.",
+        "items": {
+            "type": "object",
+            "minProperties": 1,
+            "maxProperties": 1,
+            "additionalProperties": False,
+            "properties": {model.name: model_schema(model) for model in REGISTRY},
+        },
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "qblock release spec",
+        "description": "What is published, from which table, under which privacy models.",
+    }
+
+
+def model_schema(model: type[Model]) -> Schema:
+    """The parameters of one model."""
+    known = parameters(model)
+    properties = {name: _parameter(model, name, hint) for name, (hint, _) in known.items()}
+    if model.uses_sensitive:
+        properties["sensitive"] = {
+            "anyOf": [TABLE, {"type": "array", "minItems": 2, "uniqueItems": True, "items": TABLE}],
+            "description": "The sensitive attribute; a list asks for the multi-attribute form.",
+        }
+    required = [name for name, (_, needed) in known.items() if needed]
+    return {
+        "type": "object" if required else ["object", "null"],
+        "description": f"{model.condition} ({model.citation})",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
+
+
+def _parameter(model: type[Model], name: str, hint: Any) -> Schema:
+    special = {"prior": PRIOR, "population": POPULATION, "predicates": PREDICATES}
+    if name in special:
+        return special[name]
+    schema = _type(hint)
+    if name in CHOICES and schema == TEXTS:
+        schema = {"enum": list(CHOICES[name])}
+    schema = schema | RANGES.get(f"{model.name}.{name}", RANGES.get(name, {}))
+    if name in PER_ATTRIBUTE:
+        return {"anyOf": [schema, {"type": "object", "additionalProperties": schema}]}
+    return schema
+
+
+def _type(hint: Any) -> Schema:
+    origin, args = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        members = [member for member in args if member is not type(None)]
+        if set(members) == {int, Fraction}:
+            return {"type": "number"}
+        inner = _type(members[0]) if len(members) == 1 else {"anyOf": [_type(member) for member in members]}
+        if isinstance(inner.get("type"), list) and len(members) < len(args):
+            return {"type": [*inner["type"], "null"]}
+        return inner
+    if origin is Literal:
+        return {"enum": list(args)}
+    if hint in (int, Fraction, bool):
+        return {"type": {int: "integer", Fraction: "number", bool: "boolean"}[hint]}
+    if hint is str:
+        return dict(TEXTS)
+    if origin in (tuple, frozenset):
+        return {"type": "array", "items": _type(args[0]) if args else {}}
+    return {}
+
+
+def _rule(role: str, keys: typing.Iterable[str]) -> Schema:
+    then: Schema = {"properties": {key: False for key in keys if key != "role" and key not in ONLY[role]}}
+    if role in NULLS:
+        then["properties"]["nulls"] = {"enum": list(NULLS[role])}
+    if role == "quasi_identifier":
+        then["required"] = ["hierarchy"]
+    return {"if": {"properties": {"role": {"const": role}}, "required": ["role"]}, "then": then}

@@ -1,0 +1,283 @@
+"""The privacy entries: built through the model classes, with exact parameters and the attributes they are about."""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+from typing import Any, Literal
+
+import pytest
+
+from qblock.errors import InputError
+from qblock.models import BY_NAME, REGISTRY
+from qblock.spec import PriorTable, PriorValues, Requirement, Spec, read_spec
+from qblock.spec.document import Scalar
+from qblock.spec.privacy import coerce, parameters
+
+HEAD = """\
+version: 1
+release: clinic
+source: {url: "duckdb:///a.duckdb", table: people}
+attributes:
+  age: {role: quasi_identifier, hierarchy: suppress}
+  ill: {role: sensitive, taxonomy: {file: ill.csv}}
+privacy:
+"""
+SECOND = "  pay: sensitive\nprivacy:\n"
+
+ENTRIES = {
+    "k_anonymity": "{k: 4}",
+    "distinct_l_diversity": "{l: 3}",
+    "frequency_l_diversity": "{l: 2.5}",
+    "entropy_l_diversity": "{l: 2.8}",
+    "recursive_cl_diversity": "{c: 1.5, l: 3}",
+    "pd_recursive_cl_diversity": "{c: 1.5, l: 3, allowed: [flu, 1.0]}",
+    "npd_recursive_cl_diversity": "{c1: 1.5, c2: 3, l: 2, allowed: [flu], protected: [cancer]}",
+    "alpha_k_anonymity": "{alpha: 0.5, k: 2}",
+    "epsilon_m_anonymity": "{epsilon: 0.1, m: 2, relative: true}",
+    "delta_l_diversity": "{delta: 7.5, l: 2, reading: literal}",
+    "t_closeness": "{t: 0.3, distance: hierarchical}",
+    "nt_closeness": "{n: 40, t: 0.25, distance: ordered, variant: own_or_top}",
+    "beta_likeness": "{beta: 1.5, variant: enhanced}",
+    "delta_disclosure": "{delta: 0.7, absent: skip}",
+    "epsilon_privacy": "{epsilon: 5, adversary: I, stubbornness: 1000, at_most: false, prior: table, known: 1}",
+    "k_map": "{k: 5, population: {table: register.people}}",
+    "delta_presence": "{min: 0, max: 0.5, population: register.people}",
+}
+
+
+def read(entries: str, head: str = HEAD) -> Spec:
+    return read_spec(head + "".join(f"  - {line}\n" for line in entries.splitlines()), "spec.yaml", {})
+
+
+def requirement(entry: str, head: str = HEAD) -> Requirement:
+    (only,) = read(entry, head).privacy
+    return only
+
+
+def error(entry: str, head: str = HEAD) -> str:
+    with pytest.raises(InputError) as caught:
+        read(entry, head)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("model", REGISTRY, ids=lambda model: model.name)
+def test_every_model_can_be_asked_for(model: type):
+    found = requirement(f"{model.name}: {ENTRIES[model.name]}")
+    assert type(found.model) is model
+    assert found.sensitive == (("ill",) if model.uses_sensitive else ())
+    for value in found.model.asked().values():
+        assert not isinstance(value, float)
+
+
+@pytest.mark.parametrize("model", REGISTRY, ids=lambda model: model.name)
+def test_every_model_says_what_it_lacks_and_what_it_does_not_know(model: type):
+    required = [name for name, (_, needed) in parameters(model).items() if needed]
+    message = error(f"{model.name}: {{xyz: 1}}")
+    assert f"xyz is not a parameter of {model.name}; valid: {', '.join(parameters(model))}" in message
+    assert (
+        not required
+        or f"{', '.join(required)} is missing; write `{model.name}: {{{required[0]}: ...,"
+        in message.replace("...}", "...,")
+    )
+
+
+def test_numbers_are_exact():
+    assert requirement("entropy_l_diversity: {l: 2.8}").model.asked()["l"] == Fraction(14, 5)
+    assert requirement("t_closeness: {t: 3e-1}").model.asked()["t"] == Fraction(3, 10)
+    assert requirement("t_closeness: {t: .1}").model.asked()["t"] == Fraction(1, 10)
+
+
+def test_order_and_lines_are_those_of_the_file():
+    spec = read("k_anonymity: {k: 4}\nk_anonymity: {k: 2}\ndistinct_l_diversity: {l: 2}")
+    assert [(r.model.name, r.index, r.line) for r in spec.privacy] == [
+        ("k_anonymity", 0, 8),
+        ("k_anonymity", 1, 9),
+        ("distinct_l_diversity", 2, 10),
+    ]
+
+
+def test_a_range_error_has_the_line_of_its_parameter():
+    head = HEAD + "  - recursive_cl_diversity:\n      c: 1.5\n      l: 0\n"
+    assert error("k_anonymity: {k: 0}", head).splitlines() == [
+        "spec.yaml:10: privacy[0].recursive_cl_diversity.l: l = 0 is out of range; valid: an integer l >= 1",
+        "spec.yaml:11: privacy[1].k_anonymity.k: k = 0 is out of range; valid: an integer k >= 1",
+    ]
+
+
+def test_the_only_sensitive_attribute_is_the_default():
+    assert requirement("distinct_l_diversity: {l: 2}").sensitive == ("ill",)
+
+
+def test_several_sensitive_attributes_must_be_named():
+    head = HEAD.replace("privacy:\n", SECOND)
+    assert "there are several sensitive attributes; add `sensitive: NAME`; valid: ill, pay" in error(
+        "distinct_l_diversity: {l: 2}", head
+    )
+    assert requirement("distinct_l_diversity: {l: 2, sensitive: pay}", head).sensitive == ("pay",)
+
+
+def test_an_attribute_that_is_not_sensitive():
+    assert "'age' is not a sensitive attribute; valid: ill" in error("distinct_l_diversity: {l: 2, sensitive: age}")
+    assert "did you mean ill?" in error("distinct_l_diversity: {l: 2, sensitive: il}")
+
+
+def test_no_sensitive_attribute_at_all():
+    head = HEAD.replace("role: sensitive, taxonomy: {file: ill.csv}", "role: insensitive")
+    assert "no column is sensitive; give a column that role" in error("distinct_l_diversity: {l: 2}", head)
+
+
+def test_multi_attribute_form():
+    head = HEAD.replace("privacy:\n", SECOND)
+    found = requirement("distinct_l_diversity: {l: 2, sensitive: [pay, ill]}", head)
+    assert found.sensitive == ("pay", "ill")
+    assert found.models == (BY_NAME["distinct_l_diversity"](l=2),) * 2
+
+
+def test_multi_attribute_form_with_values_for_each():
+    head = HEAD.replace("privacy:\n", SECOND)
+    entry = "pd_recursive_cl_diversity: {c: 2, l: 2, sensitive: [pay, ill], allowed: {ill: [flu]}}"
+    assert [model.asked()["allowed"] for model in requirement(entry, head).models] == [(), ("flu",)]
+    assert "wage is not asked for here; valid: pay, ill" in error(entry.replace("{ill:", "{wage:"), head)
+
+
+def test_multi_attribute_form_is_refused_where_there_is_none():
+    head = HEAD.replace("privacy:\n", SECOND)
+    assert "has no multi-attribute form; valid bases: " in error("t_closeness: {t: 0.1, sensitive: [ill, pay]}", head)
+    literal = "delta_l_diversity: {delta: 1, l: 2, reading: literal, sensitive: [ill, pay]}"
+    assert "literal has no multi-attribute form; valid: window" in error(literal, head)
+    assert "of two names or more" in error("distinct_l_diversity: {l: 2, sensitive: [ill]}", head)
+    assert "'ill' stands twice" in error("distinct_l_diversity: {l: 2, sensitive: [ill, ill]}", head)
+
+
+def test_values_of_the_sensitive_attribute_are_texts():
+    found = requirement("pd_recursive_cl_diversity: {c: 2, l: 2, allowed: [1.0, 007, true, flu]}")
+    assert found.model.asked()["allowed"] == ("1.0", "007", "true", "flu")
+
+
+def test_a_taxonomy_is_needed_where_it_is_used():
+    head = HEAD.replace("taxonomy: {file: ill.csv}", "nulls: value")
+    wanted = "needs a taxonomy of ill; add `taxonomy: {file: CSV}` to attributes.ill"
+    message = error("t_closeness: {t: 0.1, distance: hierarchical}", head)
+    assert message == f"spec.yaml:8: privacy[0].t_closeness.distance: hierarchical {wanted}"
+    entry = "epsilon_privacy: {epsilon: 2, adversary: III, predicates: taxonomy}"
+    assert wanted in error(entry, head)
+    assert requirement(entry).model.asked()["predicates"] == "taxonomy"
+
+
+def test_population():
+    assert requirement("k_map: {k: 5, population: {table: register.people}}").model.asked()["population"] == (
+        "register.people"
+    )
+    assert "population is missing" in error("k_map: {k: 5}")
+    assert "does not name a table; write {table: schema.table}" in error("k_map: {k: 5, population: {tabel: a}}")
+    assert "is not a table" in error("k_map: {k: 5, population: {table: a..b}}")
+
+
+EPSILON = "epsilon_privacy: {{epsilon: 5, adversary: I, stubbornness: 10, prior: {}}}"
+
+
+def test_prior_with_weights():
+    found = requirement(EPSILON.format("{values: {flu: 0.7, cancer: 3}}"))
+    assert found.prior == PriorValues((("flu", Fraction(7, 10)), ("cancer", 3)))
+    assert found.model.asked()["prior"] == "values"
+
+
+def test_prior_from_a_table():
+    found = requirement(EPSILON.format("{from_table: old.people, column: ill, where: {year: 2024, ward: null}}"))
+    assert found.prior == PriorTable("old.people", "ill", (("year", "2024"), ("ward", None)))
+    assert found.prior.parts == ("old", "people")
+    assert found.model.asked()["prior"] == "from_table"
+
+
+@pytest.mark.parametrize("name", ["uniform", "table"])
+def test_prior_by_name(name: str):
+    found = requirement(EPSILON.format(name))
+    assert (found.prior, found.model.asked()["prior"]) == (None, name)
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        ("values", "'values' is not a prior; valid: uniform, table, {values:"),
+        ("{values: {}}", "`values` is not a mapping; write a weight for each value"),
+        ("{values: {flu: x}}", "the weight of flu is not a number"),
+        ("{values: {flu: -1, cold: 2}}", "the weights are out of range"),
+        ("{values: {flu: 0}}", "one of them above 0"),
+        ("{from_table: t}", "a mapping is not a prior"),
+        ("{from_table: t, colunm: c}", "colunm is not a key of a prior; did you mean column?"),
+        ("{from_table: t, column: c, where: year}", "`where` is not a mapping"),
+        ("{value: {flu: 1}}", "value is not a key of a prior; did you mean values?"),
+    ],
+)
+def test_priors_that_are_wrong(prior: str, message: str):
+    assert message in error(EPSILON.format(prior))
+
+
+def test_predicates_as_lists():
+    entry = "epsilon_privacy: {epsilon: 5, adversary: III, predicates: [[flu, 1], [null]]}"
+    assert requirement(entry).model.asked()["predicates"] == (("flu", "1"), (None,))
+
+
+@pytest.mark.parametrize(
+    ("hint", "raw", "value"),
+    [
+        (int, Scalar("4.0", Fraction(4)), 4),
+        (Fraction, Scalar("4", 4), Fraction(4)),
+        (int | Fraction, Scalar("2.5", Fraction(5, 2)), Fraction(5, 2)),
+        (int | Fraction | None, None, None),
+        (bool, Scalar("true", True), True),
+        (str, Scalar("1.50", Fraction(3, 2)), "1.50"),
+        (Literal["I", "II"], "II", "II"),
+        (tuple[str, ...], ["a", Scalar("1", 1)], ("a", "1")),
+        (tuple[int, str], [Scalar("1", 1), "a"], (1, "a")),
+        (frozenset[str], ["a", "b"], frozenset({"a", "b"})),
+        (dict[str, Fraction], {"a": Scalar("1", 1)}, {"a": Fraction(1)}),
+        (str | tuple[str, ...], ["a"], ("a",)),
+        (
+            Any,
+            {"a": [Scalar("0.5", Fraction(1, 2)), Scalar("false", False), None]},
+            {"a": (Fraction(1, 2), False, None)},
+        ),
+    ],
+    ids=str,
+)
+def test_coerce(hint: Any, raw: Any, value: Any):
+    assert coerce(hint, raw) == value
+    assert type(coerce(hint, raw)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("hint", "raw", "message"),
+    [
+        (int, Scalar("true", True), "not a whole number"),
+        (int, "4", "not a whole number"),
+        (int | Fraction, "x", "not a number"),
+        (int | Fraction, None, "not a number"),
+        (bool, Scalar("1", 1), "neither true nor false"),
+        (Literal["I", "II"], "V", "valid: I, II"),
+        (tuple[str, ...], "a", "not a list"),
+        (tuple[int, str], ["a"], "1 items; it needs 2"),
+        (str | tuple[tuple[str, ...], ...], ["a"], "not a list"),
+        (dict[str, Fraction], ["a"], "not a mapping"),
+    ],
+    ids=str,
+)
+def test_coerce_refuses(hint: Any, raw: Any, message: str):
+    with pytest.raises(ValueError, match=message):
+        coerce(hint, raw)
+
+
+def test_parameters_say_which_are_required():
+    @dataclasses.dataclass(frozen=True, kw_only=True)
+    class Sample:
+        k: int
+        from_: str = "a"
+        listed: tuple[str, ...] = dataclasses.field(default_factory=tuple)
+
+    Sample.__annotations__.update(k=int, from_=str, listed=tuple[str, ...])
+    assert parameters(Sample) == {  # type: ignore[arg-type]
+        "k": (int, True),
+        "from": (str, False),
+        "listed": (tuple[str, ...], False),
+    }

@@ -1,0 +1,144 @@
+"""The JSON Schema that editors get: accepts what the loader accepts, and refuses what a file alone can get wrong."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from test_spec_load import SPEC
+from test_spec_privacy import ENTRIES, HEAD
+
+from qblock.errors import ParameterError
+from qblock.models import REGISTRY, Model
+from qblock.spec import json_schema, read_spec
+from qblock.spec.privacy import parameters
+from qblock.spec.schema import RANGES, model_schema
+
+
+@pytest.fixture(scope="module")
+def validator() -> jsonschema.Draft202012Validator:
+    schema = json_schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    return jsonschema.Draft202012Validator(schema)
+
+
+def valid(validator: jsonschema.Draft202012Validator, text: str) -> bool:
+    return bool(validator.is_valid(yaml.safe_load(text)))
+
+
+def test_the_example_is_valid(validator: jsonschema.Draft202012Validator):
+    assert list(validator.iter_errors(yaml.safe_load(SPEC))) == []
+
+
+def test_the_example_of_the_documentation(shared: Path, validator: jsonschema.Draft202012Validator):
+    text = (shared / "design.md").read_text("utf-8")
+    block = text.split("    version: 1\n")[1].split("\n\n")[0]
+    example = "version: 1\n" + "\n".join(line.removeprefix("    ") for line in block.splitlines())
+    assert list(validator.iter_errors(yaml.safe_load(example))) == []
+    spec = read_spec(example, "spec.yaml", {"WAREHOUSE_URL": "duckdb:///a.duckdb"})
+    assert [r.model.name for r in spec.privacy] == ["k_anonymity", "entropy_l_diversity", "t_closeness"]
+    assert [r.sensitive for r in spec.privacy] == [(), ("condition",), ("condition",)]
+
+
+def test_it_says_which_draft_it_is():
+    assert json_schema()["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    assert "origin" not in json_schema()["properties"]
+
+
+@pytest.mark.parametrize("model", REGISTRY, ids=lambda model: model.name)
+def test_every_model_has_its_alternative(model: type[Model], validator: jsonschema.Draft202012Validator):
+    entry = f"  - {model.name}: {ENTRIES[model.name]}\n"
+    assert valid(validator, HEAD + entry)
+    assert not valid(validator, HEAD + entry.replace("{", "{zeta: 1, ", 1))
+    assert not valid(validator, HEAD + f"  - {model.name}: 4\n")
+    assert ("sensitive" in model_schema(model)["properties"]) == model.uses_sensitive
+    for name, (_, required) in parameters(model).items():
+        assert (name in model_schema(model)["required"]) == required
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("version: 1", "version: 2"),
+        ("version: 1\n", ""),
+        ("release: inpatients", "release: in-patients"),
+        ("search:", "serch:"),
+        ("table:", "tabel:"),
+        ("insensitive", "insensitve"),
+        ("ward:       insensitive", "ward: quasi_identifier"),
+        ("ward:       insensitive", "ward: {role: insensitive, hierarchy: suppress}"),
+        ("ward:       insensitive", "ward: {role: sensitive, nulls: top}"),
+        ("hierarchy: suppress", "hierarchy: supress"),
+        ("{digits: 5}", "{digits: 0}"),
+        ("{digits: 5}", "{digits: 5, form: left}"),
+        ("{digits: 5}", "{ranges: []}"),
+        ("{digits: 5}", "{ranges: [0]}"),
+        ("{digits: 5}", "{dates: [fortnight]}"),
+        ("{digits: 5}", "{table: t}"),
+        (", hierarchy: suppress", ""),
+        ("{k: 4}", "{k: 0}"),
+        ("{k: 4}", "{k: 2.5}"),
+        ("{k: 4}", '{k: "4"}'),
+        ("{k: 4}", "{}"),
+        ("k_anonymity", "k_anonimity"),
+        ("0.02", "1.5"),
+        ("0.02", "-1"),
+        ("0.02", "2%"),
+        ("strategy: chains", "strategy: chain"),
+        ("strategy: chains", "node: [-1]"),
+        ("strategy: chains", "memory_limit: 4"),
+        ("[analyst]", "analyst"),
+        ("publish:", "versions: {keep: 0}\npublish:"),
+        ("publish:", "origin: {}\npublish:"),
+    ],
+)
+def test_what_the_schema_refuses_the_loader_refuses(old: str, new: str, validator: jsonschema.Draft202012Validator):
+    assert old in SPEC
+    text = SPEC.replace(old, new)
+    assert not valid(validator, text)
+    with pytest.raises(Exception, match=r"spec\.yaml:"):
+        read_spec(text, "spec.yaml", {"WAREHOUSE_URL": "duckdb:///a.duckdb"})
+
+
+def sample(model: type[Model]) -> dict[str, Any]:
+    """The parameters of this model's example, as its class takes them."""
+    text = HEAD + f"  - {model.name}: {ENTRIES[model.name]}\n"
+    return read_spec(text, "spec.yaml", {}).privacy[0].model.asked()
+
+
+def bounded() -> list[tuple[type[Model], str, str, Any]]:
+    cases = []
+    for model in REGISTRY:
+        for name, schema in model_schema(model)["properties"].items():
+            cases += [
+                (model, name, word, limit) for word, limit in schema.items() if "inimum" in word or "aximum" in word
+            ]
+    return cases
+
+
+@pytest.mark.parametrize(("model", "name", "word", "limit"), bounded(), ids=str)
+def test_ranges_are_those_of_the_classes(model: type[Model], name: str, word: str, limit: int):
+    """At an inclusive limit a class accepts the value, at an exclusive one and just beyond it refuses."""
+    step = 1 if model_schema(model)["properties"][name]["type"] == "integer" else Fraction(1, 1000)
+    beyond = limit - step if "inimum" in word else limit + step
+    others = sample(model) | ({"min": 0, "max": 1} if model.name == "delta_presence" else {})
+    if name == "bandwidth":
+        others["distance"] = "kernel_js"
+    if word.startswith("exclusive"):
+        with pytest.raises(ParameterError):
+            model(**others | {name: limit})
+    else:
+        model(**others | {name: limit})
+    with pytest.raises(ParameterError):
+        model(**others | {name: beyond})
+
+
+def test_every_number_has_a_range():
+    for model in REGISTRY:
+        for name, schema in model_schema(model)["properties"].items():
+            if schema.get("type") in ("number", "integer"):
+                assert f"{model.name}.{name}" in RANGES or name in RANGES, (model.name, name)
