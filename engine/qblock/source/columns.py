@@ -1,0 +1,101 @@
+"""Checks of a source's columns, entities and values against the spec."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.errors import InputError
+from qblock.spec import Spec
+from qblock.warehouse import queries
+from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.queries import Dimension
+
+NAMED = 10
+"""How many uncovered values a message lists."""
+
+
+def checked_columns(spec: Spec, session: Session, table: TableName) -> dict[str, Column]:
+    columns = session.columns(table)
+    problems = []
+    named = [(name, spec.at("attributes", name)) for name in spec.attributes]
+    if spec.entity is not None:
+        named.append((spec.entity, spec.at("entity")))
+    for name, place in named:
+        if name not in columns:
+            near = difflib.get_close_matches(name, columns, n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"its columns are {', '.join(columns)}"
+            problems.append(f"{place}: the source {table} has no column {name!r}; {hint}")
+    if problems:
+        raise InputError("\n".join(dict.fromkeys(problems)))
+    return columns
+
+
+def check_entity(spec: Spec, session: Session, entity: sa.ColumnElement[Any], column: Column) -> None:
+    query = sa.select(
+        sa.func.count().label("rows"),
+        sa.func.count(entity).label("named"),
+        sa.func.count(sa.distinct(entity)).label("n"),
+    )
+    found = session.fetch(query).to_pylist()[0]
+    if found["named"] < found["rows"]:
+        raise InputError(
+            f"{spec.at('entity')}: column {column.name} is NULL in {found['rows'] - found['named']} rows; "
+            "every row must say who it is about"
+        )
+    if spec.count == "rows" and found["n"] < found["rows"]:
+        raise InputError(
+            f"{spec.at('entity')}: column {column.name} has {found['n']} entities in {found['rows']} rows, but "
+            "`count: rows` needs one row per entity; write `count: entities`"
+        )
+
+
+def check_covered(
+    spec: Spec,
+    session: Session,
+    raw: sa.TableClause,
+    leaf: sa.TableClause,
+    coded: dict[str, str],
+    columns: dict[str, Column],
+    dimensions: dict[str, Dimension],
+    name_values: bool,
+) -> int:
+    """Refuse values that no hierarchy covers and NULLs without a rule; returns N."""
+    found = session.fetch(queries.uncovered_rows(leaf, coded)).to_pylist()[0]
+    problems = []
+    for key, name in coded.items():
+        if found[key]:
+            text = session.text_of(raw.c[key], columns[name].kind)
+            missing = session.fetch(queries.uncovered_values(raw, key, text, dimensions[key])).to_pylist()
+            problems += _uncovered(spec, name, missing, name_values)
+    if problems:
+        raise InputError("\n".join(problems))
+    return int(found["n"])
+
+
+def _uncovered(spec: Spec, name: str, missing: list[dict[str, Any]], name_values: bool) -> list[str]:
+    attribute = spec.attributes[name]
+    quasi = attribute.role == "quasi_identifier"
+    place = spec.at("attributes", name)
+    problems = []
+    nulls = sum(row["n"] for row in missing if row["value"] is None)
+    if nulls and attribute.nulls == "refuse":
+        rule = "nulls: top (NULL becomes * at every level)" if quasi else "nulls: value (NULL is an ordinary value)"
+        problems.append(
+            f"{place}: column {name} is NULL in {nulls} rows; write `{rule}`, or remove the NULLs from the source"
+        )
+    values = [row for row in missing if row["value"] is not None]
+    if values:
+        rows = sum(row["n"] for row in values)
+        what = "hierarchy" if quasi else "taxonomy or domain"
+        shown = ""
+        if name_values:
+            listed = ", ".join(f"{row['value']!r} ({row['n']} rows)" for row in values[:NAMED])
+            shown = f": {listed}" + (f" and {len(values) - NAMED} more" if len(values) > NAMED else "")
+        problems.append(
+            f"{place}: {len(values)} values of column {name} ({rows} rows) are missing in its {what}{shown}; "
+            f"add them to the {what}" + ("" if name_values else "; `qblock hierarchy check` lists them")
+        )
+    return problems

@@ -1,0 +1,129 @@
+"""Hierarchies and domains of a source's attributes, from files, tables or the values that are there."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import sqlalchemy as sa
+
+from qblock.blocks import Reference
+from qblock.errors import InputError
+from qblock.hierarchy import Hierarchy
+from qblock.hierarchy import builders as hierarchies_of
+from qblock.spec import Attribute, Spec
+from qblock.spec.sources import DimensionTable
+from qblock.warehouse import queries
+from qblock.warehouse.dimensions import is_value
+from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.queries import Dimension
+
+
+def build_hierarchy(
+    spec: Spec, session: Session, name: str, column: Column, raw: sa.TableClause, key: str, part: str = "hierarchy"
+) -> Hierarchy:
+    """The hierarchy of an attribute: from its file or table, or built over the values that the source holds."""
+    source = getattr(spec.attributes[name], part)
+    if isinstance(source, DimensionTable):
+        return _from_table(spec, session, name, source)
+    file = spec.file(source)
+    if file is not None:
+        return hierarchies_of.from_csv(file, attribute=name)
+    try:
+        return hierarchies_of.build(source, name, observed(session, raw, key, column), column.kind)
+    except InputError as error:
+        raise InputError(f"{spec.at('attributes', name)}: {error}") from None
+
+
+def observed(session: Session, raw: sa.TableClause, key: str, column: Column) -> list[str]:
+    """The distinct values of a scanned column as text, NULL left out."""
+    found = session.fetch(queries.distinct_values(raw, key, session.text_of(raw.c[key], column.kind)))
+    return [value for value in found["value"].to_pylist() if value is not None]
+
+
+def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable) -> Hierarchy:
+    table = TableName.parse(source.table)
+    columns = session.columns(table)
+    missing = [level for level in source.levels if level not in columns]
+    if missing:
+        raise InputError(
+            f"{spec.at('attributes', name)}: the dimension table {table} has no column {missing[0]!r}; "
+            f"its columns are {', '.join(columns)}"
+        )
+    relation = session.relation(table)
+    texts = [session.text_of(relation.c[level], columns[level].kind).label(level) for level in source.levels]
+    found = session.fetch(sa.select(*texts).distinct())
+    rows = sorted(zip(*(found[level].to_pylist() for level in source.levels), strict=True), key=str)
+    return hierarchies_of.from_rows(source.levels, rows, attribute=name, origin=f"table {table}")
+
+
+def domain_of(spec: Spec, session: Session, name: str, column: Column, raw: sa.TableClause, key: str) -> Hierarchy:
+    """dom(S) with its taxonomy if it has one: the leaves in the declared order, else ascending."""
+    attribute = spec.attributes[name]
+    declared = _declared(spec, name, attribute)
+    if attribute.taxonomy is not None:
+        domain = build_hierarchy(spec, session, name, column, raw, key, "taxonomy")
+        if declared is not None:
+            unknown = [v for v in declared if v not in domain.labels[0]]
+            if unknown:
+                raise InputError(
+                    f"{spec.at('attributes', name)}: {unknown[0]!r} is not a leaf of the taxonomy of {name}"
+                )
+            domain = domain.select([domain.labels[0].index(v) for v in declared])
+    else:
+        values = declared if declared is not None else observed(session, raw, key, column)
+        if declared is None:
+            values = sorted(values, key=_number if column.kind in ("integer", "decimal", "float") else None)
+        domain = hierarchies_of.flat(name, values)
+    return domain.add_null_leaf() if attribute.nulls == "value" else domain
+
+
+def _declared(spec: Spec, name: str, attribute: Attribute) -> list[str] | None:
+    domain = None if attribute.domain in (None, "observed") else list(attribute.domain or ())
+    order = list(attribute.order) if isinstance(attribute.order, tuple) else None
+    if domain is not None and order is not None and set(domain) != set(order):
+        raise InputError(
+            f"{spec.at('attributes', name, 'order')}: order and domain of {name} do not list the same values"
+        )
+    chosen = order if order is not None else domain
+    return None if chosen is None else [v for v in chosen if v is not None]
+
+
+def _number(text: str) -> Fraction:
+    return Fraction(text) if is_value(text, "decimal") and text not in ("NaN", "Infinity", "-Infinity") else Fraction(0)
+
+
+def reference_of(
+    session: Session,
+    leaf: sa.TableClause,
+    key: str,
+    domain: Hierarchy,
+    dimension: Dimension,
+    column: Column,
+    rows: int,
+    entities: bool,
+) -> Reference:
+    names = session.fetch(sa.select(dimension.table.c.c0, dimension.table.c.t0))
+    texts: list[str | None] = [None] * dimension.leaves
+    for code, text in zip(names["c0"].to_pylist(), names["t0"].to_pylist(), strict=True):
+        texts[code] = text
+    found = session.counts(queries.entity_totals(leaf, key) if entities else queries.totals(leaf, key))
+    totals = np.zeros(dimension.leaves, dtype=np.int64)
+    totals[found["code"]] = found["n"]
+    numeric = column.kind in ("integer", "decimal", "float") and None not in texts
+    return Reference(
+        rows=rows,
+        domain=tuple(texts),
+        totals=totals,
+        numbers=tuple(Fraction(text) for text in texts if text is not None) if numeric else None,
+        taxonomy=np.asarray(domain.codes, dtype=np.int64).T if domain.height else None,
+    )
+
+
+def origin_of(spec: Spec, name: str, *parts: str) -> str:
+    for part in parts:
+        source = getattr(spec.attributes[name], part, None)
+        file = spec.file(source) if source is not None and not isinstance(source, str | tuple) else None
+        if file is not None:
+            return str(file)
+    return f"{spec.at('attributes', name)}: {parts[0]} of {name}"

@@ -1,0 +1,139 @@
+"""A source table ready to be counted: columns checked, hierarchies loaded, the base table scanned once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.blocks import Reference
+from qblock.errors import Refused
+from qblock.frequency import FrequencySets
+from qblock.hierarchy import Hierarchy
+from qblock.source.columns import check_covered, check_entity, checked_columns
+from qblock.source.levels import build_hierarchy, domain_of, origin_of, reference_of
+from qblock.spec import Spec
+from qblock.warehouse import queries
+from qblock.warehouse.dimensions import load_dimension
+from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.queries import Dimension
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A sensitive attribute's domain as a hierarchy of one or more levels, with the dimension that codes it."""
+
+    name: str
+    column: Column
+    hierarchy: Hierarchy
+    dimension: Dimension
+    reference: Reference
+
+
+@dataclass(frozen=True, eq=False)
+class SourceTable:
+    """What a run knows of its source.
+
+    hierarchies and dimensions: one for each quasi-identifier, in the order of the spec; sensitives by name.
+    """
+
+    spec: Spec
+    session: Session
+    relation: sa.TableClause
+    columns: dict[str, Column]
+    hierarchies: tuple[Hierarchy, ...]
+    dimensions: tuple[Dimension, ...]
+    sensitives: dict[str, Values]
+    rows: int
+    frequency_sets: FrequencySets
+
+    @property
+    def quasi_identifiers(self) -> tuple[str, ...]:
+        return self.spec.quasi_identifiers
+
+    def expression(self, name: str) -> sa.ColumnElement[Any]:
+        """A source column in the type that it compares in."""
+        return self.session.comparable(self.relation.c[name], self.columns[name])
+
+
+def open_source(spec: Spec, session: Session, *, name_values: bool = True) -> SourceTable:
+    """Check the source against the spec, scan it once and code it.
+
+    name_values: whether a message may list values that a hierarchy does not cover (interactive commands), or only the
+    column and their number (output that ends in logs). Raises InputError, and Refused for an empty table.
+    """
+    table = TableName.parse(spec.source.table)
+    columns = checked_columns(spec, session, table)
+    relation = session.relation(table)
+    quasi = {f"q{i}": name for i, name in enumerate(spec.quasi_identifiers)}
+    sensitive = {f"s{i}": name for i, name in enumerate(spec.sensitives)}
+    kept = ("e",) if spec.count == "entities" else ()
+    if spec.entity is not None:
+        check_entity(spec, session, relation.c[spec.entity], columns[spec.entity])
+
+    coded = {**quasi, **sensitive}
+    expressions = {key: session.comparable(relation.c[name], columns[name]) for key, name in coded.items()}
+    if kept and spec.entity is not None:
+        expressions["e"] = relation.c[spec.entity]
+    raw = session.store("qblock_raw", queries.raw_scan(relation, expressions))
+    if session.scalar(sa.select(sa.func.count()).select_from(sa.select(raw.c.n).limit(1).subquery())) == 0:
+        raise Refused(f"the source {table} is empty: there is nothing to release")
+
+    dimensions: dict[str, Dimension] = {}
+    hierarchies = []
+    for key, name in quasi.items():
+        attribute = spec.attributes[name]
+        hierarchy = build_hierarchy(spec, session, name, columns[name], raw, key)
+        if attribute.nulls == "top" or attribute.uncovered == "top":
+            hierarchy = hierarchy.add_null_leaf()
+        hierarchies.append(hierarchy)
+        dimensions[key] = load_dimension(
+            session,
+            f"qblock_dimension_{key}",
+            hierarchy,
+            columns[name],
+            origin_of(spec, name, "hierarchy"),
+            nulls=attribute.nulls == "top",
+            others=attribute.uncovered == "top",
+        )
+    domains = {}
+    for key, name in sensitive.items():
+        domains[key] = domain_of(spec, session, name, columns[name], raw, key)
+        dimensions[key] = load_dimension(
+            session,
+            f"qblock_dimension_{key}",
+            domains[key],
+            columns[name],
+            origin_of(spec, name, "taxonomy", "domain"),
+            nulls=spec.attributes[name].nulls == "value",
+        )
+    leaf = session.store("qblock_leaf", queries.coded(raw, dimensions, kept))
+    session.analyze(leaf)
+    rows = check_covered(spec, session, raw, leaf, coded, columns, dimensions, name_values)
+    session.drop(raw)
+
+    values = {}
+    for key, name in sensitive.items():
+        reference = reference_of(session, leaf, key, domains[key], dimensions[key], columns[name], rows, bool(kept))
+        order = spec.attributes[name].order
+        reference = replace(reference, ordered=order is not None or reference.numbers is not None)
+        values[name] = Values(name, columns[name], domains[key], dimensions[key], reference)
+    quasi_dimensions = [dimensions[key] for key in quasi]
+    sets = FrequencySets(session, leaf, quasi_dimensions, len(sensitive), rows, entities=bool(kept))
+    return SourceTable(
+        spec, session, relation, columns, tuple(hierarchies), tuple(quasi_dimensions), values, rows, sets
+    )
+
+
+def local_frequency_sets(source: SourceTable, local: Session) -> SourceTable:
+    """The same source with its leaf frequency set rolled up in an embedded database from here on."""
+    sets = source.frequency_sets
+    leaf = local.load("qblock_leaf", source.session.fetch(sa.select(*sets.leaf.columns)))
+    dimensions = []
+    for i, dimension in enumerate(source.dimensions):
+        codes = [dimension.table.c[f"c{level}"] for level in range(dimension.height + 1)]
+        table = local.load(f"qblock_dimension_q{i}", source.session.fetch(sa.select(*codes)))
+        dimensions.append(replace(dimension, table=table))
+    moved = FrequencySets(local, leaf, dimensions, len(source.sensitives), source.rows, entities=sets.entities)
+    return replace(source, frequency_sets=moved)
