@@ -67,6 +67,7 @@ class FrequencySets:
         sensitive: int,
         rows: int,
         entities: bool = False,
+        name: str = "qblock_frequency_set",
     ) -> None:
         self.session = session
         self.dimensions = tuple(dimensions)
@@ -74,6 +75,7 @@ class FrequencySets:
         self.rows = rows
         self.entities = entities
         self._number = itertools.count()
+        self._prefix = name
         self._leaf = leaf
         everything = tuple(range(sensitive))
         leaf_rows = int(session.scalar(sa.select(sa.func.count()).select_from(leaf)))
@@ -211,7 +213,7 @@ class FrequencySets:
         self.session.drop(kept.table)
 
     def _name(self) -> str:
-        return f"qblock_frequency_set_{next(self._number)}"
+        return f"{self._prefix}_{next(self._number)}"
 
     def _columns(self, node: Node, sensitive: tuple[int, ...]) -> list[str]:
         quasi = [f"q{i}" for i, (level, d) in enumerate(zip(node, self.dimensions, strict=True)) if level < d.height]

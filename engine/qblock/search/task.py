@@ -14,6 +14,7 @@ from qblock.frequency import Sizes, number
 from qblock.lattice import Lattice, Node, is_generalization
 from qblock.models import Model, Tightest
 from qblock.source import SourceTable
+from qblock.source.outside import Population, with_prior
 from qblock.spec import Requirement, Spec
 
 
@@ -110,6 +111,8 @@ class Task:
         self.warnings: list[str] = list(self.spec.warnings)
         self._index = {name: i for i, name in enumerate(source.sensitives)}
         self._sizes = Reference(source.rows, (), np.zeros(0, dtype=np.int64))
+        self._bounds = {id(q): self._bind(q) for q in self.spec.privacy}
+        self._populations: dict[str, Population] = {}
         for requirement in self.spec.privacy:
             for model, reference in self._bound(requirement):
                 self._check(requirement, model, reference)
@@ -188,10 +191,25 @@ class Task:
         return flags.suppression if self.budget else flags.generalization
 
     def _bound(self, requirement: Requirement) -> list[tuple[Model, Reference]]:
+        return self._bounds[id(requirement)]
+
+    def _bind(self, requirement: Requirement) -> list[tuple[Model, Reference]]:
         if not requirement.sensitive:
             return [(requirement.model, self._sizes)]
-        references = [self.source.sensitives[name].reference for name in requirement.sensitive]
+        values = [self.source.sensitives[name] for name in requirement.sensitive]
+        references = [with_prior(self.source, requirement, value) for value in values]
         return list(zip(requirement.models, references, strict=True))
+
+    def _population(self, requirement: Requirement) -> Population:
+        table = getattr(requirement.model, "population", None)
+        place = f"{self.spec.path}:{requirement.line}"
+        if table is None:
+            raise InputError(f"{place}: {requirement.model.name} needs `population: {{table: ...}}`")
+        if table not in self._populations:
+            self._populations[table] = Population(
+                self.source, table, place, f"qblock_population_{len(self._populations)}"
+            )
+        return self._populations[table]
 
     def _check(self, requirement: Requirement, model: Model, reference: Reference) -> None:
         place = f"{self.spec.path}:{requirement.line}"
@@ -214,6 +232,8 @@ class Task:
     ) -> tuple[Part, ...]:
         bound = self._bound(requirement)
         if not requirement.sensitive:
+            if "population" in bound[0][0].needs:
+                plain = self._population(requirement).counted(node, plain)
             return (Part(bound[0][0], plain, bound[0][1]),)
         if len(requirement.sensitive) == 1:
             blocks = single[self._index[requirement.sensitive[0]]]

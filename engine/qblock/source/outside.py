@@ -1,0 +1,122 @@
+"""What models take from other tables of the warehouse: priors, and counts of a population."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import sqlalchemy as sa
+
+from qblock.blocks import Blocks, Reference
+from qblock.errors import InputError
+from qblock.frequency import FrequencySets, number
+from qblock.lattice import Node
+from qblock.source.columns import check_covered
+from qblock.source.table import SourceTable, Values
+from qblock.spec import Requirement
+from qblock.spec.prior import PriorTable, PriorValues
+from qblock.warehouse import queries
+from qblock.warehouse.protocol import TableName
+
+
+def with_prior(source: SourceTable, requirement: Requirement, values: Values) -> Reference:
+    """The reference of a sensitive attribute with the prior that a requirement names, if it names one.
+
+    Weights of the spec, or the counts a(s) of another table; values of that table outside the domain have no part.
+    """
+    prior = requirement.prior
+    if prior is None:
+        return values.reference
+    if isinstance(prior, PriorValues):
+        weights = dict(prior.weights)
+        unknown = [value for value in weights if value not in values.reference.domain]
+        if unknown:
+            raise InputError(
+                f"{source.spec.path}:{requirement.line}: the prior gives a weight to {unknown[0]!r}, which is not in "
+                f"the domain of {values.name}; remove it, or declare the domain"
+            )
+        shares = tuple(Fraction(weights.get(value or "", 0)) for value in values.reference.domain)
+        return replace(values.reference, prior=shares)
+    return replace(values.reference, prior=_counts(source, requirement, prior, values))
+
+
+def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, values: Values) -> tuple[Fraction, ...]:
+    session = source.session
+    table = TableName.parse(prior.table)
+    columns = session.columns(table)
+    for name in (prior.column, *(column for column, _ in prior.where)):
+        if name not in columns:
+            raise InputError(
+                f"{source.spec.path}:{requirement.line}: the prior's table {table} has no column {name!r}; "
+                f"its columns are {', '.join(columns)}"
+            )
+    relation = session.relation(table)
+    value = session.comparable(relation.c[prior.column], columns[prior.column])
+    conditions = []
+    for column, wanted in prior.where:
+        text = session.text_of(session.comparable(relation.c[column], columns[column]), columns[column].kind)
+        conditions.append(text.is_(None) if wanted is None else text == wanted)
+    grouped = sa.select(value.label("value"), sa.func.count().label("n")).where(*conditions).group_by(value).subquery()
+    dimension = values.dimension
+    leaf = dimension.table.c.leaf
+    # The other table's column may have another type: its values compare as the source's do.
+    same = leaf == sa.cast(grouped.c.value, sa.Text) if values.column.kind == "text" else leaf == grouped.c.value
+    joined = dimension.table.join(grouped, same)
+    query = sa.select(
+        queries.whole(dimension.code(0)).label("code"), queries.whole(sa.func.sum(grouped.c.n)).label("n")
+    )
+    found = session.counts(query.select_from(joined).group_by(dimension.code(0)))
+    counts = np.zeros(dimension.leaves, dtype=np.int64)
+    counts[found["code"]] = found["n"]
+    return tuple(Fraction(n) for n in counts.tolist())
+
+
+class Population:
+    """The blocks of a population table over the same quasi-identifiers, node by node."""
+
+    def __init__(self, source: SourceTable, table_name: str, place: str, prefix: str = "qblock_population") -> None:
+        session, spec = source.session, source.spec
+        table = TableName.parse(table_name)
+        columns = session.columns(table)
+        missing = [name for name in spec.quasi_identifiers if name not in columns]
+        if missing:
+            raise InputError(
+                f"{place}: the population {table} has no column {missing[0]!r}; it needs every quasi-identifier"
+            )
+        relation = session.relation(table)
+        coded = {f"q{i}": name for i, name in enumerate(spec.quasi_identifiers)}
+        dimensions = dict(zip(coded, source.dimensions, strict=True))
+        scanned = {}
+        for key, name in coded.items():
+            own, theirs = source.columns[name], columns[name]
+            value = session.comparable(relation.c[name], theirs)
+            scanned[key] = value if own.kind == theirs.kind else session.convert(sa.cast(value, sa.Text), own)
+        raw = session.store(f"{prefix}_raw", queries.raw_scan(relation, scanned))
+        leaf = session.store(f"{prefix}_leaf", queries.coded(raw, dimensions))
+        try:
+            rows = check_covered(spec, session, raw, leaf, coded, source.columns, dimensions, False)
+        except InputError as error:
+            raise InputError(f"{place}: in the population {table}: {error}") from None
+        session.drop(raw)
+        self._leaves = [d.leaves for d in source.dimensions]
+        self._sets = FrequencySets(session, leaf, source.dimensions, 0, rows, name=f"{prefix}_set")
+        bottom = self._sets.lattice.bottom
+        mine = self.counted(bottom, source.frequency_sets.blocks(bottom, ())[0])
+        lost = 0 if mine.population is None else int(np.count_nonzero(mine.population == 0))
+        if lost:
+            raise InputError(
+                f"{place}: {lost} combinations of quasi-identifiers of the source are not in the population {table}; "
+                "a population must hold everybody that the source holds"
+            )
+
+    def counted(self, node: Node, blocks: Blocks) -> Blocks:
+        """The blocks with the population's rows in each, and the sizes of the population's other blocks."""
+        theirs = self._sets.blocks(node, ())[0]
+        assert blocks.keys is not None
+        assert theirs.keys is not None
+        numbers, _ = number(np.concatenate([blocks.keys, theirs.keys]), self._leaves)
+        rows = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
+        rows[numbers[len(blocks) :]] = theirs.rows
+        alone = ~np.isin(numbers[len(blocks) :], numbers[: len(blocks)])
+        return replace(blocks, population=rows[numbers[: len(blocks)]], population_only=theirs.rows[alone])
