@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from qblock import __version__
 from qblock.errors import Busy
-from qblock.release.private import Place, create_engine, make_private, translated
+from qblock.release.private import Place, create_engine, make_database, translated
 from qblock.release.records import Event, Guarantee, chain_digest, event_row, guarantee_rows
 from qblock.release.tables import tables
 
@@ -80,7 +80,7 @@ def ledger_transaction(place: Place, seconds: float = OPEN_SECONDS) -> Iterator[
 def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> Iterator[sa.Connection]:
     """A connection to the ledger's database; waits for a DuckDB file that another process has open."""
     if place.file is not None and not read_only:
-        make_private(place.folder)
+        make_database(place.file)
     engine = create_engine(place, read_only=read_only)
     deadline = time.monotonic() + seconds
     while True:

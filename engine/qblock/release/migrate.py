@@ -28,8 +28,13 @@ def revisions() -> tuple[str, ...]:
 def revision(connection: sa.Connection) -> str | None:
     """The revision that the ledger's schema is at; None where there is no ledger yet. Reads only."""
     if connection.dialect.name == "postgresql":
+        # Not to_regclass, which may answer from before an upgrade that this session has waited for.
         table = f"{SCHEMA}.{VERSION_TABLE}"
-        exists = connection.scalar(sa.text("SELECT to_regclass(:name) IS NOT NULL"), {"name": table})
+        query = sa.text(
+            "SELECT count(*) > 0 FROM pg_class WHERE relname = :name "
+            "AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :schema)"
+        )
+        exists = connection.scalar(query, {"name": VERSION_TABLE, "schema": SCHEMA})
     else:
         table = VERSION_TABLE
         query = sa.text("SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = :name AND NOT internal")
@@ -79,7 +84,7 @@ def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:
         before = known_revision(bind)
         if before == newest:
             return before, newest
-        if bind.scalar(sa.text("SELECT to_regnamespace(:name) IS NULL"), {"name": SCHEMA}):
+        if not bind.scalar(sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": SCHEMA}):
             bind.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
     with _search_path(bind):
         _run(bind)

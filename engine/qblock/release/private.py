@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
+import duckdb as native
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
@@ -100,6 +103,30 @@ def make_private(folder: Path) -> Path:
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
         raise QblockError(f"others may enter the private folder {folder}; close it: chmod 700 '{folder}'")
     return folder
+
+
+def make_database(file: Path) -> None:
+    """Make an empty DuckDB file in its private folder where there is none.
+
+    DuckDB writes a new file in steps; one that a crash or another process finds half made is no database. It is made
+    beside and renamed, under a lock on the folder.
+    """
+    if file.exists() and file.stat().st_size:
+        return
+    descriptor = os.open(make_private(file.parent), os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if file.exists() and file.stat().st_size:
+            return
+        begun = file.with_name(f"{file.name}.new")
+        begun.unlink(missing_ok=True)
+        with native.connect(str(begun)) as connection:
+            connection.execute("CHECKPOINT")
+        begun.replace(file)
+    except (OSError, native.Error) as error:
+        raise QblockError(f"{file} cannot be made: {error}") from None
+    finally:
+        os.close(descriptor)
 
 
 @contextmanager

@@ -1,0 +1,144 @@
+"""What a privacy officer can ask the ledger, in SQL, on both engines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from qblock.release.ledger import ledger_transaction, opened, record, set_pointer
+from qblock.release.private import Place
+from qblock.release.records import Event, Guarantee, Stage
+
+Ask = Callable[[str], list[dict[str, Any]]]
+
+
+def guarantee(parameter: str, stage: Stage, headroom: float, holds: bool = True) -> Guarantee:
+    return Guarantee(
+        stage=stage,
+        model="recursive_cl_diversity",
+        sensitive="condition",
+        parameters='{"c":3,"l":6}',
+        parameter=parameter,
+        asked="3",
+        reached="2",
+        reached_number=2.0,
+        attained=True,
+        holds=holds,
+        headroom=headroom,
+    )
+
+
+@pytest.fixture
+def ask(ledger: Place) -> Ask:
+    """`ask(query)`: rows of a query over the views, `{}` standing for where they are."""
+
+    def rows(query: str) -> list[dict[str, Any]]:
+        prefix = "qblock." if ledger.engine == "postgresql" else ""
+        with opened(ledger, read_only=True) as connection:
+            return [dict(row) for row in connection.execute(sa.text(query.format(prefix))).mappings()]
+
+    return rows
+
+
+@pytest.fixture
+def published(ledger: Place) -> Place:
+    """Versions 1 and 3 of release r published, 2 refused; release s staged only."""
+    with ledger_transaction(ledger) as connection:
+        for version, room in ((1, 0.5), (2, -0.25), (3, 0.125)):
+            event: dict[str, Any] = {"release": "r", "run": f"run {version}", "version": version, "node": (version, 0)}
+            both = [guarantee(p, "search", room) for p in "lc"]
+            record(connection, Event(state="staged", rows_source=100, quasi_identifiers=("age", "zip"), **event), both)
+            again = [guarantee(p, "recheck", room, holds=version != 2) for p in "lc"]
+            if version == 2:
+                record(connection, Event(state="refused", reason="recheck failed", **event), again)
+                continue
+            record(connection, Event(state="checked", **event), again)
+            more: dict[str, Any] = {"view": "published.r", "stale_after": timedelta(days=7), "protected": version == 3}
+            record(connection, Event(state="published", rows_published=98, rows_suppressed=2, **event, **more))
+            set_pointer(connection, "r", version)
+        record(connection, Event(release="s", state="staged", run="s", version=1), [guarantee("c", "search", 1.0)])
+    return ledger
+
+
+def test_release_history_has_a_row_for_each_transition(published: Place, ask: Ask) -> None:
+    rows = ask("SELECT * FROM {}release_history WHERE release = 'r' ORDER BY number")
+    states = ["staged", "checked", "published", "staged", "refused", "staged", "checked", "published"]
+    assert [row["state"] for row in rows] == states
+    assert [row["reason"] for row in rows if row["state"] == "refused"] == ["recheck failed"]
+    assert (
+        rows[0]
+        | {
+            "quasi_identifiers": '["age","zip"]',
+            "node": "[1,0]",
+            "rows_source": 100,
+            "run": "run 1",
+        }
+        == rows[0]
+    )
+    assert {row["protected_against_search"] for row in rows} == {None, False, True}
+
+
+def test_version_guarantees_are_of_published_versions(published: Place, ask: Ask) -> None:
+    rows = ask("SELECT * FROM {}version_guarantees ORDER BY release, number, position")
+    assert [(row["release"], row["version"], row["stage"], row["parameter"]) for row in rows] == [
+        ("r", version, stage, parameter) for version in (1, 3) for stage in ("search", "recheck") for parameter in "lc"
+    ]
+    assert {(row["asked"], row["reached"], row["sensitive"]) for row in rows} == {("3", "2", "condition")}
+
+
+def test_the_headroom_trend_compares_published_versions(published: Place, ask: Ask) -> None:
+    rows = ask("SELECT * FROM {}headroom_trend ORDER BY parameter, version")
+    assert [(r["parameter"], r["version"], r["headroom"], r["headroom_change"]) for r in rows] == [
+        (parameter, version, room, change)
+        for parameter in "cl"
+        for version, room, change in ((1, 0.5, None), (3, 0.125, -0.375))
+    ]
+    with ledger_transaction(published) as connection:
+        record(
+            connection, Event(release="r", state="rolled_back", run="x", version=1), [guarantee("c", "recheck", 0.25)]
+        )
+    rows = ask("SELECT * FROM {}headroom_trend WHERE parameter = 'c' ORDER BY version")
+    assert [(r["version"], r["headroom"], r["headroom_change"]) for r in rows] == [(1, 0.25, None), (3, 0.125, -0.125)]
+
+
+def test_the_current_version_is_the_pointers(published: Place, ask: Ask) -> None:
+    (row,) = ask("SELECT * FROM {}current_version")
+    assert row | {"release": "r", "version": 3, "view": "published.r", "node": "[3,0]", "rows_published": 98} == row
+    assert (row["stale"], row["protected_against_search"]) == (False, True)
+    with ledger_transaction(published) as connection:
+        set_pointer(connection, "r", 1)
+    (row,) = ask("SELECT * FROM {}current_version")
+    assert (row["version"], row["protected_against_search"]) == (1, False)
+    with ledger_transaction(published) as connection:
+        set_pointer(connection, "r", None)
+    assert ask("SELECT * FROM {}current_version") == []
+
+
+@pytest.mark.parametrize(
+    ("stale_after", "stale"), [(timedelta(hours=71), True), (timedelta(hours=73), False), (None, None)]
+)
+def test_a_release_older_than_the_spec_allows_is_stale(
+    ledger: Place, ask: Ask, stale_after: timedelta | None, stale: bool | None
+) -> None:
+    event = Event(
+        release="r",
+        state="published",
+        run="u",
+        version=1,
+        stale_after=stale_after,
+        recorded_at=datetime.now(UTC) - timedelta(hours=72),
+    )
+    with ledger_transaction(ledger) as connection:
+        record(connection, event)
+        set_pointer(connection, "r", 1)
+        # The age does not depend on where the person who asks lives.
+        if ledger.engine == "postgresql":
+            database = connection.dialect.identifier_preparer.quote(ledger.url.database)
+            connection.execute(sa.text(f"ALTER DATABASE {database} SET timezone = 'Pacific/Auckland'"))
+    (row,) = ask("SELECT stale, age_seconds FROM {}current_version")
+    assert row["stale"] is stale
+    assert 72 * 3600 <= row["age_seconds"] < 72 * 3600 + 600

@@ -1,0 +1,125 @@
+"""One run at a time for each release, on both engines."""
+
+from __future__ import annotations
+
+import re
+import signal
+import stat
+
+import pytest
+import sqlalchemy as sa
+
+from qblock.errors import Busy, QblockError
+from qblock.release.lock import lock_key, release_lock
+from qblock.release.private import Place, create_engine
+
+HOLDER = (
+    "from qblock.release.lock import release_lock\n"
+    "with release_lock(place, 'r'): print('held', flush=True); sys.stdin.readline()\n"
+)
+
+
+def test_a_second_run_leaves_and_says_who_holds_the_lock(place: Place, start) -> None:
+    holder = start(HOLDER)
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(Busy, match="another run of release r is going on") as raised, release_lock(place, "r"):
+        pass
+    message = str(raised.value)
+    assert raised.value.exit_status == 4
+    assert f"process {holder.pid}" in message
+    assert re.search(r"since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", message)
+    holder.communicate("\n")
+    with release_lock(place, "r"):
+        pass
+
+
+def test_a_second_run_waits_as_long_as_told(place: Place, start) -> None:
+    holder = start(HOLDER)
+    assert holder.stdout.readline() == "held\n"
+    waiting = start(
+        "from qblock.release.lock import release_lock\n"
+        "print('waits', flush=True)\n"
+        "with release_lock(place, 'r', wait_seconds=60): print('held', flush=True)\n"
+    )
+    assert waiting.stdout.readline() == "waits\n"
+    with pytest.raises(Busy), release_lock(place, "r", wait_seconds=0.3):
+        pass
+    assert waiting.poll() is None
+    holder.communicate("\n")
+    assert waiting.communicate()[0] == "held\n"
+    assert waiting.returncode == 0
+
+
+def test_a_killed_run_leaves_no_lock(place: Place, start) -> None:
+    holder = start(HOLDER)
+    assert holder.stdout.readline() == "held\n"
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with release_lock(place, "r", wait_seconds=10) as lock:
+        lock.check()
+
+
+def test_releases_do_not_wait_for_each_other(place: Place) -> None:
+    with release_lock(place, "a") as a, release_lock(place, "b") as b:
+        a.check()
+        b.check()
+
+
+def test_the_lock_ends_with_the_block_even_after_an_error(place: Place) -> None:
+    with pytest.raises(RuntimeError), release_lock(place, "r"):
+        raise RuntimeError
+    with release_lock(place, "r"), pytest.raises(Busy), release_lock(place, "r"):
+        pass
+    with release_lock(place, "r") as lock:
+        lock.check()
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_the_lock_file_is_private_and_stays(place: Place) -> None:
+    with release_lock(place, "r"):
+        pass
+    file = place.folder / "r.lock"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(place.folder.stat().st_mode) == 0o700
+    assert file.read_text() == ""
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_a_removed_lock_file_is_noticed(place: Place) -> None:
+    with release_lock(place, "r") as lock:
+        (place.folder / "r.lock").unlink()
+        with pytest.raises(QblockError, match=r"the lock of release r was lost: .* was removed"):
+            lock.check()
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_a_lock_file_that_leads_elsewhere_is_not_followed(place: Place) -> None:
+    place.folder.mkdir(mode=0o700)
+    (place.folder / "r.lock").symlink_to(place.folder / "elsewhere")
+    with pytest.raises(QblockError, match=r"r\.lock cannot be opened"), release_lock(place, "r"):
+        pass
+    assert not (place.folder / "elsewhere").exists()
+
+
+@pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
+def test_a_session_that_the_database_ended_is_noticed(place: Place) -> None:
+    engine = create_engine(place)
+    with release_lock(place, "r") as lock:
+        lock.check()
+        with engine.connect() as connection:
+            ended = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND database = "
+            connection.execute(sa.text(ended + "(SELECT oid FROM pg_database WHERE datname = current_database())"))
+        with pytest.raises(QblockError, match="the lock of release r was lost: the database ended its session"):
+            lock.check()
+    engine.dispose()
+
+
+@pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
+def test_the_holder_is_found_whatever_the_sign_of_the_key(place: Place) -> None:
+    names = [f"r{i}" for i in range(8)]
+    assert {lock_key(name) < 0 for name in names} == {True, False}
+    for name in names:
+        with release_lock(place, name) as lock:
+            lock.check()
+            with pytest.raises(Busy, match=r"\(qblock " + name), release_lock(place, name):
+                pass

@@ -1,0 +1,176 @@
+"""The ledger's schema: made and upgraded on both engines, at once from several jobs, and never by an older program."""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from qblock.errors import QblockError
+from qblock.release import migrate
+from qblock.release.ledger import ledger_transaction, record
+from qblock.release.ledger_reader import ledger_reader
+from qblock.release.private import Place, create_engine
+from qblock.release.records import Event
+from qblock.release.tables import tables
+from qblock.resources import migrations_directory
+
+NEWEST = migrate.revisions()[-1]
+
+
+def test_upgrade_twice_is_upgrade_once(place: Place) -> None:
+    assert migrate.upgrade_ledger(place) == (None, NEWEST)
+    assert migrate.upgrade_ledger(place) == (NEWEST, NEWEST)
+    with ledger_transaction(place) as connection:
+        record(connection, Event(release="r", state="staged", run="u"))
+    assert migrate.upgrade_ledger(place) == (NEWEST, NEWEST)
+    with ledger_reader(place) as reader:
+        assert len(reader.history("r")) == 1
+
+
+def test_an_engine_will_do_as_well(place: Place) -> None:
+    with ledger_transaction(place):
+        pass
+    engine = create_engine(place)
+    assert migrate.upgrade(engine) == (None, NEWEST)
+    assert migrate.upgrade(engine) == (NEWEST, NEWEST)
+    engine.dispose()
+
+
+def test_revisions_are_linear_and_numbered() -> None:
+    from alembic.config import Config
+    from alembic.script import ScriptDirectory
+
+    config = Config()
+    config.set_main_option("script_location", str(migrations_directory()))
+    scripts = list(ScriptDirectory.from_config(config).walk_revisions())[::-1]
+    assert tuple(script.revision for script in scripts) == migrate.revisions()
+    assert [script.down_revision for script in scripts] == [None, *migrate.revisions()[:-1]]
+    assert list(migrate.revisions()) == [f"{i + 1:04}" for i in range(len(scripts))]
+
+
+def test_statements_name_the_columns_that_migrations_make(ledger: Place) -> None:
+    with ledger_transaction(ledger) as connection:
+        for table in vars(tables(connection)).values():
+            found = connection.execute(
+                sa.text("SELECT column_name, data_type FROM information_schema.columns WHERE table_name = :t"),
+                {"t": table.name},
+            )
+            names = {"VARCHAR": "text", "double precision": "double"}
+            types = {name: names.get(type_, type_).lower() for name, type_ in found}
+            declared = {sa.Text: "text", sa.BigInteger: "bigint", sa.Boolean: "boolean", sa.Double: "double"}
+            assert types == {column.name: declared[type(column.type)] for column in table.columns}
+
+
+def test_an_upgrade_belongs_to_the_callers_transaction(place: Place) -> None:
+    with pytest.raises(RuntimeError), ledger_transaction(place) as connection:  # noqa: PT012
+        before = None
+        if place.engine == "postgresql":
+            before = connection.scalar(sa.text("SHOW search_path"))
+        migrate.upgrade(connection)
+        assert migrate.revision(connection) == NEWEST
+        if place.engine == "postgresql":
+            assert connection.scalar(sa.text("SHOW search_path")) == before
+        raise RuntimeError
+    with ledger_transaction(place) as connection:
+        assert migrate.revision(connection) is None
+
+
+def test_an_upgrade_that_was_killed_is_done_by_the_next_run(place: Place, start) -> None:
+    killed = start(
+        "from qblock.release.ledger import ledger_transaction\nfrom qblock.release.migrate import upgrade\n"
+        "with ledger_transaction(place) as connection:\n"
+        "    upgrade(connection); os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert killed.wait() == -9
+    with ledger_reader(place) as reader:
+        assert reader.releases() == []
+    assert migrate.upgrade_ledger(place) == (None, NEWEST)
+
+
+def test_an_event_that_was_committed_survives_a_kill(ledger: Place, start) -> None:
+    killed = start(
+        "from qblock.release.ledger import opened, record\nfrom qblock.release.records import Event\n"
+        "with opened(place, read_only=False) as connection:\n"
+        "    with connection.begin(): record(connection, Event(release='r', state='staged', run='u'))\n"
+        "    transaction = connection.begin()\n"
+        "    record(connection, Event(release='r', state='checked', run='u'))\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    assert killed.wait() == -9
+    with ledger_reader(ledger) as reader:
+        assert [event.state for event in reader.history("r")] == ["staged"]
+        assert reader.verify_chain("r") == []
+    with ledger_transaction(ledger) as connection:
+        record(connection, Event(release="r", state="failed", run="v"))
+    with ledger_reader(ledger) as reader:
+        assert [event.state for event in reader.history("r")] == ["staged", "failed"]
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_a_ledger_file_that_was_only_begun_is_no_ledger(place: Place) -> None:
+    place.folder.mkdir(mode=0o700)
+    assert place.file is not None
+    (place.folder / "ledger.duckdb.new").write_bytes(b"half a header")
+    with ledger_reader(place) as reader:
+        assert reader.releases() == []
+    assert migrate.upgrade_ledger(place) == (None, NEWEST)
+    assert sorted(file.name for file in place.folder.iterdir()) == ["ledger.duckdb"]
+
+
+@pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
+def test_jobs_that_upgrade_at_once_do_not_break_each_other(place: Place) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        results = list(pool.map(migrate.upgrade_ledger, [place] * 6))
+    assert sorted(results, key=str) == [(NEWEST, NEWEST)] * 5 + [(None, NEWEST)]
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_processes_that_upgrade_at_once_do_not_break_each_other(place: Place, start) -> None:
+    jobs = [start("from qblock.release.migrate import upgrade_ledger\nprint(upgrade_ledger(place))") for _ in range(3)]
+    answers = sorted(job.communicate()[0].strip() for job in jobs)
+    assert answers == sorted([f"({NEWEST!r}, {NEWEST!r})"] * 2 + [f"(None, {NEWEST!r})"])
+
+
+def test_an_older_program_refuses_a_newer_ledger(ledger: Place) -> None:
+    with ledger_transaction(ledger) as connection:
+        schema = "qblock." if ledger.engine == "postgresql" else ""
+        connection.execute(sa.text(f"UPDATE {schema}alembic_version SET version_num = '9999'"))
+    message = "revision 9999, which qblock .* does not know .* a newer qblock has upgraded it"
+    with pytest.raises(QblockError, match=message) as raised:
+        migrate.upgrade_ledger(ledger)
+    assert raised.value.exit_status == 1
+    with pytest.raises(QblockError, match=message), ledger_reader(ledger):
+        pass
+
+
+def test_a_newer_program_asks_for_the_upgrade_before_it_reads(ledger: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(migrate, "revisions", lambda: ("0001", "9999"))
+    with pytest.raises(QblockError, match="upgrade it: qblock ledger upgrade SPEC"), ledger_reader(ledger):
+        pass
+
+
+def test_a_later_addition_that_may_be_null_breaks_nothing(ledger: Place) -> None:
+    with ledger_transaction(ledger) as connection:
+        record(connection, Event(release="r", state="published", run="u", version=1))
+    prefix = "qblock." if ledger.engine == "postgresql" else ""
+    with ledger_transaction(ledger) as connection:
+        for table in ("event", "guarantee", "pointer"):
+            connection.execute(sa.text(f"ALTER TABLE {prefix}{table} ADD COLUMN added text"))
+    with ledger_transaction(ledger) as connection:
+        record(connection, Event(release="r", state="retired", run="u", version=1))
+        assert len(connection.execute(sa.text(f"SELECT * FROM {prefix}release_history")).all()) == 2
+    with ledger_reader(ledger) as reader:
+        assert reader.verify_chain("r") == []
+
+
+def test_the_folder_of_the_migrations_may_have_any_name(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = tmp_path / "100% mine, %(here)s" / "migrations"
+    shutil.copytree(migrations_directory(), copy)
+    monkeypatch.setattr(migrate, "migrations_directory", lambda: copy)
+    assert migrate.upgrade_ledger(place) == (None, NEWEST)
