@@ -71,6 +71,9 @@ def audit_node(task: Task, node: Node) -> dict[str, Any]:
     tightest = requirements_json(task.spec.privacy, assessment.tightest)
     found_attacks = []
     asked = {(q.model.name, *q.sensitive) for q in task.spec.privacy}
+    if ("k_anonymity",) not in asked:
+        sizes = task.source.frequency_sets.blocks(node, ())[0]
+        tightest.append(_reported(BY_NAME["k_anonymity"](k=1), None, sizes, Reference.of(sizes)))
     for name, values in task.source.sensitives.items():
         blocks = task.source.frequency_sets.blocks(node, [list(task.source.sensitives).index(name)])[0]
         for model in standard_models(values.reference):
@@ -116,7 +119,7 @@ def _real(parameter: str) -> bool:
     return parameter in ("alpha", "beta", "delta", "t", "epsilon", "c", "stubbornness")
 
 
-def _reported(model: Model, sensitive: str, blocks: Blocks, reference: Reference) -> dict[str, Any]:
+def _reported(model: Model, sensitive: str | None, blocks: Blocks, reference: Reference) -> dict[str, Any]:
     """The tightest values without a verdict: nothing was asked."""
     tightened = {bound.parameter for bound in model.bounds}
     entry = tightest_json([model.tightest(blocks, reference)])[0]
@@ -125,4 +128,4 @@ def _reported(model: Model, sensitive: str, blocks: Blocks, reference: Reference
         for key, value in model.asked().items()
         if (key not in tightened or model.name == "recursive_cl_diversity") and value is not None
     }
-    return {**entry, "holds": None, "sensitive": [sensitive], "asked": given}
+    return {**entry, "holds": None, "sensitive": [] if sensitive is None else [sensitive], "asked": given}
