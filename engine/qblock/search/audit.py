@@ -12,7 +12,7 @@ from qblock import attacks
 from qblock.blocks import Blocks, Reference
 from qblock.errors import ParameterError
 from qblock.lattice import Node
-from qblock.models import BY_NAME, Model
+from qblock.models import BY_NAME, KAnonymity, Model
 from qblock.search.answer import metrics_json, number_json, requirements_json, tightest_json
 from qblock.search.measure import Metrics
 from qblock.search.nodes import parse_node
@@ -73,7 +73,7 @@ def audit_node(task: Task, node: Node) -> dict[str, Any]:
     asked = {(q.model.name, *q.sensitive) for q in task.spec.privacy}
     if ("k_anonymity",) not in asked:
         sizes = task.source.frequency_sets.blocks(node, ())[0]
-        tightest.append(_reported(BY_NAME["k_anonymity"](k=1), None, sizes, Reference.of(sizes)))
+        tightest.append(_reported(KAnonymity(k=1), None, sizes, Reference.of(sizes)))
     for name, values in task.source.sensitives.items():
         blocks = task.source.frequency_sets.blocks(node, [list(task.source.sensitives).index(name)])[0]
         for model in standard_models(values.reference):
