@@ -176,6 +176,15 @@ def test_shares_of_entities_use_the_sum_of_the_counts() -> None:
     blocks = Blocks(np.array([0, 2]), np.array([0, 1]), np.array([2, 2]), np.array([2]))
     reference = Reference(4, ("a", "b"), np.array([2, 2]))
     assert KAnonymity(k=2).tightest(blocks, reference).values[0].value == 2
+    assert KAnonymity(k=2).least_block_entities(reference) == 2
     assert FrequencyLDiversity(l=2).tightest(blocks, reference).values[0].value == 2
     assert EntropyLDiversity(l=2).tightest(blocks, reference).values[0].value == 2
     assert RecursiveCLDiversity(c=2, l=2).tightest(blocks, reference).values[1].value == 1
+
+
+def test_a_block_of_one_entity_can_be_diverse() -> None:
+    blocks = Blocks(np.array([0, 3]), np.array([0, 1, 2]), np.array([1, 1, 1]), np.array([1]))
+    reference = Reference(3, ("a", "b", "c"), np.array([1, 1, 1]))
+    for model in (DistinctLDiversity(l=3), FrequencyLDiversity(l=3), EntropyLDiversity(l=3)):
+        assert model.holds(blocks, reference)
+        assert model.least_block_entities(reference) == 1

@@ -47,7 +47,7 @@ def test_infinity() -> None:
 @pytest.mark.parametrize("spread", [9, 1])
 def test_greatest_of_each_block(largest: bool, spread: int) -> None:
     generator = random.Random(spread)
-    blocks = Blocks.of([{v: 1 for v in range(generator.randint(1, 6))} for _ in range(50)])
+    blocks = Blocks.of([dict.fromkeys(range(generator.randint(1, 6)), 1) for _ in range(50)])
     near = [generator.choice(NEAR) for _ in blocks.value] if spread == 1 else []
     pairs = near or [(generator.randint(0, 9), generator.randint(1, 9)) for _ in blocks.value]
     chosen = ratios.greatest(blocks, *(np.array(side) for side in zip(*pairs, strict=True)), largest=largest)

@@ -37,5 +37,8 @@ class KAnonymity(Model):
     def least_block_size(self, reference: Reference) -> int:
         return int(self.k)
 
+    def least_block_entities(self, reference: Reference) -> int:
+        return int(self.k)
+
     def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         return blocks.rows.astype(np.float64)

@@ -125,6 +125,10 @@ class Model:
         """The smallest n(q) that a passing block can have."""
         return 1
 
+    def least_block_entities(self, reference: Reference) -> int:
+        """The same with `count: entities`, where a block of one entity can have any number of sensitive values."""
+        return 1
+
     def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
         """Each block's tightest value of one parameter as numerators and denominators [B]; None where irrational.
 

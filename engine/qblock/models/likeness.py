@@ -50,6 +50,9 @@ class AlphaKAnonymity(Model):
         # 1/n(q) <= r_1/n(q) <= alpha where alpha limits every value (with alpha = 0 nothing passes).
         return max(int(self.k), math.ceil(1 / Fraction(self.alpha)) if self.alpha and self.values is None else 1)
 
+    def least_block_entities(self, reference: Reference) -> int:
+        return int(self.k)
+
     def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
         if parameter != "alpha":
             return None

@@ -83,9 +83,9 @@ def greatest(blocks: Blocks, numerator: Integers, denominator: Integers, largest
     """int64[B]: the pair with the largest (or smallest) of the fractions [P] of each block, exactly."""
     values = quotient(numerator, denominator) * (1 if largest else -1)
     best = blocks.max(values)
-    infinite = np.isinf(values)
-    spread = np.where(infinite, 0.0, NEAR * np.maximum(1e-300, np.abs(np.where(infinite, 0.0, values))))
-    near = np.flatnonzero(values >= best[blocks.owner] - spread)
+    with np.errstate(invalid="ignore"):  # infinity less infinity is no number, and equal to the best all the same
+        behind = best[blocks.owner] - values
+    near = np.flatnonzero((behind <= NEAR * np.abs(values)) | np.isnan(behind))
     owner = blocks.owner[near]
     chosen = near[np.searchsorted(owner, np.arange(len(blocks)))] if len(blocks) else near
     if len(near) == len(blocks):
