@@ -146,7 +146,8 @@ class Reference:
     rows: N; domain: dom(S) as text in the declared (or ascending) order; totals: int64[V], N_s;
     ordered: the order of the domain was declared or is numeric; numbers: the value of each domain entry for a numeric
     attribute; taxonomy: int64[V, H+1], the code of each value's label at each level of its taxonomy, level 0 the value
-    itself; prior: exact weights of each value from another table (counts) or the spec, keyed by nothing: [V].
+    itself; prior: [V], what an adversary's prior says of each value: weights from the spec, or the raw counts a(s) of
+    another table (adversary.prior_shape makes shares of either).
     """
 
     rows: int
