@@ -43,18 +43,16 @@ def test_infinity() -> None:
         assert ratios.sign(numerator, denominator, asked).tolist() == [1, -1]
 
 
-@pytest.mark.parametrize("largest", [True, False])
 @pytest.mark.parametrize("spread", [9, 1])
-def test_greatest_of_each_block(largest: bool, spread: int) -> None:
+def test_greatest_of_each_block(spread: int) -> None:
     generator = random.Random(spread)
     blocks = Blocks.of([dict.fromkeys(range(generator.randint(1, 6)), 1) for _ in range(50)])
     near = [generator.choice(NEAR) for _ in blocks.value] if spread == 1 else []
     pairs = near or [(generator.randint(0, 9), generator.randint(1, 9)) for _ in blocks.value]
-    chosen = ratios.greatest(blocks, *(np.array(side) for side in zip(*pairs, strict=True)), largest=largest)
+    chosen = ratios.greatest(blocks, *(np.array(side) for side in zip(*pairs, strict=True)))
     found = [Fraction(*pairs[i]) for i in chosen.tolist()]
-    best = max if largest else min
     expected = [
-        best(Fraction(*p) for p in pairs[a:b])
+        max(Fraction(*p) for p in pairs[a:b])
         for a, b in zip(blocks.start[:-1].tolist(), blocks.start[1:].tolist(), strict=True)
     ]
     assert found == expected

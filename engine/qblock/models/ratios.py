@@ -79,13 +79,13 @@ def extreme(numerator: Integers, denominator: Integers, largest: bool) -> Fracti
         found = Fraction(int(numerator[0]), int(denominator[0]))
 
 
-def greatest(blocks: Blocks, numerator: Integers, denominator: Integers, largest: bool = True) -> Ints:
-    """int64[B]: the pair with the largest (or smallest) of the fractions [P] of each block, exactly."""
-    values = quotient(numerator, denominator) * (1 if largest else -1)
+def greatest(blocks: Blocks, numerator: Integers, denominator: Integers) -> Ints:
+    """int64[B]: the pair with the largest of the fractions [P] of each block, exactly."""
+    values = quotient(numerator, denominator)
     best = blocks.max(values)
     with np.errstate(invalid="ignore"):  # infinity less infinity is no number, and equal to the best all the same
         behind = best[blocks.owner] - values
-    near = np.flatnonzero((behind <= NEAR * np.abs(values)) | np.isnan(behind))
+    near = np.flatnonzero((behind <= NEAR * values) | np.isnan(behind))
     owner = blocks.owner[near]
     chosen = near[np.searchsorted(owner, np.arange(len(blocks)))] if len(blocks) else near
     if len(near) == len(blocks):
@@ -94,7 +94,7 @@ def greatest(blocks: Blocks, numerator: Integers, denominator: Integers, largest
         rival = chosen[owner]
         gain = times(numerator[near], denominator[rival])
         loss = times(denominator[near], numerator[rival])
-        better = np.flatnonzero((gain > loss) if largest else (gain < loss))
+        better = np.flatnonzero(gain > loss)
         if not len(better):
             return chosen
         chosen = chosen.copy()
