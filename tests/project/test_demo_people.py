@@ -139,7 +139,8 @@ def test_diversity_costs_the_demo_something_and_does_not_take_all(people: pd.Dat
     asked = {entry.model.name: entry.model.asked() for entry in spec.privacy}
     k, entropy_l = asked["k_anonymity"]["k"], float(asked["entropy_l_diversity"]["l"])
     allowed = spec.suppressed_rows_allowed(len(people))
-    of_k_anonymity, chosen = {"age": 0, "gender": 0, "education": 1}, {"age": 0, "gender": 0, "education": 2}
+    of_k_anonymity = {"gender": 0, "marital_status": 1, "education": 1, "work_class": 1}
+    chosen = {"gender": 0, "marital_status": 1, "education": 2, "work_class": 0}
     assert suppressed(people, dict.fromkeys(spec.quasi_identifiers, 0), k, 1) > allowed
     assert suppressed(people, of_k_anonymity, k, 1) <= allowed < suppressed(people, of_k_anonymity, k, entropy_l)
     assert suppressed(people, chosen, k, entropy_l) <= allowed
