@@ -116,9 +116,11 @@ class Task:
         for requirement in self.spec.privacy:
             for model, reference in self._bound(requirement):
                 self._check(requirement, model, reference)
+        entities = self.spec.count == "entities"
         self._least = max(
-            (m.least_block_size(r) for q in self.spec.privacy for m, r in self._bound(q)),
-            default=1,
+            m.least_block_entities(r) if entities else m.least_block_size(r)
+            for q in self.spec.privacy
+            for m, r in self._bound(q)
         )
 
     @property
@@ -137,6 +139,9 @@ class Task:
 
     @property
     def sizes_only(self) -> bool:
+        if self.spec.count == "entities" and self.budget:
+            # The budget is in rows, the sizes are in entities.
+            return False
         return all(requirement.model.name == "k_anonymity" for requirement in self.spec.privacy)
 
     @property
@@ -238,7 +243,7 @@ class Task:
         if len(requirement.sensitive) == 1:
             blocks = single[self._index[requirement.sensitive[0]]]
             if "containing" in bound[0][0].needs:
-                blocks = replace(blocks, containing=self._containing(node, blocks))
+                blocks = replace(blocks, containing=self._containing(node, requirement.sensitive[0], blocks))
             return (Part(bound[0][0], blocks, bound[0][1]),)
         return self._multiple(requirement, node, bound)
 
@@ -255,13 +260,16 @@ class Task:
             parts.append(Part(model, Blocks.from_pairs(finer, values[:, i], rows), reference, first[:, 0]))
         return tuple(parts)
 
-    def _containing(self, node: Node, blocks: Blocks) -> tuple[Containing, ...]:
+    def _containing(self, node: Node, sensitive: str, blocks: Blocks) -> tuple[Containing, ...]:
         assert blocks.keys is not None
+        sets = self.source.frequency_sets
         result = []
         for coarser in self.lattice.nodes():
             if coarser != node and is_generalization(coarser, node):
                 index, _ = number(self.generalize(blocks.keys, coarser), [d.leaves for d in self.source.dimensions])
-                result.append(Containing(blocks.merged(index), index))
+                # Entities do not add up: a union of blocks must be counted again.
+                union = sets.blocks(coarser, [self._index[sensitive]])[0] if sets.entities else blocks.merged(index)
+                result.append(Containing(union, index))
         return tuple(result)
 
     def generalize(self, keys: Ints, node: Node) -> Ints:
