@@ -33,7 +33,8 @@ def check(document: Document, columns: dict[str, str | None], entries: tuple[Req
         entry = document.data["attributes"][name]
         if role is not None:
             _attribute(document, ("attributes", name), role, entry if isinstance(entry, dict) else {})
-    if None not in columns.values() and "quasi_identifier" not in columns.values():
+    written = isinstance(document.data.get("attributes"), dict)
+    if written and None not in columns.values() and "quasi_identifier" not in columns.values():
         document.wrong(("attributes",), "no column is a quasi_identifier; at least one must be")
     _entity(document, columns)
     _node(document, [name for name, role in columns.items() if role == "quasi_identifier"])
@@ -102,10 +103,10 @@ def _node(document: Document, names: list[str]) -> None:
 
 def _needs(document: Document, requirement: Requirement) -> None:
     model = requirement.model
-    attributes = document.data["attributes"]
     place: Path = ("privacy", requirement.index, model.name)
     for name in requirement.sensitive:
-        entry = attributes[name] if isinstance(attributes[name], dict) else {}
+        written = document.data["attributes"][name]
+        entry = written if isinstance(written, dict) else {}
         for key, value in (("distance", "hierarchical"), ("predicates", "taxonomy")):
             if getattr(model, key, None) == value and entry.get("taxonomy") is None:
                 add = f"add `taxonomy: {{file: CSV}}` to attributes.{name}"

@@ -93,7 +93,8 @@ class Document:
         lines = []
         for problem in sorted(set(self.problems)):
             where = f"{problem.path}: " if problem.path else ""
-            lines.append(f"{self.file}:{problem.line}: {where}{self._redacted(problem.message)}")
+            said = self._redacted(where + problem.message).replace("\n", "\\n")
+            lines.append(f"{self.file}:{problem.line}: {said}")
         return "\n".join(lines)
 
     def _redacted(self, message: str) -> str:

@@ -68,7 +68,8 @@ def _entry(document: Document, path: Path, entry: Any, sensitives: list[str]) ->
     count = len(document.problems)
     sensitive = _sensitive(document, place, model, given or {}, sensitives)
     values = _values(document, place, model, given or {}, sensitive)
-    if len(document.problems) > count:
+    needed = {name for name, (_, required) in parameters(model).items() if required}
+    if len(document.problems) > count or not needed <= set(values):
         return None
     models = tuple(
         _build(document, place, model, values, attribute, len(sensitive) > 1) for attribute in sensitive or (None,)
