@@ -148,7 +148,8 @@ def test_an_older_program_refuses_a_newer_ledger(ledger: Place) -> None:
 
 
 def test_a_newer_program_asks_for_the_upgrade_before_it_reads(ledger: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(migrate, "revisions", lambda: ("0001", "9999"))
+    known = migrate.revisions()
+    monkeypatch.setattr(migrate, "revisions", lambda: (*known, "9999"))
     with pytest.raises(QblockError, match="upgrade it: qblock ledger upgrade SPEC"), ledger_reader(ledger):
         pass
 

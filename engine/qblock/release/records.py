@@ -64,6 +64,7 @@ class Event:
     spec_digest: str | None = None
     hierarchy_digest: str | None = None
     content_digest: str | None = None
+    reference_digest: str | None = None
     view: str | None = None
     stale_after: timedelta | None = None
     detail: Counts = field(default_factory=dict)

@@ -10,7 +10,7 @@ from qblock.release.private import SCHEMA
 
 
 class Tables:
-    """event, guarantee and pointer: in schema `qblock` on PostgreSQL, in the ledger's own file on DuckDB."""
+    """event, guarantee, reference and pointer: in schema `qblock` on PostgreSQL, in the ledger's own file on DuckDB."""
 
     def __init__(self, schema: str | None) -> None:
         metadata = sa.MetaData(schema=schema)
@@ -34,6 +34,7 @@ class Tables:
             sa.Column("spec_digest", sa.Text),
             sa.Column("hierarchy_digest", sa.Text),
             sa.Column("content_digest", sa.Text),
+            sa.Column("reference_digest", sa.Text),
             sa.Column("view", sa.Text),
             sa.Column("stale_after", sa.BigInteger),
             sa.Column("detail", sa.Text),
@@ -59,6 +60,13 @@ class Tables:
             sa.Column("attained", sa.Boolean),
             sa.Column("holds", sa.Boolean),
             sa.Column("headroom", sa.Double),
+        )
+        self.reference = sa.Table(
+            "reference",
+            metadata,
+            sa.Column("release", sa.Text),
+            sa.Column("version", sa.BigInteger),
+            sa.Column("content", sa.Text),
         )
         self.pointer = sa.Table("pointer", metadata, sa.Column("release", sa.Text), sa.Column("version", sa.BigInteger))
 

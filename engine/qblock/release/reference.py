@@ -1,0 +1,102 @@
+"""The quantities that a version's guarantees refer to, kept with it in the private schema or file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from qblock.blocks import Reference
+from qblock.errors import QblockError
+from qblock.release.copy import PublishedColumn
+from qblock.release.records import canonical
+from qblock.release.tables import tables
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What is kept of a version. references: for each requirement, one for each of its sensitive attributes."""
+
+    columns: tuple[PublishedColumn, ...]
+    references: tuple[tuple[Reference, ...], ...]
+
+    def text(self) -> str:
+        """Canonical JSON; each distinct reference is written once."""
+        distinct: list[str] = []
+        numbers = []
+        for references in self.references:
+            texts = [canonical(_plain(reference)) for reference in references]
+            distinct += [text for text in dict.fromkeys(texts) if text not in distinct]
+            numbers.append([distinct.index(text) for text in texts])
+        columns = [asdict(column) for column in self.columns]
+        return canonical(
+            {"columns": columns, "distinct": [json.loads(text) for text in distinct], "references": numbers}
+        )
+
+    @classmethod
+    def of_text(cls, text: str) -> Kept:
+        """What `text` wrote. Raises QblockError for anything else."""
+        try:
+            found = json.loads(text)
+            distinct = [_reference(plain) for plain in found["distinct"]]
+            return cls(
+                tuple(PublishedColumn(**column) for column in found["columns"]),
+                tuple(tuple(distinct[number] for number in numbers) for numbers in found["references"]),
+            )
+        except (ValueError, TypeError, KeyError, IndexError):
+            raise QblockError("the reference quantities of a version cannot be read: they were altered") from None
+
+
+def digest(text: str) -> str:
+    """sha256 of what is kept, for the ledger."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write(connection: sa.Connection, release: str, version: int, text: str) -> None:
+    """Keep the quantities of a version, in the transaction of the caller."""
+    table = tables(connection).reference
+    connection.execute(table.insert(), [{"release": release, "version": version, "content": text}])
+
+
+def read(connection: sa.Connection, release: str, version: int) -> str | None:
+    """What was kept of a version."""
+    table = tables(connection).reference
+    query = sa.select(table.c.content).where(table.c.release == release, table.c.version == version)
+    return connection.scalar(query)
+
+
+def forget(connection: sa.Connection, release: str, versions: Sequence[int]) -> None:
+    """Remove what was kept of versions that are no longer there."""
+    table = tables(connection).reference
+    connection.execute(table.delete().where(table.c.release == release, table.c.version.in_(list(versions))))
+
+
+def _plain(reference: Reference) -> dict[str, Any]:
+    return {
+        "rows": reference.rows,
+        "domain": list(reference.domain),
+        "totals": reference.totals.tolist(),
+        "ordered": reference.ordered,
+        "numbers": None if reference.numbers is None else [str(number) for number in reference.numbers],
+        "taxonomy": None if reference.taxonomy is None else reference.taxonomy.tolist(),
+        "prior": None if reference.prior is None else [str(weight) for weight in reference.prior],
+    }
+
+
+def _reference(plain: dict[str, Any]) -> Reference:
+    numbers, taxonomy, prior = plain["numbers"], plain["taxonomy"], plain["prior"]
+    return Reference(
+        rows=plain["rows"],
+        domain=tuple(plain["domain"]),
+        totals=np.array(plain["totals"], dtype=np.int64),
+        ordered=plain["ordered"],
+        numbers=None if numbers is None else tuple(Fraction(number) for number in numbers),
+        taxonomy=None if taxonomy is None else np.array(taxonomy, dtype=np.int64),
+        prior=None if prior is None else tuple(Fraction(weight) for weight in prior),
+    )
