@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laws.cases import cases, quick
-from laws.rules import RULES, SMALL, models, same, valid, worst
+from laws.draws import SMALL, models, same, valid, worst
+from laws.rules import RULES
 from qblock.models import REGISTRY, Model
 
 NAMES = [model.name for model in REGISTRY]
