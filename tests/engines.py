@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -58,17 +59,24 @@ def postgresql_server() -> str:
     return url
 
 
+@contextmanager
+def database(server: str, template: str = "template1") -> Iterator[str]:
+    """URL of a new database, a copy of another one that nobody is connected to; dropped at the end."""
+    name = f"qblock_test_{secrets.token_hex(6)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+    try:
+        yield sa.make_url(server).set(database=name).render_as_string(hide_password=False)
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 @pytest.fixture
 def postgresql_url(postgresql_server: str) -> Iterator[str]:
     """URL of a fresh, empty database."""
-    name = f"qblock_test_{secrets.token_hex(6)}"
-    with psycopg.connect(postgresql_server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    try:
-        yield sa.make_url(postgresql_server).set(database=name).render_as_string(hide_password=False)
-    finally:
-        with psycopg.connect(postgresql_server, autocommit=True) as connection:
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    with database(postgresql_server) as url:
+        yield url
 
 
 @pytest.fixture(params=["duckdb", "postgresql"])

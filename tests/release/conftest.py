@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from engines import database
 
 from qblock.release import migrate
 from qblock.release.private import Place, place_of_url
 
+MakeLedger = Callable[[str, Path], AbstractContextManager[Place]]
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -24,16 +28,42 @@ def place(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> P
     return place_of_url(request.getfixturevalue("postgresql_url"), tmp_path)
 
 
+@pytest.fixture(scope="session")
+def empty_ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeLedger]:
+    """`empty_ledger(engine, folder)`: a context manager for a place with an empty ledger, copied from one made once."""
+    made: dict[str, Place] = {}
+    with ExitStack() as stack:
+
+        @contextmanager
+        def copy(engine: str, folder: Path) -> Iterator[Place]:
+            if engine not in made:
+                template = tmp_path_factory.mktemp("ledger")
+                url = "duckdb:///qblock/ledger.duckdb"
+                if engine == "postgresql":
+                    url = stack.enter_context(database(request.getfixturevalue("postgresql_server")))
+                made[engine] = place_of_url(url, template)
+                migrate.upgrade_ledger(made[engine])
+            if engine == "duckdb":
+                shutil.copytree(made[engine].folder, folder / "qblock")
+                yield place_of_url("duckdb:///qblock/ledger.duckdb", folder)
+            else:
+                with database(request.getfixturevalue("postgresql_server"), made[engine].url.database or "") as url:
+                    yield place_of_url(url, folder)
+
+        yield copy
+
+
 @pytest.fixture
-def ledger(place: Place) -> Place:
+def ledger(engine_name: str, empty_ledger: MakeLedger, tmp_path: Path) -> Iterator[Place]:
     """A place with an empty ledger."""
-    migrate.upgrade_ledger(place)
-    return place
+    with empty_ledger(engine_name, tmp_path) as place:
+        yield place
 
 
 @pytest.fixture
-def start(place: Place, tmp_path: Path) -> Iterator[Start]:
-    """`start(code)`: another Python process in which `place` is the place, and which is ended with the test."""
+def start(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Start]:
+    """`start(code)`: another Python process with the test's `place` (or `ledger`), which is ended with the test."""
+    place: Place = request.getfixturevalue("ledger" if "ledger" in request.fixturenames else "place")
     running = []
 
     def process(code: str) -> subprocess.Popen[str]:

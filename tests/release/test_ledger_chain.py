@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ from qblock.errors import QblockError
 from qblock.release.ledger import ledger_transaction, opened, record, set_pointer
 from qblock.release.ledger_reader import LedgerReader
 from qblock.release.private import Place
-from qblock.release.records import Event, Guarantee
+from qblock.release.records import Event, Guarantee, State, chain_digest
 from qblock.release.tables import Tables, tables
 
 
@@ -31,18 +32,27 @@ def guarantee(reached: str) -> Guarantee:
     )
 
 
-@pytest.fixture
-def tampered(ledger: Place) -> Iterator[tuple[sa.Connection, list[str]]]:
-    """A connection to a ledger with four events of release r, and their digests; what is altered is not kept."""
+@pytest.fixture(scope="module", params=["duckdb", "postgresql"])
+def chain(
+    request: pytest.FixtureRequest, empty_ledger: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Place, list[str]]]:
+    """A ledger with four events of release r, and their digests."""
     heads = []
-    with ledger_transaction(ledger) as connection:
-        record(connection, Event(release="another", state="published", run="u", version=1), [guarantee("9")])
-        for version, state in ((1, "published"), (2, "staged"), (2, "published"), (3, "refused")):
-            event = Event(
-                release="r", state=state, run="u", version=version, node=(1,), protected=True, stale_after=None
-            )  # type: ignore[arg-type]
-            heads.append(record(connection, event, [guarantee("5"), guarantee("6")]))
-        set_pointer(connection, "r", 2)
+    with empty_ledger(request.param, tmp_path_factory.mktemp("chain")) as ledger:
+        with ledger_transaction(ledger) as connection:
+            record(connection, Event(release="another", state="published", run="u", version=1), [guarantee("9")])
+            states: list[tuple[int, State]] = [(1, "published"), (2, "staged"), (2, "published"), (3, "refused")]
+            for version, state in states:
+                event = Event(release="r", state=state, run="u", version=version, node=(1,), protected=True)
+                heads.append(record(connection, event, [guarantee("5"), guarantee("6")]))
+            set_pointer(connection, "r", 2)
+        yield ledger, heads
+
+
+@pytest.fixture
+def tampered(chain: tuple[Place, list[str]]) -> Iterator[tuple[sa.Connection, list[str]]]:
+    """A connection to that ledger; what is altered through it is not kept."""
+    ledger, heads = chain
     with opened(ledger, read_only=False) as connection, connection.begin() as transaction:
         yield connection, heads
         transaction.rollback()
@@ -146,8 +156,6 @@ def test_a_rewritten_tail_is_found_with_the_head_that_was_printed(tampered: tupl
 
 def test_a_replaced_row_breaks_the_chain(tampered: tuple[sa.Connection, list[str]]) -> None:
     connection, _ = tampered
-    from qblock.release.records import chain_digest
-
     ledger = tables(connection)
     row = (ledger.event.c.release == "r") & (ledger.event.c.number == 2)
     forged = dict(connection.execute(sa.select(ledger.event).where(row)).mappings().one()) | {"rows_published": 1}
