@@ -12,7 +12,7 @@ import click
 import typer
 
 from qblock import __version__
-from qblock.cli import explore, hierarchies, publish, start
+from qblock.cli import compare, explore, hierarchies, publish, start
 from qblock.errors import QblockError
 
 EPILOG = (
@@ -33,6 +33,7 @@ app = typer.Typer(
 start.register(app)
 hierarchies.register(app)
 explore.register(app)
+compare.register(app)
 publish.register(app)
 
 

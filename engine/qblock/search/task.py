@@ -129,12 +129,14 @@ class Task:
 
     @property
     def monotone(self) -> bool:
-        return all(self._monotone(model) for requirement in self.spec.privacy for model in requirement.models)
+        return all(
+            self.monotone_under_budget(model) for requirement in self.spec.privacy for model in requirement.models
+        )
 
     @property
     def not_monotone(self) -> list[str]:
         """Names of the models that forbid pruning, under the suppression budget in force."""
-        named = [m.name for q in self.spec.privacy for m in q.models if not self._monotone(m)]
+        named = [m.name for q in self.spec.privacy for m in q.models if not self.monotone_under_budget(m)]
         return list(dict.fromkeys(named))
 
     @property
@@ -191,7 +193,8 @@ class Task:
     def _smallest(self, node: Node) -> bool:
         return int(self.sizes(node).size[0]) >= self._least
 
-    def _monotone(self, model: Model) -> bool:
+    def monotone_under_budget(self, model: Model) -> bool:
+        """Whether a model's verdict survives generalization under the counting and suppression limit in force."""
         flags = model.monotone_for_entities if self.spec.count == "entities" else model.monotone
         return flags.suppression if self.budget else flags.generalization
 

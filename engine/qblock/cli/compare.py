@@ -1,0 +1,133 @@
+"""compare: many privacy definitions over the whole lattice; nothing is published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
+from qblock.search.answer import number_json
+from qblock.search.compare import Comparison, compare
+from qblock.search.compare_tables import best, direct, epsilons, inclusions, to_json, violations, write_csv
+from qblock.search.definitions import adversary_of
+from qblock.search.run import open_task
+from qblock.spec import load_spec
+
+MOST = 40
+"""Nodes of the table of epsilons that are printed; --csv has all."""
+BEST = ("height", "average_block_size", "discernibility", "loss")
+"""The metrics that are printed."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("compare")(compare_command)
+
+
+def compare_command(
+    spec: SpecPath,
+    sensitive: Annotated[
+        list[str] | None, typer.Option("--sensitive", "-s", help="A sensitive attribute; once for each. Default: all.")
+    ] = None,
+    definitions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Further definitions: a YAML file with a `privacy` list as in a spec."),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the complete table, a line for each node.")
+    ] = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Evaluate many privacy definitions at every node of the lattice; publishes nothing.
+
+    For each sensitive attribute: the tightest parameter of the usual models, the smallest epsilon against each
+    adversary, and for the definitions of the spec (and of --definitions) which nodes satisfy them and which of them
+    admits strictly more nodes than which.
+    """
+    with open_task(load_spec(spec)) as task:
+        with progress(quiet) as report:
+            found = compare(task, sensitives=sensitive or (), file=definitions, progress=report)
+        if csv is not None:
+            write_csv(found, csv)
+        if json_:
+            answer(to_json(found))
+        else:
+            _print(found)
+
+
+def _print(found: Comparison) -> None:
+    out, task = console(), found.task
+    out.print(
+        f"{task.source.rows:,} rows; {len(found.definitions)} definitions at each of {len(found.lattice):,} nodes, "
+        f"with {found.statements:,} statements in {found.seconds:.1f} s"
+    )
+    if task.budget:
+        out.print(f"Values and verdicts are those within the suppression limit of {task.budget:,} rows.")
+    _print_reach(found)
+    _print_epsilons(found)
+    _print_asked(found)
+    checked, wrong = violations(found)
+    out.print(
+        f"\nSelf-check: {len(checked)} of the values may never get weaker upward in the lattice; "
+        + (f"{len(wrong)} DO, which is a fault of qblock" if wrong else "none does")
+    )
+    for violation in wrong[:MOST]:
+        out.print(escape(f"  {violation.column}: {list(violation.finer)} -> {list(violation.coarser)}"))
+    for warning in found.warnings:
+        out.print(escape(f"warning: {warning}"))
+
+
+def _print_reach(found: Comparison) -> None:
+    lines: list[list[Any]] = []
+    for i, definition in enumerate(found.definitions):
+        for j, (bound, column) in enumerate(zip(definition.bounds, definition.columns, strict=True)):
+            values = [row.values[i][j].value for row in found.rows]
+            finite = sum(value is not None and value != float("inf") for value in values)
+            wants = "at least" if bound.stricter == "larger" else "at most"
+            ends = [shown(number_json(value)) for value in (values[0], values[-1])]
+            lines.append([escape(column), wants, *ends, f"{finite:,}"])
+    heading = (
+        "\nTightest values: what the finest and the most general node reach, and how many nodes have a finite value"
+    )
+    console().print(table(heading, ["definition", "holds for", "finest", "most general", "finite"], lines))
+
+
+def _print_epsilons(found: Comparison) -> None:
+    names = found.task.spec.quasi_identifiers
+    for name, adversaries in epsilons(found):
+        finite = [
+            row for row in found.rows if any(row.values[i][0].value not in (None, float("inf")) for i, _ in adversaries)
+        ]
+        lines = [
+            [" ".join(map(str, row.node)), *(shown(number_json(row.values[i][0].value)) for i, _ in adversaries)]
+            for row in finite[-MOST:]
+        ]
+        title = (
+            f"\nSmallest epsilon of {name} by node ({', '.join(names)}) and adversary (class, stubbornness, prior); "
+            f"infinite at the other {len(found.rows) - len(finite):,} nodes"
+        )
+        if len(finite) > MOST:
+            title += f"; the {MOST} most general of {len(finite):,} nodes, all of them with --csv"
+        console().print(table(title, ["node", *(escape(adversary_of(d.model)) for _, d in adversaries)], lines))
+
+
+def _print_asked(found: Comparison) -> None:
+    lines = []
+    answers = to_json(found)["asked"]
+    for entry, definition in zip(answers, found.asked, strict=True):
+        metrics = best(found, definition)
+        figures = [shown(metrics[name]["value"]) if metrics else "-" for name in BEST]
+        lines.append([escape(definition.name), f"{entry['satisfying']:,}", f"{len(entry['minimal']):,}", *figures])
+    columns = ["definition", "satisfying", "minimal", *(f"best {name.replace('_', ' ')}" for name in BEST)]
+    console().print(
+        table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines)
+    )
+    more, same = inclusions(found)
+    for pair in same:
+        console().print(escape(f"{pair[0]} and {pair[1]} admit the same nodes"))
+    for i in direct(more):
+        console().print(escape(f"{i.more} admits every node that {i.less} admits, and {i.only:,} more"))
