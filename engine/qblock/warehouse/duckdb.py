@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 from numpy.typing import NDArray
+from sqlalchemy.sql import quoted_name
 
 from qblock.errors import Busy, InputError, QblockError
 from qblock.warehouse.protocol import Column, Kind, Session, TableName
@@ -52,10 +53,11 @@ class DuckdbFacts:
     def __init__(self, database: str | None = SOURCE) -> None:
         self._database = database
 
-    def prefix(self, schema: str | None) -> str | None:
+    def prefix(self, schema: str | None) -> quoted_name | None:
         if self._database is None:
-            return None if schema is None else quote(schema)
-        return f"{quote(self._database)}.{quote(schema or 'main')}"
+            return None if schema is None else quoted_name(schema, quote=True)
+        # Quoted here: the dialect would take the dot for a part of the name.
+        return quoted_name(f"{quote(self._database)}.{quote(schema or 'main')}", quote=False)
 
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
         query = sa.text(

@@ -11,6 +11,7 @@ import psycopg
 import pyarrow as pa
 import sqlalchemy as sa
 from numpy.typing import NDArray
+from sqlalchemy.sql import quoted_name
 
 from qblock.errors import Busy, QblockError
 from qblock.warehouse.protocol import Column, Kind, Session, TableName
@@ -41,8 +42,8 @@ class PostgresqlFacts:
     name = "postgresql"
     error: type[Exception] = psycopg.Error
 
-    def prefix(self, schema: str | None) -> str | None:
-        return None if schema is None else quote(schema)
+    def prefix(self, schema: str | None) -> quoted_name | None:
+        return None if schema is None else quoted_name(schema, quote=True)
 
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
         # A domain compares as the type that it is made of.
@@ -157,5 +158,8 @@ def prepare(connection: sa.Connection, memory_limit: str | None = None) -> None:
     connection.exec_driver_sql("SET LOCAL datestyle = 'ISO, YMD'")
     connection.exec_driver_sql("SET LOCAL extra_float_digits = 1")
     connection.exec_driver_sql("SET LOCAL client_min_messages = 'error'")
+    if connection.dialect.server_version_info and connection.dialect.server_version_info >= (14,):
+        # A query whose job was killed ends too, instead of holding its snapshot and locks.
+        connection.exec_driver_sql("SET LOCAL client_connection_check_interval = '10s'")
     memory = memory_limit or "256MB"
     connection.execute(sa.text("SELECT set_config('work_mem', :memory, true)"), {"memory": memory})

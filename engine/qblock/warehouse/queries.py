@@ -69,14 +69,23 @@ def distinct_values(raw: sa.TableClause, column: str, text: Expression) -> Query
 
 
 def coded(raw: sa.TableClause, dimensions: Mapping[str, Dimension], keep: Sequence[str] = ()) -> Query:
-    """The leaf frequency set: codes for raw values; NULL where no dimension covers the value. Loses no row."""
+    """The leaf frequency set: codes for raw values; NULL where no dimension covers the value. Loses no row.
+
+    keep: further columns of the scan. Each combination of codes (and of what is kept) is one row.
+    """
     joined: sa.FromClause = raw
     columns: list[Expression] = []
     for name, dimension in dimensions.items():
         joined = joined.outerjoin(dimension.table, raw.c[name] == dimension.table.c.leaf)
         columns.append(dimension.covered(raw.c[name]).label(name))
     columns += [raw.c[name] for name in (*keep, "n")]
-    return sa.select(*columns).select_from(joined)
+    found = sa.select(*columns).select_from(joined)
+    if all(dimension.other_code is None for dimension in dimensions.values()):
+        return found
+    # Values that no hierarchy covers share a code.
+    apart = found.subquery()
+    groups = [column for column in apart.c if column.key != "n"]
+    return sa.select(*groups, whole(sa.func.sum(apart.c.n)).label("n")).group_by(*groups)
 
 
 def uncovered_rows(leaf: sa.TableClause, names: Iterable[str]) -> Query:
@@ -86,13 +95,6 @@ def uncovered_rows(leaf: sa.TableClause, names: Iterable[str]) -> Query:
         for name in names
     ]
     return sa.select(*sums, whole(sa.func.coalesce(sa.func.sum(leaf.c.n), 0)).label("n"))
-
-
-def entity_leaf(coded_rows: sa.TableClause) -> Query:
-    """A coded frequency set with several rows of an entity made one: the entity is what is counted."""
-    names = [c.name for c in coded_rows.columns if c.name != "n"]
-    rows = whole(sa.func.sum(coded_rows.c.n)).label("n")
-    return sa.select(*(coded_rows.c[name] for name in names), rows).group_by(*(coded_rows.c[name] for name in names))
 
 
 def uncovered_values(raw: sa.TableClause, name: str, text: Expression, dimension: Dimension) -> Query:
@@ -134,7 +136,7 @@ def roll_up(
 def count_entities(leaf: sa.TableClause, node: Node, dimensions: Sequence[Dimension], sensitive: Sequence[int]) -> Any:
     """A node's counts of distinct entities, from the leaf frequency set that still names them: they do not add up."""
     coded_node = roll_up(leaf, (0,) * len(node), node, dimensions, sensitive)
-    groups = [c for c in coded_node.selected_columns if c.key != "n"]
+    groups = [whole(_unlabelled(c)).label(c.key) for c in coded_node.selected_columns if c.key != "n"]
     return coded_node.with_only_columns(
         *groups, sa.func.count(sa.distinct(leaf.c.e)).label("n"), maintain_column_froms=True
     )

@@ -36,8 +36,8 @@ class Facts(Protocol):
     error: type[Exception]
     """The base of the driver's own errors."""
 
-    def prefix(self, schema: str | None) -> str | None:
-        """The quoted schema (and attached database) under which the source's tables are found."""
+    def prefix(self, schema: str | None) -> quoted_name | None:
+        """The schema (and attached database) under which the source's tables are found."""
 
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
         """The columns of a table or view; empty when it does not exist."""
@@ -125,8 +125,7 @@ class SqlSession:
 
     def relation(self, table: TableName) -> sa.TableClause:
         columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in self.columns(table)]
-        prefix = self._facts.prefix(table.schema)
-        schema = None if prefix is None else quoted_name(prefix, quote=False)
+        schema = self._facts.prefix(table.schema)
         return sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
 
     def columns(self, table: TableName) -> dict[str, Column]:
