@@ -116,3 +116,15 @@ def test_shares_of_people_are_not_monotone(model: Model) -> None:
     reference = Reference.of(counted([balanced]), values=2)
     assert model.holds(counted([ONE, TWO]), reference)
     assert not model.holds(counted([union(ONE, TWO)]), reference)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@quick
+@given(found=st.lists(block, min_size=1, max_size=3), data=st.data())
+def test_no_passing_block_has_fewer_people_than_the_least(name: str, found: list[People], data: st.DataObject) -> None:
+    blocks = counted(found)
+    reference = Reference.of(blocks, values=3, numbers=tuple(map(Fraction, range(3))), ordered=True)
+    reference = dataclasses.replace(reference, taxonomy=np.array([[0, 0], [1, 0], [2, 0]], np.int64))
+    model = data.draw(st.sampled_from(list(variants(name).values())))
+    sizes = blocks.rows[model.passes(blocks, reference)]
+    assert (sizes >= model.least_block_entities(reference)).all()

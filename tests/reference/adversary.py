@@ -159,6 +159,28 @@ def epsilon_holds(block: Block, epsilon: Exact, adversary: str, **more: Any) -> 
     return epsilon_tightest(block, adversary, **more) <= epsilon
 
 
+def closed_form(n: int, x: int, b: int, s: Fraction, sp: Fraction) -> Exact:
+    """Class I, exactly sigma, one predicate with x > 0 of the n > b rows; for blocks that are too large to search."""
+    left = n - b
+    if n - x + s - sp == 0:
+        return Fraction(1) if b == 0 else math.inf
+    if x + sp <= 1 or left <= x:
+        return math.inf
+    return max(
+        Fraction(1), x * (n + s - 1) / (left * (x + sp - 1)), left * (n - x + s - sp) / ((n + s - 1) * (left - x))
+    )
+
+
+def closed_form_stubborn(n: int, x: int, b: int, p: Fraction) -> Exact:
+    """Class III, likewise."""
+    left = n - b
+    if p == 1:
+        return Fraction(1) if b == 0 else math.inf
+    if p == 0 or left <= x:
+        return math.inf
+    return max(Fraction(1), x / (left * p), (1 - p) * left / (left - x))
+
+
 def theorem_one(block: Block, sigma: Prior, b: int = 0) -> Exact:
     """EP Theorem 1 as printed (singletons): a sufficient condition, unsound where some sigma(s) < 1."""
     n, s = block.mass(), sum(sigma.values())

@@ -21,7 +21,15 @@ def folder(shared: Path) -> Path:
     return shared / "golden"
 
 
-PROFILES = ["ldiv.figure2", "ldiv.figure3", "thesis.2_9", "thesis.2_10", "thesis.2_11", "thesis.2_12", "closeness.table2"]
+PROFILES = [
+    "ldiv.figure2",
+    "ldiv.figure3",
+    "thesis.2_9",
+    "thesis.2_10",
+    "thesis.2_11",
+    "thesis.2_12",
+    "closeness.table2",
+]
 
 
 @pytest.mark.parametrize("name", PROFILES)

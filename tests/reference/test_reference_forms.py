@@ -88,16 +88,6 @@ def test_windows(found: list[dict[int, int]], delta: int, l: int) -> None:
         assert proximity.delta_l_tightest_delta(block, l, "window") == (min(gaps) / 2 if gaps else math.inf)
 
 
-def closed_form(n: int, x: int, b: int, s: Fraction, sp: Fraction) -> Any:
-    """Class I, exactly sigma, one predicate with x > 0 rows in a block of n > b rows."""
-    left = n - b
-    if n - x + s - sp == 0:
-        return 1 if b == 0 else math.inf
-    if x + sp <= 1 or left <= x:
-        return math.inf
-    return max(1, x * (n + s - 1) / (left * (x + sp - 1)), left * (n - x + s - sp) / ((n + s - 1) * (left - x)))
-
-
 @quick
 @given(
     tables,
@@ -122,16 +112,10 @@ def test_classes_one_to_three(
             x, p = sum(block.count(v) for v in phi), sum(shape[v] for v in phi)
             if x == 0 or n <= b:
                 continue
-            exactly.append(closed_form(n, x, b, sigma, sigma * p))
-            lower.append(closed_form(n, x, b, least, least * p))
-            two.append(closed_form(n, x, b, Fraction(10), Fraction(len(phi))))
-            left = n - b
-            if p == 1:
-                three.append(1 if b == 0 else math.inf)
-            elif p == 0 or left <= x:
-                three.append(math.inf)
-            else:
-                three.append(max(x / (left * p), (1 - p) * left / (left - x)))
+            exactly.append(adversary.closed_form(n, x, b, sigma, sigma * p))
+            lower.append(adversary.closed_form(n, x, b, least, least * p))
+            two.append(adversary.closed_form(n, x, b, Fraction(10), Fraction(len(phi))))
+            three.append(adversary.closed_form_stubborn(n, x, b, p))
         if n <= b:
             exactly, lower, three, two = ([math.inf] for _ in range(4))
         common: dict[str, Any] = {"predicates": predicates, "b": b}

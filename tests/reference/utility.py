@@ -60,15 +60,21 @@ def divergence(table: Table, node: Node, passes: Passes | None = None) -> Decima
     return kullback_leibler(terms)
 
 
-def loss(table: Table, node: Node) -> Fraction:
-    """Iyengar's loss: the mean over all cells of (leaves covered - 1) / (leaves of the attribute - 1)."""
-    total = Fraction(0)
-    for row in table.rows:
-        for name, label, level in zip(table.hierarchies, table.label(row, node), node, strict=True):
-            size = len(table.hierarchies[name])
-            if size > 1:
-                total += Fraction(len(leaves(table, name, label, level)) - 1, size - 1)
-    return total / (len(table.rows) * len(table.hierarchies))
+def loss(table: Table, node: Node, passes: Passes | None = None) -> float:
+    """Iyengar's loss as ARX joins it: the geometric mean over the attributes of 1 + loss, minus 1.
+
+    An attribute's loss is the mean over its cells of (leaves covered - 1) / (leaves - 1); a suppressed cell covers all.
+    """
+    kept = {id(row) for block in _published(table, node, passes) for row in block.rows}
+    product = 1.0
+    for place, (name, paths) in enumerate(table.hierarchies.items()):
+        cells = []
+        for row in table.rows:
+            label = table.label(row, node)[place]
+            covered = len(leaves(table, name, label, node[place])) if id(row) in kept else len(paths)
+            cells.append(Fraction(covered - 1, len(paths) - 1) if len(paths) > 1 else Fraction(0))
+        product *= 1 + sum(cells) / len(cells)
+    return float(product ** (1 / len(table.hierarchies))) - 1
 
 
 def count_query(table: Table, wanted: dict[str, set[Any]], values: set[Any]) -> int:
@@ -79,10 +85,12 @@ def count_query(table: Table, wanted: dict[str, set[Any]], values: set[Any]) -> 
     )
 
 
-def estimate(table: Table, node: Node, wanted: dict[str, set[Any]], values: set[Any]) -> Fraction:
+def estimate(
+    table: Table, node: Node, wanted: dict[str, set[Any]], values: set[Any], passes: Passes | None = None
+) -> Fraction:
     """The answer from what is published, each row spread evenly over its leaves."""
     total = Fraction(0)
-    for row in table.rows:
+    for row in [row for block in _published(table, node, passes) for row in block.rows]:
         if row[table.sensitive] not in values:
             continue
         share = Fraction(1)
