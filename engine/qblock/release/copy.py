@@ -68,15 +68,18 @@ def copy_of(task: Task, chosen: Assessment) -> Copy:
     joined: sa.FromClause = relation
     codes: dict[str, sa.ColumnElement[Any]] = {}
     values: dict[str, sa.ColumnElement[Any]] = {}
+    constant = set()
     for i, (name, level) in enumerate(zip(source.quasi_identifiers, chosen.node, strict=True)):
         dimension, hierarchy = source.dimensions[i], source.hierarchies[i]
         if level == dimension.height:
             values[name] = sa.literal_column(f"'{TOP}'", sa.Text)
+            constant.add(name)
             continue
         raw = source.expression(name)
-        table = dimension.table.alias(f"d{i}")
+        table = dimension.table.alias(f"qblock_labels_{i}")
         joined = joined.outerjoin(table, raw == table.c.leaf)
-        label, code = table.c[f"t{level}"], table.c[f"c{level}"]
+        label: sa.ColumnElement[Any] = table.c[f"t{level}"]
+        code: sa.ColumnElement[Any] = table.c[f"c{level}"]
         default = dimension.null_code if dimension.null_code is not None else dimension.other_code
         if default is not None:
             # Only NULL and uncovered values that the spec maps are left without a leaf: the source was checked.
@@ -92,7 +95,9 @@ def copy_of(task: Task, chosen: Assessment) -> Copy:
     query = sa.select(*selected).select_from(joined)
     if chosen.suppressed:
         query = query.where(~_suppressed(session, chosen, codes))
-    texts = [session.text_of(values[c.name], c.kind) if c.kind != "text" else values[c.name] for c in columns]
+    # DuckDB refuses to order by a constant, which a column at its top level is.
+    varying = [c for c in columns if c.name not in constant]
+    texts = [session.text_of(values[c.name], c.kind) if c.kind != "text" else values[c.name] for c in varying]
     order = tuple(session.bytewise(text).nulls_first() for text in texts)
     return Copy(columns, query, int(chosen.counts.rows.sum()) - chosen.suppressed, order)
 

@@ -1,0 +1,79 @@
+"""The plan of a release: a frozen list of steps. It reads the ledger and the target's names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from qblock.release import migrate, steps
+from qblock.release.ledger import opened
+from qblock.release.ledger_reader import LedgerReader
+from qblock.release.private import Place, place_of, translated
+from qblock.release.targets import Target, target_of
+from qblock.spec import Spec
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a release would do. current: the version that readers see now."""
+
+    spec: Spec
+    place: Place
+    target: Target
+    steps: tuple[steps.Step, ...]
+    current: int | None
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "release": self.spec.release,
+            "view": self.target.view,
+            "current_version": self.current,
+            "notes": list(self.notes),
+            "steps": [step.to_json() for step in self.steps],
+        }
+
+
+def plan(spec: Spec, *, force: bool = False, wait: float = 0) -> Plan:
+    """The steps of a release of this spec.
+
+    Raises InputError for a target that cannot be used (inside the source, unknown reader), QblockError where the
+    ledger's database cannot be reached.
+    """
+    place = place_of(spec)
+    target = target_of(spec, place)
+    notes = target.check()
+    revision, current, version = _ledger(spec, place)
+    models = tuple(dict.fromkeys(requirement.model.name for requirement in spec.privacy))
+    published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")
+    search: steps.Step
+    if spec.pinned is not None:
+        search = steps.CheckNode(spec.pinned, models)
+    else:
+        search = steps.Search(spec.search.strategy, spec.search.choose_from, spec.search.choose_by, models)
+    made: tuple[steps.Step, ...] = (
+        steps.Lock(spec.release, wait),
+        steps.UpgradeLedger(revision, migrate.revisions()[-1]),
+        steps.ClearLeftovers(spec.release),
+        steps.Snapshot(place.engine, spec.source.table),
+        steps.CheckDisclosure(spec.insensitives),
+        search,
+        steps.CheckEarlierVersions(current, spec.versions.joint, force),
+        steps.CopyVersion(version, published),
+        steps.Recheck(models),
+        steps.Publish(target.view, spec.publish.readers),
+        steps.Retire(spec.versions.keep),
+    )
+    return Plan(spec, place, target, made, current, tuple(notes))
+
+
+def _ledger(spec: Spec, place: Place) -> tuple[str | None, int | None, int]:
+    """Revision, current and next version. An older ledger is read after its upgrade, by the release itself."""
+    if place.file is not None and not place.file.exists():
+        return None, None, 1
+    with opened(place, read_only=True) as connection, translated(place):
+        revision = migrate.known_revision(connection)
+        if revision != migrate.revisions()[-1]:
+            return revision, None, 1
+        reader = LedgerReader(connection)
+        return revision, reader.pointer(spec.release), reader.next_version(spec.release)

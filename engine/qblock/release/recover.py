@@ -1,0 +1,96 @@
+"""What is done about runs that did not end: a failure is recorded, leftovers are cleared, a landed file is recorded."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from qblock.errors import QblockError, Refused
+from qblock.release.ledger import ledger_transaction, record, set_pointer
+from qblock.release.ledger_reader import LedgerReader, ledger_reader
+from qblock.release.records import PUBLISHING, Event, RecordedEvent
+from qblock.release.reference import forget
+
+if TYPE_CHECKING:
+    from qblock.release.run import Run
+
+UNFINISHED = ("staged", "checked")
+SECONDS = 2.0
+"""A run that is being stopped does not wait long for the ledger."""
+
+
+def clear_leftovers(run: Run) -> list[str]:
+    """Under the release's lock: settle every version that no run has finished; says what was done."""
+    said = []
+    release = run.spec.release
+    with ledger_reader(run.place) as reader:
+        last = last_events(reader, release)
+        guarantees = {v: reader.guarantees(release, e.number) for v, e in last.items()}
+    for version, event in last.items():
+        if event.state not in UNFINISHED:
+            continue
+        landed = event.state == "checked" and run.target.landed(version)
+        with ledger_transaction(run.place) as connection:
+            if landed:
+                record(connection, _again(event, run.id, "published"), guarantees[version])
+                set_pointer(connection, release, version)
+                said.append(f"version {version} had been published when its run was stopped: recorded")
+            else:
+                record(connection, _again(event, run.id, "failed", "the run that built it was stopped"))
+                forget(connection, release, [version])
+                said.append(f"version {version} had not been published when its run was stopped: cleared")
+    said += [f"removed {what}" for what in run.target.clear(kept_versions(run))]
+    return said
+
+
+def last_events(reader: LedgerReader, release: str) -> dict[int, RecordedEvent]:
+    """The newest event of each version."""
+    return {event.version: event for event in reader.history(release) if event.version is not None}
+
+
+def kept_versions(run: Run) -> list[int]:
+    """The versions that were published and not dropped since."""
+    with ledger_reader(run.place) as reader:
+        return [v for v, e in last_events(reader, run.spec.release).items() if e.state in PUBLISHING]
+
+
+def record_failure(run: Run, error: BaseException) -> None:
+    """Record why a run ended without a publication, as far as that can be; the error itself is what is raised."""
+    stopped = not isinstance(error, Exception)
+    with suppress(Exception):
+        with ledger_reader(run.place) as reader:
+            last = reader.last_event(run.spec.release)
+            version = last.version if last and last.run == run.id and last.state in UNFINISHED else None
+        if last is not None and last.run == run.id and last.state in PUBLISHING:
+            return
+        if version is not None and last is not None and last.state == "checked" and run.target.landed(version):
+            return  # the next run records it
+        event = Event(
+            release=run.spec.release,
+            state="refused" if isinstance(error, Refused) else "failed",
+            run=run.id,
+            version=version,
+            spec_digest=last.spec_digest if version is not None and last is not None else None,
+            rows_source=last.rows_source if version is not None and last is not None else None,
+            joint=run.spec.versions.joint,
+            reason=_reason(error, stopped),
+        )
+        with ledger_transaction(run.place, SECONDS) as connection:
+            record(connection, event)
+            if version is not None:
+                forget(connection, run.spec.release, [version])
+        if not stopped:
+            run.target.clear(kept_versions(run))
+
+
+def _reason(error: BaseException, stopped: bool) -> str:
+    if isinstance(error, QblockError):
+        return str(error)
+    return "the run was stopped" if stopped else f"internal error ({type(error).__name__})"
+
+
+def _again(event: RecordedEvent, run: str, state: str, reason: str | None = None) -> Event:
+    """The event of a version once more, in another state."""
+    kept = {f.name: getattr(event, f.name) for f in fields(Event) if f.name not in ("recorded_at", "state", "run")}
+    return Event(**{**kept, "state": state, "run": run, "reason": reason})  # type: ignore[arg-type]

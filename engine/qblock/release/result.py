@@ -1,0 +1,67 @@
+"""What a release and a verification come to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from qblock.errors import Refused
+
+Status = Literal["published", "unchanged", "refused"]
+
+
+@dataclass(frozen=True)
+class ReleaseResult:
+    """How a run ended. node: level by name; digest: of the published content; ledger_head: of the newest event.
+
+    tightest: as in `search --json`, recomputed from the copy. notes: what the person who runs the job should know.
+    search: how large the lattice is, and what its search took.
+    """
+
+    status: Status
+    release: str
+    run: str
+    version: int | None
+    node: dict[str, int]
+    rows: int
+    suppressed: int
+    view: str
+    digest: str | None
+    ledger_head: str | None
+    tightest: list[dict[str, Any]]
+    choice: str
+    protected: bool
+    optimality: str
+    joint: str
+    seconds: float
+    notes: list[str] = field(default_factory=list)
+    search: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "seconds": round(self.seconds, 3)}
+
+
+@dataclass(frozen=True)
+class VerifyResult:
+    """What is published, counted again. problems: what does not agree with the ledger, one sentence each.
+
+    not_recomputed: models that need more than the published rows.
+    """
+
+    release: str
+    version: int | None
+    view: str
+    rows: int
+    digest: str | None
+    ledger_head: str | None
+    tightest: list[dict[str, Any]]
+    not_recomputed: list[str]
+    problems: list[str]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"status": "failed" if self.problems else "verified", **vars(self)}
+
+    def raise_problems(self) -> None:
+        """Raise Refused (exit status 3) with every problem, if there is any."""
+        if self.problems:
+            raise Refused("verification failed: " + "; ".join(self.problems))

@@ -1,0 +1,234 @@
+"""What a run of the release job knows so far, and the events that it records."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from qblock.models import Tightest
+from qblock.release import reference
+from qblock.release.copy import Copy
+from qblock.release.ledger import record, set_pointer
+from qblock.release.ledger_reader import LedgerReader, ledger_reader
+from qblock.release.lock import HeldLock
+from qblock.release.plan import Plan
+from qblock.release.recheck import Counted
+from qblock.release.records import PUBLISHING, Event, Guarantee, RecordedEvent, State, canonical
+from qblock.release.reference import Kept
+from qblock.release.result import ReleaseResult
+from qblock.release.targets import Checked, Record
+from qblock.search import Progress
+from qblock.search.answer import requirements_json
+from qblock.search.run import SearchResult
+from qblock.search.task import Assessment, Task
+from qblock.spec import spec_digest
+
+NOT_JOINT = (
+    "versions of this release are not protected together: whoever keeps several of them may learn more than each one "
+    "guarantees (versions.joint: none)"
+)
+NOT_PROTECTED = (
+    "this node was chosen by looking at the sensitive values: not protected against an attacker who knows the search; "
+    "pin the node, or search with choose_from: sizes and without suppression"
+)
+
+SEARCH_FIGURES = ("nodes_total", "nodes_evaluated", "queries", "strategy", "satisfying", "minimal", "seconds", "why")
+"""What a result says of the search."""
+
+
+class Run:
+    """The state of one run; steps fill it in the order of the plan."""
+
+    task: Task
+    found: SearchResult
+    chosen: Assessment
+    labels: list[dict[str, int]]
+    copy: Copy
+    kept: Kept
+    digest: str
+    version: int
+    lock: HeldLock
+    checked: Checked
+    published_digests: dict[int, str | None]
+
+    def __init__(self, plan: Plan, progress: Progress | None, log: Callable[[str], None] | None) -> None:
+        self.spec, self.place, self.target = plan.spec, plan.place, plan.target
+        self.id = secrets.token_hex(8)
+        self.progress = progress
+        self.lock_held = ExitStack()
+        self.transaction = ExitStack()
+        self.ledger_ready = self.unchanged = self.published = False
+        self.recheck: Counted | None = None
+        self.current: RecordedEvent | None = None
+        self.notes = list(plan.notes)
+        self.started = time.monotonic()
+        self._log = log
+
+    def say(self, message: str) -> None:
+        """One line of the log."""
+        if self._log is not None:
+            self._log(message)
+
+    def read_ledger(self) -> None:
+        """The version that readers see, all that were ever published, and the number of the next one."""
+        release = self.spec.release
+        with ledger_reader(self.place) as reader:
+            current = reader.current(release)
+            events = reader.history(release)
+            self.version = reader.next_version(release)
+        self.current = current.event if current else None
+        self.published_digests = {
+            e.version: e.content_digest for e in events if e.state in PUBLISHING and e.version is not None
+        }
+
+    def nothing_changed(self) -> bool:
+        """Whether readers already see this data under this spec; `version` is that one then."""
+        event = self.current
+        same = (
+            event is not None
+            and event.version is not None
+            and event.spec_digest == spec_digest(self.spec)
+            and event.hierarchy_digest == self.hierarchy_digest
+            and event.content_digest == self.digest
+            and event.reference_digest == reference.digest(self.kept.text())
+            and event.view == self.target.view
+            and self.target.intact(event.version, self.copy.columns)
+        )
+        if same and event is not None and event.version is not None:
+            self.version = event.version
+        return same
+
+    @property
+    def hierarchy_digest(self) -> str:
+        """sha256 over every hierarchy, and the domain or taxonomy of every sensitive attribute."""
+        source = self.task.source
+        digests = {h.attribute: h.digest() for h in source.hierarchies}
+        digests |= {name: values.hierarchy.digest() for name, values in source.sensitives.items()}
+        return hashlib.sha256(canonical(digests).encode()).hexdigest()
+
+    @property
+    def protected(self) -> bool:
+        """Whether an attacker who knows the search learns nothing from what was chosen and suppressed."""
+        return self.task.protected or (self.found.choice != "minimal" and not self.chosen.suppressed)
+
+    @property
+    def tightest(self) -> list[Tightest]:
+        """The verdicts over the copy; those of the search where the copy does not suffice."""
+        again = self.recheck.tightest if self.recheck else (None,) * len(self.chosen.tightest)
+        return [one or other for one, other in zip(again, self.chosen.tightest, strict=True)]
+
+    def guarantees(self, stage: Literal["search", "recheck"]) -> list[Guarantee]:
+        again = self.recheck.tightest if self.recheck and stage == "recheck" else (None,) * len(self.chosen.tightest)
+        found: list[Guarantee] = []
+        for requirement, one, other in zip(self.spec.privacy, again, self.chosen.tightest, strict=True):
+            found += Guarantee.of(requirement, one or other, "recheck" if one else "search")
+        return found
+
+    def record(self, connection: sa.Connection, state: State) -> None:
+        """Write the event of a transition of the version, and what goes with it."""
+        release = self.spec.release
+        if state == "staged":
+            reference.write(connection, release, self.version, self.kept.text())
+        record(connection, self._event(state), self.guarantees("search" if state == "staged" else "recheck"))
+        if state == "published":
+            set_pointer(connection, release, self.version)
+
+    def retiring(self, version: int) -> Record:
+        """How an old version is recorded as retired."""
+
+        def retire(connection: sa.Connection, state: State) -> None:
+            reference.forget(connection, self.spec.release, [version])
+            record(connection, Event(release=self.spec.release, state=state, run=self.id, version=version))
+
+        return retire
+
+    def _event(self, state: State) -> Event:
+        joint = self.spec.versions.joint
+        return Event(
+            release=self.spec.release,
+            state=state,
+            run=self.id,
+            version=self.version,
+            quasi_identifiers=self.spec.quasi_identifiers,
+            node=self.chosen.node,
+            choice=self.found.choice,  # type: ignore[arg-type]
+            protected=self.protected,
+            joint=joint,
+            rows_source=self.task.source.rows,
+            rows_published=self.copy.rows,
+            rows_suppressed=self.chosen.suppressed,
+            spec_digest=spec_digest(self.spec),
+            hierarchy_digest=self.hierarchy_digest,
+            content_digest=self.digest,
+            reference_digest=reference.digest(self.kept.text()),
+            view=self.target.view,
+            stale_after=self.spec.versions.stale_after,
+            reason=NOT_JOINT if joint == "none" and state == "published" else None,
+        )
+
+    def result(self) -> ReleaseResult:
+        """What the run came to."""
+        outcome = self.found.outcome
+        return ReleaseResult(
+            status="unchanged" if self.unchanged else "published",
+            release=self.spec.release,
+            run=self.id,
+            version=self.version,
+            node=self.found.levels(),
+            rows=self.copy.rows,
+            suppressed=self.chosen.suppressed,
+            view=self.target.view,
+            digest=self.digest,
+            ledger_head=self._head(),
+            tightest=self._tightest_json(),
+            choice=self.found.choice,
+            protected=self.protected,
+            optimality=outcome.optimality if outcome else "pinned",
+            joint=self.spec.versions.joint,
+            seconds=time.monotonic() - self.started,
+            notes=self._notes(),
+            search={k: v for k, v in self.found.to_json().items() if k in SEARCH_FIGURES},
+        )
+
+    def _head(self) -> str | None:
+        with ledger_reader(self.place) as reader:
+            return reader.head(self.spec.release)
+
+    def _tightest_json(self) -> list[dict[str, Any]]:
+        return requirements_json(self.spec.privacy, self.tightest)
+
+    def _notes(self) -> list[str]:
+        notes = [*self.notes, *self.task.warnings]
+        if self.spec.versions.joint == "none":
+            notes.append(NOT_JOINT)
+        if not self.protected:
+            notes.append(NOT_PROTECTED)
+        if self.recheck is not None:
+            more = [q.model.name for q, t in zip(self.spec.privacy, self.recheck.tightest, strict=True) if t is None]
+            if more:
+                notes.append(f"not computed from the published rows, which do not suffice: {', '.join(more)}")
+        return list(dict.fromkeys(notes))
+
+
+def retirable(run: Run, keep: int) -> list[int]:
+    """Published versions beyond the newest `keep`, by when they were last published; never the current one."""
+    with ledger_reader(run.place) as reader:
+        return old_versions(reader, run.spec.release, keep)
+
+
+def old_versions(reader: LedgerReader, release: str, keep: int) -> list[int]:
+    """The same for a reader."""
+    there: dict[int, None] = {}
+    for event in reader.history(release):
+        if event.version is not None and (event.state in PUBLISHING or event.state == "retired"):
+            there.pop(event.version, None)
+            if event.state != "retired":
+                there[event.version] = None
+    current = reader.pointer(release)
+    return [version for version in list(there)[: max(0, len(there) - keep)] if version != current]

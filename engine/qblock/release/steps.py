@@ -1,0 +1,150 @@
+"""The steps of a release, as data: `plan` prints them, and `apply` runs these very ones."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step; what it does is in `apply`."""
+
+    def describe(self) -> str:
+        """What it does, in one sentence."""
+        raise NotImplementedError
+
+    def to_json(self) -> dict[str, Any]:
+        name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
+        return {"step": name, **asdict(self), "description": self.describe()}
+
+
+@dataclass(frozen=True)
+class Lock(Step):
+    release: str
+    wait: float
+
+    def describe(self) -> str:
+        wait = f", waiting {self.wait:g} seconds at most" if self.wait else ""
+        return f"Take the lock of release {self.release}{wait}: one run at a time."
+
+
+@dataclass(frozen=True)
+class UpgradeLedger(Step):
+    found: str | None
+    needed: str
+
+    def describe(self) -> str:
+        if self.found == self.needed:
+            return f"The ledger is at revision {self.found}: nothing to upgrade."
+        return f"Bring the ledger from revision {self.found or 'none'} to {self.needed}."
+
+
+@dataclass(frozen=True)
+class ClearLeftovers(Step):
+    release: str
+
+    def describe(self) -> str:
+        return f"Clear what earlier runs of {self.release} left when they were stopped."
+
+
+@dataclass(frozen=True)
+class Snapshot(Step):
+    engine: str
+    table: str
+
+    def describe(self) -> str:
+        how = "one REPEATABLE READ transaction" if self.engine == "postgresql" else "one read-only transaction"
+        return (
+            f"Open {self.table} in {how}; check its columns, and that the hierarchies cover every value; scan it once."
+        )
+
+
+@dataclass(frozen=True)
+class CheckDisclosure(Step):
+    insensitive: tuple[str, ...]
+
+    def describe(self) -> str:
+        if not self.insensitive:
+            return "No column is published as is besides the sensitive ones."
+        return f"Refuse if the values of {', '.join(self.insensitive)}, published as they are, nearly single out rows."
+
+
+@dataclass(frozen=True)
+class Search(Step):
+    strategy: str
+    choose_from: str
+    choose_by: str
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        what = "by block sizes alone, then check every model" if self.choose_from == "sizes" else "that is minimal"
+        return (
+            f"Search the lattice ({self.strategy}) for a node that satisfies {', '.join(self.models)}; "
+            f"choose one {what}, by {self.choose_by.replace('_', ' ')}."
+        )
+
+
+@dataclass(frozen=True)
+class CheckNode(Step):
+    node: tuple[int, ...]
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"Check the pinned node {list(self.node)} against {', '.join(self.models)}; nothing is searched."
+
+
+@dataclass(frozen=True)
+class CheckEarlierVersions(Step):
+    current: int | None
+    joint: str
+    force: bool
+
+    def describe(self) -> str:
+        if self.current is None:
+            return "No version is published yet: nothing to compare with."
+        again = "publish it again even then" if self.force else "stop there if nothing has changed"
+        if self.joint == "none":
+            changed = "versions together are not protected (versions.joint: none)"
+        else:
+            changed = "refuse changed data, since versions together would not be protected"
+        return f"Compare with version {self.current}; {again}; {changed}."
+
+
+@dataclass(frozen=True)
+class CopyVersion(Step):
+    version: int
+    columns: tuple[str, ...]
+
+    def describe(self) -> str:
+        return (
+            f"Build version {self.version} where no reader can see it ({', '.join(self.columns)}), "
+            "ordered by what it publishes; record it as staged."
+        )
+
+
+@dataclass(frozen=True)
+class Recheck(Step):
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        return f"Count the copy again by itself and hold it against the search: rows, blocks, {', '.join(self.models)}."
+
+
+@dataclass(frozen=True)
+class Publish(Step):
+    view: str
+    readers: tuple[str, ...]
+
+    def describe(self) -> str:
+        to = f", readable by {', '.join(self.readers)}" if self.readers else ""
+        return f"Publish it as {self.view}{to}, together with the ledger row."
+
+
+@dataclass(frozen=True)
+class Retire(Step):
+    keep: int
+
+    def describe(self) -> str:
+        return f"Drop versions beyond the newest {self.keep}; the ledger keeps their rows."

@@ -1,0 +1,73 @@
+"""What the job knows of the place that a release is published to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+import sqlalchemy as sa
+
+from qblock.release.copy import Copy, PublishedColumn
+from qblock.release.records import State
+from qblock.warehouse.protocol import Session
+
+Record = Callable[[sa.Connection, State], None]
+"""Writes the event of a transition, and what goes with it, on a connection to the ledger, within its transaction."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows that can be read. ledger: a connection that sees the ledger in the same state, where there is one."""
+
+    session: Session
+    rows: sa.FromClause
+    ledger: sa.Connection | None = None
+
+
+class Checked(Protocol):
+    """A staged version that is being checked: its rows, and the way to publish it."""
+
+    rows: Rows
+
+    def publish(self, record: Record) -> None:
+        """Make it the version that readers see, together with its ledger rows."""
+
+
+class Target(Protocol):
+    """Where versions are staged, published and kept."""
+
+    @property
+    def view(self) -> str:
+        """What readers query, as a message names it."""
+
+    def check(self) -> list[str]:
+        """Notes for the person who runs the job. Reads only; raises InputError for a target that cannot be used."""
+
+    def stage(self, session: Session, copy: Copy, version: int, record: Record) -> None:
+        """Build a version where no reader can see it, and record it as staged: the end of the first transaction.
+
+        Raises Refused when the copy does not have the rows that it must have.
+        """
+
+    def checking(self, version: int, columns: Sequence[PublishedColumn]) -> AbstractContextManager[Checked]:
+        """The second transaction."""
+
+    def landed(self, version: int) -> bool:
+        """Whether a version that was only recorded as checked did become the one that readers see before a crash."""
+
+    def clear(self, kept: Sequence[int]) -> list[str]:
+        """Remove what runs that did not end have left; kept: the versions to leave alone. Says what was removed."""
+
+    def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
+        """Whether readers see this version, as it was published."""
+
+    def published(self) -> AbstractContextManager[Rows]:
+        """What readers see. Raises Refused when there is nothing."""
+
+    def grant(self) -> list[str]:
+        """Give the named readers what they lack; says what was given."""
+
+    def retire(self, versions: Mapping[int, Record]) -> list[str]:
+        """Drop old versions, each with its event in one transaction; says which could not be dropped yet, and why."""

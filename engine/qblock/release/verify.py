@@ -1,0 +1,142 @@
+"""Verification: what is published, counted again through the view and held against the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import sqlalchemy as sa
+
+from qblock.errors import QblockError, Refused
+from qblock.models import Tightest
+from qblock.release import reference
+from qblock.release.content import content_digest
+from qblock.release.ledger import opened
+from qblock.release.ledger_reader import LedgerReader
+from qblock.release.private import Place, place_of, translated
+from qblock.release.recheck import count_again
+from qblock.release.records import Guarantee, PublishedVersion
+from qblock.release.reference import Kept
+from qblock.release.result import VerifyResult
+from qblock.release.targets import Rows, Target, target_of
+from qblock.search.answer import requirements_json
+from qblock.spec import Requirement, Spec, spec_digest
+
+
+def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
+    """Recompute guarantees and content digest from what readers see, and check the ledger's chain.
+
+    expected_head: the last head digest that was kept elsewhere; it shows whether the ledger's end was cut. Problems are
+    in the result (`raise_problems`). Raises Refused where the release has never been published.
+    """
+    place = place_of(spec)
+    target = target_of(spec, place)
+    with _ledger(place) as connection:
+        reader = LedgerReader(connection)
+        problems = reader.verify_chain(spec.release, expected_head) + reader.verify_pointer(spec.release)
+        if not problems and reader.head(spec.release) is None:
+            raise Refused(f"release {spec.release} has no ledger: it was never published")
+        current = _current(reader, spec.release, problems)
+        head = reader.head(spec.release) if not problems else None
+        text = reference.read(connection, spec.release, current.version) if connection and current else None
+    checks = _Checks(spec, target, problems)
+    if current is None:
+        if not problems:
+            raise Refused(f"no version of release {spec.release} is published")
+    else:
+        checks.published(current, text)
+    return VerifyResult(
+        release=spec.release,
+        version=current.version if current else None,
+        view=target.view,
+        rows=checks.rows,
+        digest=checks.digest,
+        ledger_head=head,
+        tightest=requirements_json(checks.computed, checks.tightest),
+        not_recomputed=checks.not_recomputed,
+        problems=problems,
+    )
+
+
+@contextmanager
+def _ledger(place: Place) -> Iterator[sa.Connection | None]:
+    if place.file is not None and not place.file.exists():
+        yield None
+        return
+    with opened(place, read_only=True) as connection, translated(place):
+        yield connection
+
+
+def _current(reader: LedgerReader, release: str, problems: list[str]) -> PublishedVersion | None:
+    try:
+        return reader.current(release)
+    except QblockError as error:
+        problems.append(str(error))
+        return None
+
+
+class _Checks:
+    def __init__(self, spec: Spec, target: Target, problems: list[str]) -> None:
+        self.spec = spec
+        self.target = target
+        self.problems = problems
+        self.rows = 0
+        self.digest: str | None = None
+        self.computed: list[Requirement] = []
+        self.tightest: list[Tightest] = []
+        self.not_recomputed: list[str] = []
+
+    def published(self, current: PublishedVersion, text: str | None) -> None:
+        """Hold what readers see against the event that published it."""
+        event = current.event
+        if text is None:
+            self.problems.append(f"the reference quantities of version {current.version} are missing")
+            return
+        if reference.digest(text) != event.reference_digest:
+            self.problems.append(f"the reference quantities of version {current.version} were altered")
+            return
+        kept = Kept.of_text(text)
+        if not self.target.intact(current.version, kept.columns):
+            self.problems.append(f"{self.target.view} is not as version {current.version} was published")
+        if event.spec_digest != spec_digest(self.spec):
+            # Its parameters are not those that the version was checked for; content and chain still can be.
+            self.not_recomputed.append("every model: the spec has changed since the version was published")
+        try:
+            with self.target.published() as rows:
+                self._content(current, kept, rows)
+        except QblockError as error:
+            self.problems.append(str(error))
+
+    def _content(self, current: PublishedVersion, kept: Kept, rows: Rows) -> None:
+        missing = [c.name for c in kept.columns if c.name not in rows.rows.c]
+        if missing or len(rows.rows.c) != len(kept.columns):
+            self.problems.append(f"the columns of {self.target.view} are not those that were published")
+            return
+        self.rows = int(rows.session.scalar(sa.select(sa.func.count()).select_from(rows.rows)))
+        self.digest = content_digest(rows.session, rows.rows, kept.columns)
+        if self.rows != current.event.rows_published:
+            self.problems.append(f"{self.rows} rows are published, and the ledger says {current.event.rows_published}")
+        if self.digest != current.event.content_digest:
+            self.problems.append("the published content was altered: its digest is not the one in the ledger")
+        if self.not_recomputed:
+            return
+        try:
+            counted = count_again(self.spec, rows.session, rows.rows, kept.columns, kept.references)
+        except Refused as error:
+            self.problems.append(str(error))
+            return
+        reached = [g for g in current.guarantees if g.stage == "recheck"]
+        for requirement, found in zip(self.spec.privacy, counted.tightest, strict=True):
+            if found is None:
+                self.not_recomputed.append(requirement.model.name)
+                continue
+            self.computed.append(requirement)
+            self.tightest.append(found)
+            if not found.holds:
+                self.problems.append(f"what is published does not satisfy {requirement.model.name}")
+            for guarantee in Guarantee.of(requirement, found, "recheck"):
+                if guarantee not in reached:
+                    self.problems.append(
+                        f"{guarantee.model} reaches {guarantee.parameter} = {guarantee.reached}, "
+                        "and the ledger says something else"
+                    )

@@ -1,0 +1,12 @@
+-- Purpose: what a name of a schema stands for, to tell a release's own view from anything else
+-- Inputs: schema, name
+-- Output: oid, kind (pg_class.relkind), definition (of a view), options (array or NULL), comment (or NULL)
+SELECT
+    class.oid,
+    CAST(class.relkind AS text) AS kind,
+    CASE WHEN class.relkind = 'v' THEN pg_get_viewdef(class.oid) END AS definition,
+    class.reloptions AS options,
+    obj_description(class.oid, 'pg_class') AS comment
+FROM pg_class AS class
+JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+WHERE namespace.nspname = :schema AND class.relname = :name

@@ -1,0 +1,46 @@
+"""What is published: the right rows, in an order of their own, with nothing else, on both engines."""
+
+from __future__ import annotations
+
+import pytest
+
+from qblock.release.verify import verify
+from release.jobs import PEOPLE, Job, MakeJob
+
+
+def by_hand(zip_kept: int, width: int) -> list[tuple[str, str, str, str]]:
+    """PEOPLE with so many digits of the zip code and ages in ranges of this width, in bytewise order."""
+    rows = []
+    for zip_code, age, disease, ward in zip(*(PEOPLE[c] for c in ("zip", "age", "disease", "ward")), strict=True):
+        low = age // width * width
+        rows.append((zip_code[:zip_kept] + "*" * (5 - zip_kept), f"{low}-{low + width - 1}", disease, ward))
+    return sorted(rows)
+
+
+def test_the_published_rows_are_those_computed_by_hand(job: Job) -> None:
+    result = job.run()
+    assert (result.status, result.version, result.rows, result.suppressed) == ("published", 1, 12, 0)
+    assert result.node == {"zip": 1, "age": 2}
+    assert job.published() == by_hand(4, 20)
+    assert not verify(job.spec).problems
+
+
+def test_the_same_again_is_nothing_to_do_and_force_publishes_it(job: Job) -> None:
+    first = job.run()
+    again = job.run()
+    assert (again.status, again.version, again.ledger_head) == ("unchanged", 1, first.ledger_head)
+    forced = job.run(force=True)
+    assert (forced.status, forced.version, forced.digest) == ("published", 2, first.digest)
+    assert not verify(job.spec, forced.ledger_head).problems
+
+
+@pytest.mark.parametrize("node", [[0, 0], [5, 3], [0, 3], [2, 0]])
+def test_every_level_is_published_as_text(make_job: MakeJob, node: list[int]) -> None:
+    job = make_job(search={"node": node}, privacy=[{"k_anonymity": {"k": 1}}])
+    assert job.run().choice == "pinned"
+    expected = []
+    for zip_code, age, disease, ward in zip(*(PEOPLE[c] for c in ("zip", "age", "disease", "ward")), strict=True):
+        expected.append((zip_code[: 5 - node[0]] + "*" * node[0] if node[0] < 5 else "*",
+                         str(age) if node[1] == 0 else "*", disease, ward))  # fmt: skip
+    assert job.published() == sorted(expected)
+    assert not verify(job.spec).problems
