@@ -180,14 +180,16 @@ class FrequencySets:
     def _roll_up(self, node: Node, sensitive: tuple[int, ...]) -> _FrequencySet:
         self._leaf_without(sensitive)
         source = self._source(node, sensitive)
-        if source.node == node and source.sensitive == sensitive:
+        if source.node == node and source.sensitive == sensitive and not self._by_entity(source):
             return source
         query = queries.roll_up(source.table, source.node, node, self.dimensions, sensitive)
         return _FrequencySet(node, sensitive, self.session.store(self._name(), query), source.rows)
 
     def _leaf_without(self, sensitive: tuple[int, ...]) -> None:
         """The leaf frequency set with fewer sensitive attributes, made once: everything else comes from it."""
-        if any(k.sensitive == sensitive and k.node == self.lattice.bottom for k in self._kept):
+        if any(
+            k.sensitive == sensitive and k.node == self.lattice.bottom and not self._by_entity(k) for k in self._kept
+        ):
             return
         source = self._source(self.lattice.bottom, sensitive)
         query = queries.roll_up(source.table, source.node, self.lattice.bottom, self.dimensions, sensitive)
@@ -196,6 +198,10 @@ class FrequencySets:
         rows = int(self.session.scalar(sa.select(sa.func.count()).select_from(table)))
         self._pinned.add(table.name)
         self._kept.append(_FrequencySet(self.lattice.bottom, sensitive, table, rows))
+
+    def _by_entity(self, kept: _FrequencySet) -> bool:
+        """Whether it has a row for each entity, and so several for one block and value."""
+        return self.entities and kept.table is self._leaf
 
     def _keep(self, made: _FrequencySet, rows: int) -> None:
         if any(k.table.name == made.table.name for k in self._kept):

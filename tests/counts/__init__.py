@@ -1,0 +1,1 @@
+"""Sources and their counts, on every engine."""

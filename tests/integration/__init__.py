@@ -1,0 +1,1 @@
+"""From a spec to an answer, on every engine."""
