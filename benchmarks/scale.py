@@ -13,7 +13,6 @@ import tempfile
 import time
 from pathlib import Path
 
-
 from qblock.demo.hierarchies import hierarchies
 from qblock.demo.load import load_people
 from qblock.demo.write import write_demo
@@ -118,5 +117,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-
-

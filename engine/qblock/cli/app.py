@@ -8,8 +8,8 @@ import sys
 import traceback
 from typing import Any, NoReturn
 
-import click
 import typer
+from typer.exceptions import TyperException
 
 from qblock import __version__
 from qblock.cli import compare, explore, hierarchies, publish, start
@@ -73,13 +73,14 @@ def run(arguments: list[str]) -> int:
     except QblockError as error:
         _say(str(error))
         return error.exit_status
-    except click.exceptions.Abort:
-        _say("interrupted: nothing was published")
-        return 130
-    except click.ClickException as error:
-        error.show()
-        return error.exit_code
-    except KeyboardInterrupt:
+    except TyperException as error:
+        # A command line that is wrong; the exception knows its own way of saying so.
+        if hasattr(error, "show"):
+            error.show()
+        else:
+            _say(str(error))
+        return int(getattr(error, "exit_code", 2))
+    except (KeyboardInterrupt, typer.Abort):
         _say("interrupted: nothing was published")
         return 130
     except Terminated:

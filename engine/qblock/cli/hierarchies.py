@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -44,7 +44,7 @@ def build(
 def check(spec: SpecPath, json_: Json = False) -> None:
     """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
     with open_task(load_spec(spec)) as task:
-        found = [
+        found: list[dict[str, Any]] = [
             {
                 "attribute": hierarchy.attribute,
                 "levels": list(hierarchy.level_names),

@@ -1,0 +1,158 @@
+"""plan, release, verify, history, rollback, ledger: the scheduled job and what it leaves behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from qblock.cli.explore import print_tightest
+from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
+from qblock.errors import Refused
+from qblock.release.apply import release as run_release
+from qblock.release.history import history as read_history
+from qblock.release.migrate import upgrade_ledger
+from qblock.release.plan import plan as make_plan
+from qblock.release.private import place_of, place_of_url
+from qblock.release.verify import verify as run_verify
+from qblock.spec import load_spec
+
+ledger = typer.Typer(help="The ledger of releases.", no_args_is_help=True)
+
+
+def register(app: typer.Typer) -> None:
+    """Add these commands."""
+    app.command("plan")(plan)
+    app.command("release")(release)
+    app.command("verify")(verify)
+    app.command("history")(history)
+    app.add_typer(ledger, name="ledger")
+
+
+def plan(spec: SpecPath, json_: Json = False) -> None:
+    """What `release` would do, step by step: the very steps that it runs. Writes nothing."""
+    made = make_plan(load_spec(spec))
+    if json_:
+        answer(made.to_json())
+        return
+    out = console()
+    steps = Table.grid(padding=(0, 1))
+    for number, step in enumerate(made.steps, 1):
+        steps.add_row(f"{number:2}.", step.describe())
+    out.print(steps)
+
+
+def release(
+    spec: SpecPath,
+    force: Annotated[bool, typer.Option("--force", help="Publish again although nothing has changed.")] = False,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another run of this release.")
+    ] = 0,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """The scheduled job: search, copy, check the copy, publish it behind the view; or refuse and publish nothing.
+
+    Same data and same spec as the published version: nothing to do, exit status 0.
+    """
+    loaded = load_spec(spec)
+    try:
+        with progress(quiet) as report:
+            result = run_release(loaded, force=force, wait=wait, progress=report)
+    except Refused as refused:
+        if json_:
+            answer({"status": "refused", "release": loaded.release, "reason": str(refused)})
+        raise
+    found = result.to_json()
+    if json_:
+        answer(found)
+        return
+    out = console()
+    if found["status"] == "unchanged":
+        out.print(f"Nothing to do: version {found['version']} holds this data and this spec; --force publishes again.")
+        return
+    out.print(f"Published version {found['version']} as {found['view']}: {found['rows']:,} rows", end="")
+    out.print(f", {found['suppressed']:,} suppressed" if found["suppressed"] else "")
+    out.print("Node: " + ", ".join(f"{name} level {level}" for name, level in found["node"].items()))
+    print_tightest(found["tightest"])
+    for note in found.get("notes", []):
+        out.print(f"Note: {note}")
+    out.print(f"Content {found['digest']}")
+    out.print(f"Ledger head {found['ledger_head']} (keep it elsewhere: it shows whether the ledger's end was cut)")
+
+
+def verify(
+    spec: SpecPath,
+    head: Annotated[str | None, typer.Option(help="The last ledger head that you kept.")] = None,
+    json_: Json = False,
+) -> None:
+    """Recompute the guarantees of the published version from what is published, and hold them against the ledger."""
+    result = run_verify(load_spec(spec), expected_head=head)
+    found = result.to_json()
+    if json_:
+        answer(found)
+    else:
+        out = console()
+        out.print(f"Version {found['version']} of {found['release']}: {found['rows']:,} rows")
+        print_tightest(found["tightest"])
+        for problem in found["problems"]:
+            out.print(f"PROBLEM: {problem}")
+        if not found["problems"]:
+            out.print("What is published is what was checked: rows, content, guarantees and the ledger's chain agree.")
+    result.raise_problems()
+
+
+def history(spec: SpecPath, json_: Json = False) -> None:
+    """The ledger of a release: versions, what was asked and reached, refusals and their reasons."""
+    found = read_history(load_spec(spec))
+    if json_:
+        answer(found)
+        return
+    out = console()
+    if not found["events"]:
+        out.print(f"No event of release {found['release']} yet.")
+        return
+    rows = [
+        [
+            event["recorded_at"][:19].replace("T", " "),
+            event["version"] or "",
+            event["state"],
+            shown(event["rows_published"]),
+            _levels(event),
+            event["reason"] or "",
+        ]
+        for event in found["events"]
+    ]
+    out.print(table("", ["time (UTC)", "version", "state", "rows", "node", "reason"], rows))
+    if found["guarantees"]:
+        cells = [
+            [g["version"], g["model"], g["sensitive"] or "", f"{g['parameter']}={g['asked']}", _reached(g)]
+            for g in found["guarantees"]
+        ]
+        out.print(table("\nGuarantees", ["version", "model", "sensitive", "asked", "reached"], cells))
+
+
+def _reached(guarantee: dict[str, Any]) -> str:
+    return "inf" if guarantee["reached"] == "inf" else shown(guarantee["reached_number"])
+
+
+def _levels(event: dict[str, Any]) -> str:
+    names, node = event["quasi_identifiers"], event["node"]
+    return " ".join(f"{n}={level}" for n, level in zip(names, node, strict=True)) if names and node else ""
+
+
+@ledger.command("upgrade")
+def upgrade(
+    target: Annotated[str, typer.Argument(metavar="SPEC|URL", help="A release spec, or the ledger's database.")],
+    json_: Json = False,
+) -> None:
+    """Bring the ledger's schema to the version of this program; does nothing when it is there already."""
+    place = place_of_url(target, Path.cwd()) if "://" in target else place_of(load_spec(target))
+    before, after = upgrade_ledger(place)
+    if json_:
+        answer({"before": before, "after": after})
+    else:
+        same = f"The ledger is at {after}: nothing to do."
+        console().print(same if before == after else f"The ledger went from {before} to {after}.")

@@ -1,0 +1,134 @@
+"""The demo: makes a warehouse, runs the release job on it, and says what happened in words for everybody."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from rich.console import Console
+from rich.table import Table
+
+from qblock.demo.load import load_people
+from qblock.demo.write import write_demo
+from qblock.release.apply import release
+from qblock.spec import Spec, load_spec
+from qblock.warehouse.connect import duckdb_path, parse_url
+
+ROWS_SHOWN = 5
+MEANING = {
+    "k_anonymity": "everybody is hidden among at least {k} people who look the same",
+    "entropy_l_diversity": "among those people, {sensitive} is as mixed as {l} equally frequent values",
+    "distinct_l_diversity": "among those people, {sensitive} has at least {l} different values",
+}
+
+
+def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
+    """Write people, hierarchies and spec into a folder, release them, and print what was asked, done and reached."""
+    out = console.print
+    demo = write_demo(directory, rows, seed, warehouse=url is None)
+    environment = dict(os.environ)
+    if url is not None:
+        load_people(url, rows, seed)
+        environment["WAREHOUSE_URL"] = url
+    spec = load_spec(demo.spec, environment)
+    where = str(demo.warehouse) if demo.warehouse is not None else "the PostgreSQL database"
+    out(f"\n[bold]1. The table[/bold]  {rows:,} invented people in {where}, table {spec.source.table}.")
+    secret, known = " or ".join(spec.sensitives), ", ".join(spec.quasi_identifiers)
+    out(f"   The release must not tell what anybody's {secret} is, even to a reader who knows")
+    out(f"   that person's {known}.")
+    out(f"\n[bold]2. What is asked[/bold]  ({demo.spec})")
+    for requirement in spec.privacy:
+        model = requirement.model
+        asked = {k: v for k, v in model.asked().items() if v is not None}
+        text = MEANING[model.name].format(**asked, sensitive=" and ".join(requirement.sensitive))
+        out(f"   {model.name} {', '.join(f'{k}={v}' for k, v in asked.items())}: {text}")
+    out("\n[bold]3. The search[/bold]  Each column can be published as it is, or coarser and coarser up to *.")
+    result = release(spec, force=True)
+    found = result.to_json()
+    search = found["search"]
+    out(
+        f"   That makes {search['nodes_total']:,} combinations. The database was asked for the counts of "
+        f"{search['nodes_evaluated']:,} of them ({search['queries']:,} statements"
+    )
+    most = len(search["minimal"])
+    out(f"   in {search['seconds']:.1f} seconds); the others follow. {most} keep as much detail as can be.")
+    out("\n[bold]4. What was chosen[/bold]")
+    names, sample, groups = published_rows(spec, ROWS_SHOWN)
+    for name, level in found["node"].items():
+        out(f"   {name:15} {_level(level, groups[name])}")
+    out(f"\n[bold]5. What was published[/bold]  {found['rows']:,} rows as {found['view']}, version {found['version']}")
+    if found["suppressed"]:
+        out(f"   {found['suppressed']:,} rows were left out because they could not be hidden")
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for name in names:
+        shown.add_column(name)
+    for row in sample:
+        shown.add_row(*(str(value) for value in row))
+    out(shown)
+    out("\n[bold]6. What is guaranteed[/bold]  (recomputed from the published rows before they were published)")
+    guarantees = Table(box=None, pad_edge=False, header_style="bold")
+    for column in ("guarantee", "about", "asked", "reached"):
+        guarantees.add_column(column)
+    for entry in found["tightest"]:
+        value = entry["values"][0]
+        asked = entry["asked"][value["parameter"]]
+        about = ", ".join(entry["sensitive"]) or "everybody"
+        reached = f"{value['value']:.4g}" if isinstance(value["value"], float) else str(value["value"])
+        guarantees.add_row(entry["model"], about, f"{value['parameter']} = {asked}", reached)
+    out(guarantees)
+    out("\n[bold]7. Now you[/bold]")
+    out(f"   the view:        {query_command(spec)}")
+    out(f"   the next run:    qblock release {demo.spec}      (nothing to do until the data change)")
+    out(f"   check it:        qblock verify {demo.spec}")
+    out(f"   what happened:   qblock history {demo.spec}")
+    out(f"   ask for more:    edit {demo.spec}, then qblock plan {demo.spec}")
+
+
+def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ...]], dict[str, list[str]]]:
+    """Columns and a few rows of the view, spread over it, and the values of each quasi-identifier in it."""
+    if spec.publish.url is not None:
+        file = duckdb_path(parse_url(spec.publish.url.url), spec.directory)
+        engine = sa.create_engine(
+            sa.URL.create("duckdb", database=str(file)), poolclass=sa.NullPool, connect_args={"read_only": True}
+        )
+    else:
+        engine = sa.create_engine(
+            parse_url(spec.source.url.url).set(drivername="postgresql+psycopg"), poolclass=sa.NullPool
+        )
+    view = sa.table(spec.view, schema=spec.publish.schema)
+    with engine.connect() as connection:
+        total = connection.scalar(sa.select(sa.func.count()).select_from(view)) or 0
+        names: list[str] = []
+        rows: list[tuple[Any, ...]] = []
+        for i in range(most):
+            found = connection.execute(sa.select(sa.text("*")).select_from(view).limit(1).offset(i * total // most))
+            names = list(found.keys())
+            rows += [tuple(row) for row in found]
+        groups = {}
+        for name in spec.quasi_identifiers:
+            column: sa.ColumnClause[str] = sa.column(name)
+            query = sa.select(column).select_from(view).distinct().order_by(column)
+            groups[name] = list(connection.execute(query).scalars())
+    engine.dispose()
+    return names, rows, groups
+
+
+def query_command(spec: Spec) -> str:
+    """A command line that reads the view."""
+    query = f"SELECT * FROM {spec.publish.schema}.{spec.view} LIMIT 10"
+    if spec.publish.url is None:
+        return f'psql "$WAREHOUSE_URL" -c "{query}"'
+    file = duckdb_path(parse_url(spec.publish.url.url), spec.directory)
+    return f'duckdb {file} "{query}"'
+
+
+def _level(level: int, values: list[str]) -> str:
+    """How a column was published, for a reader who knows no levels."""
+    if level == 0:
+        return f"as it is: {len(values)} values"
+    if values == ["*"]:
+        return "hidden: * for everybody"
+    some = ", ".join(values[:3]) + (", ..." if len(values) > 3 else "")
+    return f"coarsened to {len(values)} groups: {some}"

@@ -1,0 +1,41 @@
+"""The ledger of a release as an answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from qblock.release.ledger_reader import ledger_reader
+from qblock.release.private import place_of
+from qblock.release.records import RecordedEvent, time_text
+from qblock.spec import Spec
+
+
+def history(spec: Spec) -> dict[str, Any]:
+    """Every event of a release, oldest first, the version that readers see, and the guarantees of each version."""
+    with ledger_reader(place_of(spec)) as reader:
+        events = reader.history(spec.release)
+        current = reader.current(spec.release)
+        guarantees = [
+            {"version": event.version, "state": event.state, **vars(guarantee)}
+            for event in events
+            if event.state in ("published", "rolled_back")
+            for guarantee in reader.guarantees(spec.release, event.number)
+        ]
+        head = reader.head(spec.release)
+    return {
+        "release": spec.release,
+        "current": None if current is None else current.version,
+        "ledger_head": head,
+        "events": [_json(event) for event in events],
+        "guarantees": guarantees,
+    }
+
+
+def _json(event: RecordedEvent) -> dict[str, Any]:
+    row = dict(vars(event))
+    row["recorded_at"] = time_text(event.recorded_at)
+    row["stale_after"] = None if event.stale_after is None else int(event.stale_after.total_seconds())
+    for name in ("quasi_identifiers", "node"):
+        row[name] = None if row[name] is None else list(row[name])
+    row["detail"] = dict(event.detail)
+    return row

@@ -1,0 +1,32 @@
+"""The README against the program: commands, models, exit statuses and the spec that it shows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from typer.main import get_command
+
+from qblock.cli.app import app
+from qblock.models.table import markdown
+from qblock.spec import read_spec
+
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+
+
+def test_the_table_of_models_is_the_registry() -> None:
+    assert markdown() in README
+
+
+def test_every_command_is_named_and_every_named_command_exists() -> None:
+    commands = set(get_command(app).commands)  # type: ignore[attr-defined]
+    named = set(re.findall(r"(?m)(?:`|^ {4})qblock ([a-z]+)", README))
+    assert named == commands
+
+
+def test_the_spec_shown_is_a_spec(tmp_path: Path) -> None:
+    block = re.search(r"```yaml\n(version: 1\n.*?)```", README, re.S)
+    assert block is not None
+    spec = read_spec(block[1], tmp_path / "release.yaml", {"WAREHOUSE_URL": "postgresql://u@h/d"})
+    assert spec.quasi_identifiers == ("zip_code", "age", "gender")
+    assert [q.model.name for q in spec.privacy] == ["k_anonymity", "entropy_l_diversity", "t_closeness"]
