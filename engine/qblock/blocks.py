@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,23 @@ class Containing:
 
 
 @dataclass(frozen=True, eq=False)
+class Guards:
+    """Which predicates the people of each block guard (epsilon-privacy with a table of predicates).
+
+    start: int64[B+1]; predicate: int64[G], ascending and without repetition within a block, indexes into
+    Reference.guarded: block b guards predicate[start[b]:start[b+1]].
+    """
+
+    start: Ints
+    predicate: Ints
+
+    def select(self, index: Ints) -> Guards:
+        """The guards of the blocks named, in that order."""
+        start, pairs = _runs(self.start, index)
+        return Guards(start, self.predicate[pairs])
+
+
+@dataclass(frozen=True, eq=False)
 class Blocks:
     """The q*-blocks of one node: for each block, the count of each sensitive value that occurs in it.
 
@@ -36,6 +54,7 @@ class Blocks:
     at most the sum of the counts). keys: int64[B, Q] codes of the quasi-identifiers, where known.
     population: int64[B], rows of the population table in the same block; population_only: int64[], sizes of the
     population's blocks that hold no row of the table. containing: the coarser nodes' blocks (for (n,t)-closeness).
+    guards: the predicates that the people of each block guard, where a model asks for them.
     """
 
     start: Ints
@@ -46,6 +65,7 @@ class Blocks:
     population: Ints | None = None
     population_only: Ints | None = None
     containing: tuple[Containing, ...] = field(default=())
+    guards: Guards | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -78,15 +98,15 @@ class Blocks:
             return self.count[np.lexsort((-self.count, self.owner))]
         return top - 1 - np.sort(self.owner * top + (top - 1 - self.count)) % top  # several times faster than lexsort
 
-    def sum(self, pairs: NDArray[np.generic]) -> NDArray:
+    def sum(self, pairs: NDArray[np.generic]) -> NDArray[Any]:
         """Sum an array over pairs [P] within each block [B]."""
         return np.add.reduceat(pairs, self.start[:-1]) if len(self) else pairs[:0]
 
-    def max(self, pairs: NDArray[np.generic]) -> NDArray:
+    def max(self, pairs: NDArray[np.generic]) -> NDArray[Any]:
         """Maximum of an array over pairs [P] within each block [B]."""
         return np.maximum.reduceat(pairs, self.start[:-1]) if len(self) else pairs[:0]
 
-    def min(self, pairs: NDArray[np.generic]) -> NDArray:
+    def min(self, pairs: NDArray[np.generic]) -> NDArray[Any]:
         """Minimum of an array over pairs [P] within each block [B]."""
         return np.minimum.reduceat(pairs, self.start[:-1]) if len(self) else pairs[:0]
 
@@ -98,9 +118,7 @@ class Blocks:
     def select(self, mask: Mask | Ints | Sequence[int]) -> Blocks:
         """The blocks of a boolean mask or of an index array, in that order."""
         index = np.flatnonzero(mask) if np.asarray(mask).dtype == bool else np.asarray(mask, dtype=np.int64)
-        lengths = self.support[index]
-        start = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
-        pairs = np.repeat(self.start[:-1][index] - start[:-1], lengths) + np.arange(start[-1], dtype=np.int64)
+        start, pairs = _runs(self.start, index)
         return replace(
             self,
             start=start,
@@ -110,6 +128,7 @@ class Blocks:
             keys=None if self.keys is None else self.keys[index],
             population=None if self.population is None else self.population[index],
             containing=tuple(replace(c, index=c.index[index]) for c in self.containing),
+            guards=None if self.guards is None else self.guards.select(index),
         )
 
     @classmethod
@@ -139,6 +158,13 @@ class Blocks:
         return Blocks.from_pairs(np.asarray(index, np.int64)[self.owner], self.value, self.count)
 
 
+def _runs(start: Ints, index: Ints) -> tuple[Ints, Ints]:
+    """The runs start[i]:start[i+1] of the blocks named, one after another: their new starts, and positions."""
+    lengths = np.diff(start)[index]
+    new = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+    return new, np.repeat(start[:-1][index] - new[:-1], lengths) + np.arange(new[-1], dtype=np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Reference:
     """The quantities of the whole table, taken once from the raw table and the same for every node.
@@ -157,6 +183,7 @@ class Reference:
     numbers: tuple[Fraction, ...] | None = None
     taxonomy: Ints | None = None
     prior: tuple[Fraction, ...] | None = None
+    guarded: tuple[tuple[int, ...], ...] | None = None
 
     @property
     def values(self) -> int:

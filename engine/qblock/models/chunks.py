@@ -36,6 +36,7 @@ def parts(blocks: Blocks, width: int = 0) -> Iterator[Blocks]:
             keys=None if blocks.keys is None else blocks.keys[run],
             population=None if blocks.population is None else blocks.population[run],
             containing=tuple(replace(c, index=c.index[run]) for c in blocks.containing),
+            guards=None if blocks.guards is None else blocks.guards.select(np.arange(first, last)),
         )
         first = last
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -11,10 +10,10 @@ from functools import lru_cache
 import numpy as np
 
 from qblock import adversary as adversaries
-from qblock.adversary import Layer
-from qblock.blocks import Blocks, Floats, Ints, Reference
+from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
 from qblock.models.base import Bound, Exact, Model, Monotone, rational, require, whole
-from qblock.models.chunks import by_parts, grouped
+from qblock.models.chunks import by_parts
+from qblock.models.epsilon_sides import Guarded, Side, Sided
 from qblock.models.epsilon_sizes import least_size
 from qblock.models.ratios import NEAR
 
@@ -29,7 +28,9 @@ class EpsilonPrivacy(Model):
     with every sigma(s) >= 1); II has any shape with every sigma(s) >= 1; III has infinite stubbornness; IV is any.
     prior: uniform, table, values or from_table, see adversary.prior_shape; stubbornness may be left out with
     from_table. known: b, the number of other people in the block whose values the adversary knows. predicates:
-    singletons, taxonomy, negative, or tuples of values.
+    singletons, taxonomy, negative, tuples of values, or guarded: in each block those that its people guard
+    (Blocks.guards, Reference.guarded), of which a block without any has none; then nothing is monotone, since a union
+    guards what a part of it guards, over the rows of parts that guard nothing.
     """
 
     name = "epsilon_privacy"
@@ -56,7 +57,7 @@ class EpsilonPrivacy(Model):
         require(self.name, "adversary", kind, kind in ("I", "II", "III", "IV"), "I, II, III or IV")
         require(self.name, "prior", self.prior, self.prior in adversaries.PRIORS, ", ".join(adversaries.PRIORS))
         require(self.name, "known", self.known, whole(self.known) and self.known >= 0, "an integer b >= 0")
-        named = ("singletons", "taxonomy", "negative")
+        named = ("singletons", "taxonomy", "negative", "guarded")
         valid = self.predicates in named if isinstance(self.predicates, str) else len(self.predicates) > 0
         require(self.name, "predicates", self.predicates, valid, f"{', '.join(named)} or lists of values")
         if kind in ("II", "IV"):
@@ -69,17 +70,26 @@ class EpsilonPrivacy(Model):
         else:
             require(self.name, "stubbornness", sigma, rational(sigma) and sigma >= 1, "a total of at least 1")
 
-        needs = {"prior": own, "distribution": self.prior == "table", "taxonomy": self.predicates == "taxonomy"}
+        needs = {
+            "prior": own,
+            "distribution": self.prior == "table",
+            "taxonomy": self.predicates == "taxonomy",
+            "guards": self.predicates == "guarded",
+        }
         object.__setattr__(self, "needs", type(self).needs | {need for need, needed in needs.items() if needed})
 
     @property
     def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=False)
+        return Monotone(generalization=self.predicates != "guarded", suppression=False)
 
     def validate(self, reference: Reference) -> list[str]:
         if reference.values < 2 or self.adversary == "IV":
             return []
-        adversaries.layers(self.predicates, reference)
+        if self.predicates == "guarded":
+            valid = reference.guarded is not None
+            require(self.name, "predicates", self.predicates, valid, "a table of what each person guards")
+        else:
+            adversaries.layers(self.predicates, reference)
         if self.adversary == "II":
             sigma, least = self.stubbornness, reference.values
             require(self.name, "stubbornness", sigma, sigma is not None and sigma >= least, f"at least V = {least}")
@@ -108,19 +118,26 @@ class EpsilonPrivacy(Model):
         return Fraction(self.stubbornness)
 
     def least_block_size(self, reference: Reference) -> int:
-        if reference.values < 2:
-            return 1
+        if reference.values < 2 or self.predicates == "guarded":
+            return 1  # a block in which nobody guards anything has any size
         return reference.rows + 1 if self.adversary == "IV" else least(self, reference)
 
     def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         if reference.values < 2:
             return np.ones(len(blocks))
         if self.adversary == "IV":
-            return np.full(len(blocks), math.inf)
+            return np.where(self._asking(blocks), math.inf, 1.0)
         return by_parts(lambda part: self._measure(part, reference), blocks)
 
+    def _asking(self, part: Blocks) -> Mask:
+        """bool[B]: blocks for which there is any predicate."""
+        if self.predicates != "guarded":
+            return np.ones(len(part), dtype=bool)
+        assert part.guards is not None
+        return np.asarray(np.diff(part.guards.start) > 0)
+
     def _measure(self, part: Blocks, reference: Reference) -> Floats:
-        result = np.where(part.rows <= self.known, math.inf, 1.0)
+        result = np.where((part.rows <= self.known) & self._asking(part), math.inf, 1.0)
         for layer in setting(self, reference):
             pairs, x = layer.pairs(part)
             for _, values in layer.epsilons(pairs, x, part.total[pairs.owner], self.known):
@@ -146,7 +163,8 @@ class EpsilonPrivacy(Model):
             n = blocks.total[pairs.owner]
             for side, values in layer.epsilons(pairs, x, n, self.known):
                 # Only a predicate whose double is within the error of its block's worst can be the worst.
-                near = np.flatnonzero((values >= worst[pairs.owner] * (1 - NEAR)) & np.isfinite(worst[pairs.owner]))
+                bound = worst[pairs.owner]
+                near = np.flatnonzero((values >= bound * (1 - NEAR)) & np.isfinite(bound) & (x > 0))
                 known: dict[tuple[int, int, int], Fraction | float] = {}
                 columns = (pairs.owner[near], side.kind[pairs.value[near]], x[near], n[near])
                 for owner, *key in zip(*(column.tolist() for column in columns), strict=True):
@@ -157,95 +175,38 @@ class EpsilonPrivacy(Model):
         return result
 
 
-@dataclass(frozen=True, eq=False)
-class Side:
-    """One stubbornness (None for infinite) with the prior mass of each predicate: sigma(phi), or its share.
-
-    weights and others: the masses, and what the prior leaves for everything else, as doubles; kind: the first
-    predicate with the same mass.
-    """
-
-    sigma: Fraction | None
-    masses: tuple[Fraction, ...]
-    weights: Floats
-    others: Floats
-    kind: Ints
-
-    @classmethod
-    def of(cls, sigma: Fraction | None, masses: tuple[Fraction, ...]) -> Side:
-        others = [(1 if sigma is None else sigma) - mass for mass in masses]
-        first = {mass: i for i, mass in reversed(list(enumerate(masses)))}
-        kind = np.array([first[mass] for mass in masses], dtype=np.int64)
-        return cls(sigma, masses, np.array(masses, dtype=np.float64), np.array(others, dtype=np.float64), kind)
-
-    def exact(self, predicate: int, x: int, n: int, known: int) -> Fraction | float:
-        if self.sigma is None:
-            return adversaries.smallest_epsilon_infinite(x, n, known, self.masses[predicate])
-        return adversaries.smallest_epsilon(x, n, known, self.masses[predicate], self.sigma)
-
-    def epsilon(self, predicate: Ints, x: Ints, n: Ints, known: int) -> Floats:
-        """adversary.smallest_epsilon (or its infinite form) as doubles, over arrays; for n > known."""
-        left, mass, rest = n - known, self.weights[predicate], self.others[predicate]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if self.sigma is None:
-                first, second = x / (left * mass), rest * left / (left - x)
-                certain = rest == 0
-                never = (mass == 0) | (left <= x)
-            else:
-                total = (n - 1) + float(self.sigma)
-                first, second = x * total / (left * ((x - 1) + mass)), left * ((n - x) + rest) / (total * (left - x))
-                certain = (rest == 0) & (x == n)
-                never = ((x == 1) & (mass == 0)) | (left <= x)
-        result = np.maximum(1.0, np.maximum(first, second))
-        result = np.where(never, math.inf, result)
-        result = np.where(certain, 1.0 if known == 0 else math.inf, result)
-        return np.asarray(np.where(x == 0, 1.0, result), dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class Sided:
-    """A layer of predicates with the priors to be tried on it; required: bool[V], absence of the value is fatal."""
-
-    layer: Layer
-    sides: tuple[Side, ...]
-    required: Ints
-
-    def pairs(self, part: Blocks) -> tuple[Blocks, Ints]:
-        """The blocks counted by predicate, and x = n(q, phi) of each pair."""
-        pairs = part if self.layer.single else grouped(part, self.layer.group)
-        return pairs, part.total[pairs.owner] - pairs.count if self.layer.complement else pairs.count
-
-    def epsilons(self, pairs: Blocks, x: Ints, n: Ints, known: int) -> Iterator[tuple[Side, Floats]]:
-        for side in self.sides:
-            yield side, side.epsilon(pairs.value, x, n, known)
-
-    def broken(self, part: Blocks, known: int) -> np.typing.NDArray[np.bool_]:
-        """bool[B]: blocks where everybody satisfies the complement of an absent value, which is not certain before."""
-        if not self.layer.complement:
-            return np.zeros(len(part), dtype=bool)
-        return np.asarray(part.sum(self.required[part.value]) < self.required.sum(), dtype=bool)
-
-
 @lru_cache(maxsize=64)
-def setting(model: EpsilonPrivacy, reference: Reference) -> tuple[Sided, ...]:
+def setting(model: EpsilonPrivacy, reference: Reference) -> tuple[Sided | Guarded, ...]:
     """What a model's predicates weigh in its adversary's priors; kept, since every node of a search asks for it."""
+    shape = () if model.adversary == "II" else adversaries.prior_shape(model.prior, reference)
+    if model.predicates == "guarded":
+        sets = reference.guarded or ()
+        shares = tuple(sum((shape[v] for v in members), Fraction(0)) for members in sets) if shape else ()
+        sides = _sides(model, reference, tuple(map(len, sets)), shape, shares)
+        return (Guarded.of(sets, reference.values, sides),) if sets else ()
     result = []
     for layer in adversaries.layers(model.predicates, reference):
         required = np.ones(reference.values, dtype=np.int64)
-        if model.adversary == "II":
-            sigma = Fraction(model.stubbornness or 0)
-            sides: tuple[Side, ...] = (Side.of(sigma, tuple(Fraction(size) for size in layer.members())),)
-        else:
-            shape = adversaries.prior_shape(model.prior, reference)
-            shares = layer.shares(shape)
-            if model.adversary == "III":
-                sides = (Side.of(None, shares),)
-            else:
-                sides = tuple(Side.of(s, tuple(s * share for share in shares)) for s in sigmas(model, shape, reference))
-            if model.known == 0:
-                required = np.array([share > 0 for share in shape], dtype=np.int64)
-        result.append(Sided(layer, sides, required))
+        if shape and model.known == 0:
+            required = np.array([share > 0 for share in shape], dtype=np.int64)
+        shares = layer.shares(shape) if shape else ()
+        result.append(Sided(layer, _sides(model, reference, layer.members(), shape, shares), required))
     return tuple(result)
+
+
+def _sides(
+    model: EpsilonPrivacy,
+    reference: Reference,
+    members: tuple[int, ...],
+    shape: tuple[Fraction, ...],
+    shares: tuple[Fraction, ...],
+) -> tuple[Side, ...]:
+    """The priors to be tried. members: values in each predicate; shares: prior share of each (not for class II)."""
+    if model.adversary == "II":
+        return (Side.of(Fraction(model.stubbornness or 0), tuple(map(Fraction, members))),)
+    if model.adversary == "III":
+        return (Side.of(None, shares),)
+    return tuple(Side.of(s, tuple(s * share for share in shares)) for s in sigmas(model, shape, reference))
 
 
 def sigmas(model: EpsilonPrivacy, shape: tuple[Fraction, ...], reference: Reference) -> tuple[Fraction, ...]:
@@ -258,10 +219,11 @@ def sigmas(model: EpsilonPrivacy, shape: tuple[Fraction, ...], reference: Refere
 @lru_cache(maxsize=64)
 def least(model: EpsilonPrivacy, reference: Reference) -> int:
     """A lower bound of the block size; lists of predicates only ask for more rows than are known."""
-    sided = setting(model, reference)
+    sided = setting(model, reference)[0]
+    assert isinstance(sided, Sided)
     if model.predicates == "negative":
-        return max(model.known + 1, int(sided[0].required.sum()) * (model.known + 1))
-    if sided[0].layer.single:
-        sides = [(side.sigma, side.masses) for side in sided[0].sides]
+        return max(model.known + 1, int(sided.required.sum()) * (model.known + 1))
+    if sided.layer.single:
+        sides = [(side.sigma, side.masses) for side in sided.sides]
         return least_size(Fraction(model.epsilon), model.known, sides, reference.rows)
     return model.known + 1

@@ -24,7 +24,7 @@ from qblock.search.task import Assessment
 from qblock.spec import Requirement, Spec
 from qblock.warehouse.protocol import Session
 
-PRIVATE = frozenset({"population", "containing"})
+PRIVATE = frozenset({"population", "containing", "guards"})
 """What a model may need besides the published rows."""
 
 

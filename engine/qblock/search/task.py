@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,8 +15,12 @@ from qblock.frequency import Sizes, number
 from qblock.lattice import Lattice, Node, is_generalization
 from qblock.models import Model, Tightest
 from qblock.source import SourceTable
+from qblock.source.guards import GuardSets
 from qblock.source.outside import Population, with_prior
-from qblock.spec import Requirement, Spec
+from qblock.spec import GuardTable, Requirement, Spec
+
+TASKS = itertools.count()
+"""Several tasks may ask one session, each with temporary tables of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +116,7 @@ class Task:
         self.warnings: list[str] = list(self.spec.warnings)
         self._index = {name: i for i, name in enumerate(source.sensitives)}
         self._sizes = Reference(source.rows, (), np.zeros(0, dtype=np.int64))
+        self._guards: dict[tuple[GuardTable, str], GuardSets] = {}
         self._bounds = {id(q): self._bind(q) for q in self.spec.privacy}
         self._populations: dict[str, Population] = {}
         for requirement in self.spec.privacy:
@@ -206,7 +212,19 @@ class Task:
             return [(requirement.model, self._sizes)]
         values = [self.source.sensitives[name] for name in requirement.sensitive]
         references = [with_prior(self.source, requirement, value) for value in values]
+        if requirement.guards is not None:
+            references = [replace(references[0], guarded=self._guard_sets(requirement).sets)]
         return list(zip(requirement.models, references, strict=True))
+
+    def _guard_sets(self, requirement: Requirement) -> GuardSets:
+        assert requirement.guards is not None
+        (name,) = requirement.sensitive
+        key = (requirement.guards, name)
+        if key not in self._guards:
+            place, prefix = f"{self.spec.path}:{requirement.line}", f"qblock_guards_{next(TASKS)}"
+            self._guards[key] = GuardSets(self.source, requirement.guards, self.source.sensitives[name], place, prefix)
+            self.warnings += self._guards[key].warnings
+        return self._guards[key]
 
     def _population(self, requirement: Requirement) -> Population:
         table = getattr(requirement.model, "population", None)
@@ -214,9 +232,7 @@ class Task:
         if table is None:
             raise InputError(f"{place}: {requirement.model.name} needs `population: {{table: ...}}`")
         if table not in self._populations:
-            self._populations[table] = Population(
-                self.source, table, place, f"qblock_population_{len(self._populations)}"
-            )
+            self._populations[table] = Population(self.source, table, place, f"qblock_population_{next(TASKS)}")
         return self._populations[table]
 
     def _check(self, requirement: Requirement, model: Model, reference: Reference) -> None:
@@ -247,6 +263,8 @@ class Task:
             blocks = single[self._index[requirement.sensitive[0]]]
             if "containing" in bound[0][0].needs:
                 blocks = replace(blocks, containing=self._containing(node, requirement.sensitive[0], blocks))
+            if requirement.guards is not None:
+                blocks = self._guard_sets(requirement).counted(node, blocks)
             return (Part(bound[0][0], blocks, bound[0][1]),)
         return self._multiple(requirement, node, bound)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qblock.spec.digest import spec_digest
 from qblock.spec.fields import SecretUrl, table_parts
+from qblock.spec.guards import GuardTable
 from qblock.spec.load import load_spec, read_spec
 from qblock.spec.model import (
     Attribute,
@@ -25,6 +26,7 @@ __all__ = [
     "Dates",
     "Digits",
     "DimensionTable",
+    "GuardTable",
     "HierarchySource",
     "PriorTable",
     "PriorValues",

@@ -104,6 +104,8 @@ def _node(document: Document, names: list[str]) -> None:
 def _needs(document: Document, requirement: Requirement) -> None:
     model = requirement.model
     place: Path = ("privacy", requirement.index, model.name)
+    if requirement.guards is not None and document.data.get("entity") is None:
+        document.wrong((*place, "predicates"), "a person's predicates need `entity: COLUMN` in the spec; add it")
     for name in requirement.sensitive:
         written = document.data["attributes"][name]
         entry = written if isinstance(written, dict) else {}

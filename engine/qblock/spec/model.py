@@ -31,6 +31,7 @@ from qblock.spec.fields import (
     table_parts,
     text_of,
 )
+from qblock.spec.guards import GuardTable
 from qblock.spec.prior import Prior
 from qblock.spec.sources import STRICT, CsvFile, HierarchySource, SourceField
 
@@ -155,8 +156,8 @@ class Requirement:
 
     sensitive: none for a model that ignores them; several for the multi-attribute form. models: the model of each
     sensitive attribute, in that order (they differ where a parameter such as `allowed` is given per attribute); for
-    a model without one, the model itself. prior: where the model's prior is `values` or `from_table`. index, line: its
-    number in the list (from 0) and its line in the file.
+    a model without one, the model itself. prior: where the model's prior is `values` or `from_table`. guards: where
+    its predicates are those of a table. index, line: its number in the list (from 0) and its line in the file.
     """
 
     model: Model
@@ -165,6 +166,7 @@ class Requirement:
     line: int = 0
     models: tuple[Model, ...] = ()
     prior: Prior | None = None
+    guards: GuardTable | None = None
 
     def __post_init__(self) -> None:
         if not self.models:

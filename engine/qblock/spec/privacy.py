@@ -15,6 +15,7 @@ from qblock.models import BY_NAME, Model
 from qblock.models.multi import check_base
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.fields import choices, exact_number, flag_of, null_or_text, table_parts, text_of, whole_number
+from qblock.spec.guards import KIND, read_guards
 from qblock.spec.model import Requirement
 from qblock.spec.prior import read_prior
 
@@ -78,8 +79,10 @@ def _entry(document: Document, path: Path, entry: Any, sensitives: list[str]) ->
     if len(built) < len(models):
         return None
     prior = read_prior(given["prior"]) if given and "prior" in values else None
+    guards = read_guards(given["predicates"]) if given and values.get("predicates") == KIND else None
+    line = document.place(place)[0]
     return Requirement(
-        built[0], sensitive, int(path[1]), document.place(place)[0], built, None if isinstance(prior, str) else prior
+        built[0], sensitive, int(path[1]), line, built, None if isinstance(prior, str) else prior, guards
     )
 
 
@@ -140,6 +143,11 @@ def _values(
             elif key == "prior":
                 prior = read_prior(raw)
                 values[key] = prior if isinstance(prior, str) else prior.kind
+            elif key == "predicates" and isinstance(raw, dict):
+                read_guards(raw)
+                values[key] = KIND
+            elif key == "predicates" and raw == KIND:
+                raise ValueError("{it} needs its table; write {table: TABLE, entity: COLUMN, value: COLUMN}")
             else:
                 values[key] = coerce(known[key][0], raw)
         except ValueError as error:

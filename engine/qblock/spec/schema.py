@@ -12,6 +12,7 @@ from qblock.models import REGISTRY, Model
 from qblock.models.closeness import DISTANCES
 from qblock.spec.checks import NULLS, ONLY
 from qblock.spec.fields import TEXTS
+from qblock.spec.guards import KEYS
 from qblock.spec.load import ADAPTER
 from qblock.spec.model import ROLES
 from qblock.spec.privacy import PER_ATTRIBUTE, parameters
@@ -81,6 +82,12 @@ PREDICATES: Schema = {
     "anyOf": [
         {"enum": ["singletons", "taxonomy", "negative"]},
         {"type": "array", "minItems": 1, "items": {"type": "array", "items": {"type": [*TEXTS["type"], "null"]}}},
+        {
+            "type": "object",
+            "properties": dict.fromkeys(KEYS, TABLE),
+            "required": list(KEYS[:3]),
+            "additionalProperties": False,
+        },
     ]
 }
 
