@@ -1,0 +1,69 @@
+"""count: entities in the multi-attribute form and in a comparison; one model at a time is held elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reference import diversity, lattices
+from reference.tables import Block
+
+from qblock.search.compare import compare
+from qblock.search.compare_tables import to_json, violations
+from qblock.search.run import open_task, run_search
+
+from .whole import load, rows_of, slow
+
+BASES: dict[str, Callable[[Block], bool]] = {
+    "distinct_l_diversity: {l: 2, sensitive: [s, y]}": lambda b: diversity.distinct_holds(b, 2),
+    "frequency_l_diversity: {l: 1.5, sensitive: [s, y]}": lambda b: diversity.frequency_holds(b, Fraction(3, 2)),
+    "entropy_l_diversity: {l: 1.5, sensitive: [s, y]}": lambda b: diversity.entropy_holds(b, Fraction(3, 2)),
+    "recursive_cl_diversity: {c: 2.5, l: 2, sensitive: [s, y]}": lambda b: diversity.recursive_holds(
+        b, Fraction(5, 2), 2
+    ),
+}
+
+
+@pytest.mark.parametrize("limit", [0, 12])
+@pytest.mark.parametrize("entry", BASES)
+def test_the_multi_attribute_form(warehouse: Any, tmp_path: Path, entry: str, limit: int) -> None:
+    rows = rows_of(11, 90, people=30)
+    spec = load(warehouse, tmp_path, rows, [entry], f"suppression_limit: {limit}\ncount: entities\n")
+    table = slow(rows, entity="person")
+
+    def passes(block: Block) -> bool:
+        parts = diversity.multi_attribute_blocks(block, ["s", "y"])
+        return all(BASES[entry](part) for found in parts.values() for part in found)
+
+    with open_task(spec) as task:
+        found = run_search(task)
+        counted = {node: task.counts(node).failing_rows for node in task.lattice.nodes()}
+    assert counted == {node: lattices.suppressed_rows(table, node, passes) for node in table.nodes()}
+    assert found.outcome is not None
+    assert found.outcome.satisfying() == sorted(lattices.satisfying(table, passes, limit))
+    assert len(set(counted.values())) > 1
+
+
+def test_a_comparison(warehouse: Any, tmp_path: Path) -> None:
+    rows = rows_of(13, 60, people=25)
+    asked = ["k_anonymity: {k: 3}", "entropy_l_diversity: {l: 2, sensitive: s}"]
+    spec = load(warehouse, tmp_path, rows, asked, "count: entities\n")
+    table = slow(rows, entity="person")
+    with open_task(spec) as task:
+        found = compare(task, sensitives=["s"])
+    names = {d.name: i for i, d in enumerate(found.definitions)}
+    for row in found.rows:
+        blocks = list(table.blocks(row.node).values())
+        assert row.values[names["k_anonymity"]][0].value == min(b.size() for b in blocks)
+        worst = max(diversity.alpha_tightest(b) for b in blocks)
+        assert row.values[names["alpha_k_anonymity(k=1) s"]][0].value == worst
+        assert row.figures["discernibility"] == sum(len(b.rows) ** 2 for b in blocks)
+    answer = {entry["definition"]: entry for entry in to_json(found)["asked"]}
+    nodes = lattices.satisfying(table, lambda b: diversity.k_holds(b, 3))
+    assert answer["k_anonymity(k=3)"]["minimal"] == [list(node) for node in lattices.minimal(nodes)]
+    checked, wrong = violations(found)
+    assert wrong == []
+    assert {column.split(":")[0] for column in checked} == {"k_anonymity", "k_anonymity(k=3)", "distinct_l_diversity s"}
