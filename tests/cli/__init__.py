@@ -1,0 +1,1 @@
+"""The command line as a person or a scheduler meets it."""
