@@ -1,0 +1,175 @@
+"""Verification finds an altered version, view, pointer, reference, or ledger row, on both engines."""
+
+from __future__ import annotations
+
+import re
+
+import duckdb
+import psycopg
+import pytest
+
+from qblock.errors import Refused
+from qblock.release.private import place_of
+from qblock.release.verify import VerifyResult, verify
+from release.jobs import Job
+
+
+def tamper(job: Job, *statements: str) -> None:
+    """Change what is published as someone who may: the owner of the tables, or of the file."""
+    if job.engine == "duckdb":
+        with duckdb.connect(str(job.target)) as connection:
+            for statement in statements:
+                connection.execute(statement)
+        return
+    with psycopg.connect(job.url) as connection:
+        for statement in statements:
+            connection.execute(statement)  # type: ignore[arg-type]
+
+
+def tamper_ledger(job: Job, statement: str) -> None:
+    """Change the ledger; its tables are named as in schema qblock."""
+    if job.engine == "duckdb":
+        with duckdb.connect(str(place_of(job.spec).file)) as connection:
+            connection.execute(statement.replace("qblock.", ""))
+        return
+    job.change(statement)
+
+
+def data(job: Job) -> str:
+    return "published.people_v1" if job.engine == "duckdb" else "qblock.v1_people"
+
+
+def problems(job: Job, expected_head: str | None = None) -> str:
+    result = verify(job.spec, expected_head)
+    assert result.to_json()["status"] == ("failed" if result.problems else "verified")
+    if result.problems:
+        with pytest.raises(Refused) as raised:
+            result.raise_problems()
+        assert raised.value.exit_status == 3
+    return "\n".join(result.problems)
+
+
+def test_what_was_published_is_verified(job: Job) -> None:
+    released = job.run()
+    result: VerifyResult = verify(job.spec, released.ledger_head)
+    assert result.problems == []
+    result.raise_problems()
+    assert (result.version, result.rows, result.digest) == (1, 12, released.digest)
+    assert result.tightest == released.tightest
+    assert result.ledger_head == released.ledger_head
+    assert result.not_recomputed == []
+
+
+def test_nothing_published_is_refused(job: Job) -> None:
+    with pytest.raises(Refused, match="never published"):
+        verify(job.spec)
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("INSERT INTO {data} SELECT * FROM {data} LIMIT 1", "13 rows are published, and the ledger says 12"),
+        ("DELETE FROM {data} WHERE disease = 'flu'", "11 rows are published, and the ledger says 12"),
+        ("UPDATE {data} SET zip = '13068' WHERE disease = 'flu'", "does not satisfy k_anonymity"),
+        ("UPDATE {data} SET disease = 'never seen' WHERE disease = 'flu'", "not in the domain"),
+        ("UPDATE {data} SET disease = NULL WHERE disease = 'flu'", "not in the domain"),
+        ("UPDATE {data} SET zip = NULL WHERE disease = 'flu'", "NULL in the quasi-identifier zip"),
+        ("UPDATE {data} SET ward = 'C' WHERE disease = 'flu'", "content was altered"),
+    ],
+)
+def test_altered_rows_are_found(job: Job, statement: str, found: str) -> None:
+    job.run()
+    tamper(job, statement.format(data=data(job)))
+    said = problems(job)
+    assert found in said
+    assert "never seen" not in said
+
+
+def test_values_exchanged_between_blocks_are_found_by_the_content_alone(job: Job) -> None:
+    job.run()
+    # Each block keeps its size and its number of distinct values.
+    tamper(
+        job,
+        f"UPDATE {data(job)} SET disease = CASE WHEN zip = '1305*' THEN 'flu' ELSE 'cancer' END "
+        "WHERE zip IN ('1305*', '1306*') AND disease IN ('flu', 'cancer')",
+    )
+    said = problems(job)
+    assert "content was altered" in said
+    assert "reaches" not in said
+
+
+def test_an_altered_view_is_found(job: Job) -> None:
+    job.run()
+    tamper(
+        job,
+        f"CREATE OR REPLACE VIEW published.people AS SELECT zip, age, disease, ward FROM {data(job)} WHERE ward = 'A'",
+    )
+    assert re.search("published.people.* is not as version 1 was published", problems(job))
+
+
+def test_an_altered_view_with_the_same_rows_is_found(job: Job) -> None:
+    job.run()
+    tamper(job, f"CREATE OR REPLACE VIEW published.people AS SELECT zip, age, disease, ward FROM {data(job)}")
+    assert re.search("published.people.* is not as version 1 was published", problems(job))
+
+
+def test_a_lost_view_or_file_is_found(job: Job) -> None:
+    job.run()
+    if job.engine == "duckdb":
+        job.target.unlink()
+    else:
+        tamper(job, "DROP VIEW published.people")
+    assert "does not exist: nothing is published" in problems(job)
+
+
+def test_a_view_of_other_columns_is_found(job: Job) -> None:
+    job.run()
+    tamper(
+        job, "DROP VIEW published.people", f"CREATE VIEW published.people AS SELECT zip, age, disease FROM {data(job)}"
+    )
+    assert "are not those that were published" in problems(job)
+
+
+def test_another_version_under_the_pointer_is_found(job: Job) -> None:
+    job.set(versions={"joint": "none"})
+    job.run()
+    job.change("DELETE FROM people WHERE name = 'person 0'")
+    job.run()
+    assert problems(job) == ""
+    tamper_ledger(job, "UPDATE qblock.pointer SET version = 1")
+    assert "the pointer row of release people names version 1" in problems(job)
+
+
+@pytest.mark.parametrize(
+    ("statement", "found"),
+    [
+        ("UPDATE qblock.reference SET content = replace(content, '\"rows\":12', '\"rows\":120')", "were altered"),
+        ("DELETE FROM qblock.reference", "are missing"),
+        ("UPDATE qblock.event SET rows_published = 13", "were altered: the digest recorded is not"),
+        ("UPDATE qblock.guarantee SET reached = '100'", "were altered: the digest recorded is not"),
+        ("DELETE FROM qblock.event WHERE number = 2", "event 2 of release people is missing"),
+    ],
+)
+def test_an_altered_ledger_is_found(job: Job, statement: str, found: str) -> None:
+    job.run()
+    tamper_ledger(job, statement)
+    assert found in problems(job)
+
+
+def test_a_ledger_whose_tail_was_cut_is_found_by_the_last_head(job: Job) -> None:
+    job.run()
+    head = job.run(force=True).ledger_head
+    tamper_ledger(job, "DELETE FROM qblock.event WHERE number > 3")
+    tamper_ledger(job, "DELETE FROM qblock.guarantee WHERE number > 3")
+    tamper_ledger(job, "UPDATE qblock.pointer SET version = 1")
+    assert "its tail was cut" in problems(job, head)
+
+
+def test_a_changed_spec_still_has_content_and_chain_verified(job: Job) -> None:
+    job.run()
+    job.set(privacy=[{"k_anonymity": {"k": 5}}])
+    result = verify(job.spec)
+    assert result.problems == []
+    assert "the spec has changed" in result.not_recomputed[0]
+    tamper(job, f"UPDATE {data(job)} SET ward = 'C'")
+    assert "content was altered" in problems(job)
