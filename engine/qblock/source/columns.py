@@ -82,9 +82,9 @@ def _uncovered(spec: Spec, name: str, missing: list[dict[str, Any]], name_values
     problems = []
     nulls = sum(row["n"] for row in missing if row["value"] is None)
     if nulls and attribute.nulls == "refuse":
-        rule = "nulls: top (NULL becomes * at every level)" if quasi else "nulls: value (NULL is an ordinary value)"
+        rule = "`nulls: top` (NULL becomes * at every level)" if quasi else "`nulls: value` (it is an ordinary value)"
         problems.append(
-            f"{place}: column {name} is NULL in {nulls} rows; write `{rule}`, or remove the NULLs from the source"
+            f"{place}: column {name} is NULL in {nulls} rows; write {rule}, or remove the NULLs from the source"
         )
     values = [row for row in missing if row["value"] is not None]
     if values:
