@@ -32,7 +32,7 @@ def test_table_name(text: str, parts: tuple[str | None, str]) -> None:
 
 @pytest.mark.parametrize("text", ["", "a.b.c", ".people", '"open', "a."])
 def test_table_name_that_is_none(text: str) -> None:
-    with pytest.raises(InputError, match="table or schema.table"):
+    with pytest.raises(InputError, match=r"table or schema\.table"):
         TableName.parse(text)
 
 
