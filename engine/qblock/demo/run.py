@@ -121,7 +121,8 @@ def query_command(spec: Spec) -> str:
     if spec.publish.url is None:
         return f'psql "$WAREHOUSE_URL" -c "{query}"'
     file = duckdb_path(parse_url(spec.publish.url.url), spec.directory)
-    return f'duckdb {file} "{query}"'
+    near = os.path.relpath(file)
+    return f'duckdb {file if near.startswith("..") else near} "{query}"'
 
 
 def _level(level: int, values: list[str]) -> str:
