@@ -34,7 +34,8 @@ clean: ## removes the environment, the demo and what tools have cached
 	find engine migrations tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are written last, so that what was interrupted half-way is done again. Both installs are editable:
-# a plain one would go stale with the next edit, since only pyproject.toml is watched.
+# a plain one would go stale with the next edit, since only pyproject.toml is watched. pycanon, which tests compare
+# with, pins an older typer for a command line of its own that is not used here: it comes without what it pins.
 .venv/.made:
 	$(PYTHON) -m venv --clear .venv
 	@touch $@
@@ -45,4 +46,5 @@ clean: ## removes the environment, the demo and what tools have cached
 
 .venv/.installed-dev: .venv/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pycanon==1.3.6
 	@touch $@
