@@ -16,7 +16,7 @@ test: .venv/.installed-dev ## lint, types and the whole test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 lint: .venv/.installed-dev ## only the linters
 	$(BIN)/ruff check .
