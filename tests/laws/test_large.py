@@ -131,3 +131,36 @@ def test_blocks_are_taken_in_parts(name: str, data: st.DataObject) -> None:
         patch.setattr(chunks, "CELLS", data.draw(st.integers(1, 12)))
         assert model.passes(*case.engine).tolist() == verdicts
         assert model.tightest(*case.engine) == tightest
+
+
+LONG = Fraction(1, 10**25)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "verdict"),
+    [
+        ("recursive_cl_diversity", {"c": 1 / LONG, "l": 3}, False),
+        ("pd_recursive_cl_diversity", {"c": 1 / LONG, "l": 3}, False),
+        ("npd_recursive_cl_diversity", {"c1": 1, "c2": LONG, "l": 1, "protected": ("2",)}, False),
+        ("alpha_k_anonymity", {"alpha": LONG, "k": 1, "values": ("2",)}, True),
+        ("frequency_l_diversity", {"l": 2 + LONG}, False),
+        ("entropy_l_diversity", {"l": 2 - LONG}, True),
+        ("t_closeness", {"t": LONG}, True),
+        ("nt_closeness", {"n": 2, "t": LONG}, True),
+        ("beta_likeness", {"beta": LONG}, True),
+        ("delta_disclosure", {"delta": LONG, "absent": "violation"}, True),
+        ("epsilon_m_anonymity", {"epsilon": LONG, "m": 2, "relative": True}, True),
+        ("epsilon_m_anonymity", {"epsilon": 1 / LONG, "m": 2}, False),
+        ("delta_l_diversity", {"delta": 1 / LONG, "l": 1}, True),
+        ("epsilon_privacy", {"epsilon": 1 / LONG, "adversary": "III", "prior": "table"}, True),
+        ("k_anonymity", {"k": 10**25}, False),
+        ("k_map", {"k": 10**25}, False),
+        ("delta_presence", {"min": LONG, "max": 1}, True),
+    ],
+)
+def test_thresholds_of_many_digits(name: str, params: dict[str, Any], verdict: bool) -> None:
+    """A parameter that does not fit 64 bits meets counts, distances and tails that are 0."""
+    case = plain_case([{0: 1, 1: 1}], values=3)
+    model = BY_NAME[name](**params)
+    assert model.holds(*case.engine) is verdict
+    assert model.tightest(*case.engine).holds is verdict

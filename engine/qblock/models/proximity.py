@@ -17,7 +17,7 @@ import numpy as np
 from qblock.blocks import Blocks, Ints, Reference
 from qblock.errors import ParameterError
 from qblock.models.base import Bound, Model, Monotone, rational, require
-from qblock.models.ratios import Integers, times
+from qblock.models.ratios import Integers, times, wide
 
 _NARROW = 2**60
 """Positions below this are kept as int64: sums and differences of a few of them do not overflow."""
@@ -149,7 +149,8 @@ class _Line:
     def share(self, reach: Fraction | int) -> Integers:
         """[V]: a share of each number's magnitude, in whole steps."""
         p, q = Fraction(reach).as_integer_ratio()
-        result: Integers = times(np.abs(self.position), p) // q
+        reached = times(np.abs(self.position), p)
+        result: Integers = (reached if q < _NARROW else wide(reached)) // q
         return result
 
     def ordered(self, blocks: Blocks) -> tuple[Ints, Ints, Ints, Ints]:

@@ -33,7 +33,8 @@ def wide(array: Integers) -> Integers:
 def times(array: Integers, factor: int | Integers) -> Integers:
     """The product with an integer or an array of the same length, in Python integers only where int64 overflows."""
     peak = abs(factor) if isinstance(factor, int) else _peak(factor)
-    if array.dtype == object or _peak(array) * peak >= _SAFE:
+    # The factor itself may be too large for an int64 where everything else is 0.
+    if array.dtype == object or max(_peak(array), 1) * peak >= _SAFE:
         return wide(array) * (factor if isinstance(factor, int) else wide(factor))
     return array * factor
 
@@ -51,7 +52,8 @@ def sign(numerator: Integers, denominator: Integers, asked: Fraction | int) -> I
     p, q = Fraction(asked).as_integer_ratio()
     result: Ints
     narrow = numerator.dtype != object and denominator.dtype != object
-    if narrow and _peak(numerator) * q < _SAFE and _peak(denominator) * abs(p) < _SAFE:
+    # p and q must fit an int64 even where all that they multiply is 0.
+    if narrow and max(_peak(numerator), 1) * q < _SAFE and max(_peak(denominator), 1) * abs(p) < _SAFE:
         result = np.sign(numerator * q - denominator * p)
         return result
     values, target = quotient(numerator, denominator), p / q
