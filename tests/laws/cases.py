@@ -162,7 +162,7 @@ def cases(draw: st.DrawFn, least_blocks: int = 1) -> Case:
     """Tables of up to 4 blocks over a declared domain of up to 5 values, some of which may not occur."""
     values = draw(st.integers(1, 5))
     counts = st.sampled_from([1, 1, 2, 2, 3, 4, 5])
-    histogram = st.dictionaries(st.integers(0, values - 1), counts, min_size=1, max_size=4)
+    histogram = st.dictionaries(st.integers(0, values - 1), counts, min_size=1)
     histograms = draw(st.lists(histogram, min_size=least_blocks, max_size=4))
     size = len(histograms)
     halves = draw(st.lists(st.integers(-6, 12), min_size=values, max_size=values, unique=True))

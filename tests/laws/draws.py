@@ -7,7 +7,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from hypothesis import strategies as st
-from reference.exact import Exact, decimal_of
+from reference.exact import CONTEXT, Exact, decimal_of, magnitude
 
 from laws.cases import Case
 from laws.rules import RULES, Params
@@ -62,9 +62,12 @@ def worst(values: Sequence[Exact], stricter: str) -> Exact:
 
 
 def same(found: Exact | None, expected: Exact) -> bool:
-    """Equal; where logarithms are involved, in 40 digits."""
+    """Equal; where logarithms are involved, in 45 digits."""
     if found is None or isinstance(found, float) or isinstance(expected, float):
         return found == expected
     if isinstance(found, Decimal) or isinstance(expected, Decimal):
-        return abs(decimal_of(found) - decimal_of(expected)) < Decimal("1e-25") * max(1, abs(decimal_of(expected)))
+        one, two = decimal_of(found), decimal_of(expected)
+        return magnitude(CONTEXT.subtract(one, two)) < CONTEXT.multiply(
+            Decimal("1e-45"), max(Decimal(1), magnitude(two))
+        )
     return found == expected

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laws.cases import cases, quick
+from laws.cases import cases, plain_case, quick
 from laws.draws import SMALL, models, same, valid, worst
 from laws.rules import RULES
-from qblock.models import REGISTRY, Model
+from qblock.models import BY_NAME, REGISTRY, Model
 
 NAMES = [model.name for model in REGISTRY]
 
@@ -88,3 +88,15 @@ def test_a_table_without_blocks_holds_and_has_no_tightest_value(name: str, data:
     tightest = model.tightest(blocks, reference)
     assert tightest.holds
     assert {value.value for value in tightest.values} == {None}
+
+
+@pytest.mark.parametrize("factor", [1, 3, 10**6])
+def test_entropy_at_a_whole_number(factor: int) -> None:
+    """Half of the rows and four eighths are as diverse as four equal values; one row more or less is not the same."""
+    counts = [4 * factor, *[factor] * 4]
+    for change, verdict in ((0, True), (1, False)):
+        case = plain_case([{v: n + change * (v == 0) for v, n in enumerate(counts)}])
+        assert BY_NAME["entropy_l_diversity"](l=4).holds(*case.engine) is verdict
+    assert (
+        BY_NAME["entropy_l_diversity"](l=1).tightest(*plain_case([dict(enumerate(counts))]).engine).values[0].value == 4
+    )

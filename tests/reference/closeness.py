@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from reference.distance import distance
-from reference.exact import Exact, at_most, decimal_of, less, ln
+from reference.exact import Exact, at_most, decimal_of, less, ln, magnitude, negative
 from reference.tables import Block
 
 
@@ -77,7 +77,7 @@ def beta_holds(block: Block, beta: Exact, variant: str) -> bool:
 
 
 def _surprise(block: Block, value: object) -> Decimal:
-    return -ln(block.table.whole().share(value))
+    return negative(ln(block.table.whole().share(value)))
 
 
 def beta_tightest(block: Block, variant: str) -> Exact:
@@ -93,7 +93,7 @@ def disclosure_tightest(block: Block, absent: str) -> Exact:
     worst: Exact = Decimal(0)
     for value in block.table.whole().counts():
         if block.count(value):
-            change = abs(ln(block.share(value) / block.table.whole().share(value)))
+            change = magnitude(ln(block.share(value) / block.table.whole().share(value)))
             worst = max(worst, change)
         elif absent == "violation":
             return math.inf

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from reference.exact import CONTEXT, Exact, ln, plus, times
+from reference.exact import CONTEXT, Exact, ln, negative, plus, times
 from reference.tables import Block
 
 
@@ -47,7 +47,7 @@ def entropy_holds(block: Block, l: Exact) -> bool:
 
 
 def entropy_tightest(block: Block) -> Decimal:
-    entropy = plus(*(-times(block.share(value), ln(block.share(value))) for value in block.counts()))
+    entropy = negative(plus(*(times(block.share(value), ln(block.share(value))) for value in block.counts())))
     return CONTEXT.exp(entropy)
 
 

@@ -40,6 +40,16 @@ def times(x: Exact, y: Exact) -> Decimal:
     return CONTEXT.multiply(decimal_of(x), decimal_of(y))
 
 
+def negative(x: Decimal) -> Decimal:
+    """-x with all its digits: the operators round to the 28 digits of Python's default context."""
+    return CONTEXT.minus(x)
+
+
+def magnitude(x: Decimal) -> Decimal:
+    """|x| with all its digits."""
+    return CONTEXT.abs(x)
+
+
 def at_most(x: Exact, y: Exact) -> bool:
     """x <= y, where what agrees in 60 digits counts as equal."""
     if isinstance(x, Decimal) or isinstance(y, Decimal):
