@@ -49,7 +49,7 @@ def audit_spec(spec: Spec, node: str | None = None) -> dict[str, Any]:
 
 
 def audit_table(url: str, table: str, quasi_identifiers: Sequence[str], sensitives: Sequence[str]) -> dict[str, Any]:
-    """The audit of a table as it stands; NULL counts as a value of its own."""
+    """The audit of a table as it stands; NULL counts as a value of its own, apart from a value `*`."""
     attributes: dict[str, Any] = {
         name: {"role": "quasi_identifier", "hierarchy": "suppress", "nulls": "top"} for name in quasi_identifiers
     }
@@ -58,11 +58,12 @@ def audit_table(url: str, table: str, quasi_identifiers: Sequence[str], sensitiv
         "version": 1,
         "release": "audit",
         "source": {"url": f"${{{URL_VARIABLE}}}", "table": table.replace("$", "$$")},
-        "attributes": {name.replace("$", "$$"): value for name, value in attributes.items()},
+        "attributes": attributes,
         "privacy": [{"k_anonymity": {"k": 1}}],
     }
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    return audit_spec(read_spec(text, "command line", {URL_VARIABLE: url}))
+    with open_task(read_spec(text, "command line", {URL_VARIABLE: url}), published=False) as task:
+        return audit_node(task, task.lattice.bottom)
 
 
 def audit_node(task: Task, node: Node) -> dict[str, Any]:

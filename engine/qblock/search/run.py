@@ -23,13 +23,13 @@ from qblock.warehouse.duckdb import DuckdbWarehouse
 
 
 @contextmanager
-def open_task(spec: Spec, *, name_values: bool = True) -> Iterator[Task]:
-    """Open the source of a spec within one snapshot and scan it; everything is released at the end."""
+def open_task(spec: Spec, *, name_values: bool = True, published: bool = True) -> Iterator[Task]:
+    """Open the source of a spec within one snapshot and scan it (see open_source); all is released at the end."""
     with ExitStack() as stack:
         warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
         stack.callback(warehouse.close)
         session = stack.enter_context(warehouse.snapshot())
-        source = open_source(spec, session, name_values=name_values)
+        source = open_source(spec, session, name_values=name_values, published=published)
         if spec.search.roll_up == "local" and warehouse.engine != "duckdb":
             local = DuckdbWarehouse(None, spec.search.memory_limit)
             stack.callback(local.close)

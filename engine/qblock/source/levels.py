@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ import sqlalchemy as sa
 
 from qblock.blocks import Reference
 from qblock.errors import InputError
-from qblock.hierarchy import Hierarchy
+from qblock.hierarchy import TOP, Hierarchy
 from qblock.hierarchy import builders as hierarchies_of
 from qblock.spec import Attribute, Spec
 from qblock.spec.sources import DimensionTable
@@ -41,6 +42,14 @@ def observed(session: Session, raw: sa.TableClause, key: str, column: Column) ->
     return [value for value in found["value"].to_pylist() if value is not None]
 
 
+def with_null(hierarchy: Hierarchy, *, published: bool) -> Hierarchy:
+    """A hierarchy with a leaf for NULL. Where nothing is published, a leaf `*` may stand beside it."""
+    if published or TOP not in hierarchy.leaves:
+        return hierarchy.add_null_leaf()
+    labels = ((*hierarchy.leaves, None), *((*level, TOP) for level in hierarchy.labels[1:]))
+    return replace(hierarchy, labels=labels)
+
+
 def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable) -> Hierarchy:
     table = TableName.parse(source.table)
     columns = session.columns(table)
@@ -58,9 +67,13 @@ def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable)
 
 
 def domain_of(spec: Spec, session: Session, name: str, column: Column, raw: sa.TableClause, key: str) -> Hierarchy:
-    """dom(S) with its taxonomy if it has one: the leaves in the declared order, else ascending."""
+    """dom(S) with its taxonomy if it has one: the leaves in the declared order, else ascending.
+
+    NULL is a value where the spec says so; of an observed domain only when there is one.
+    """
     attribute = spec.attributes[name]
     declared = _declared(spec, name, attribute)
+    null = attribute.nulls == "value"
     if attribute.taxonomy is not None:
         domain = build_hierarchy(spec, session, name, column, raw, key, "taxonomy")
         if declared is not None:
@@ -74,8 +87,9 @@ def domain_of(spec: Spec, session: Session, name: str, column: Column, raw: sa.T
         values = declared if declared is not None else observed(session, raw, key, column)
         if declared is None:
             values = sorted(values, key=_number if column.kind in ("integer", "decimal", "float") else None)
+            null = null and bool(session.scalar(sa.select(sa.func.count()).where(raw.c[key].is_(None))))
         domain = hierarchies_of.flat(name, values)
-    return domain.add_null_leaf() if attribute.nulls == "value" else domain
+    return domain.add_null_leaf() if null else domain
 
 
 def _declared(spec: Spec, name: str, attribute: Attribute) -> list[str] | None:

@@ -12,7 +12,7 @@ from qblock.errors import Refused
 from qblock.frequency import FrequencySets
 from qblock.hierarchy import Hierarchy
 from qblock.source.columns import check_covered, check_entity, checked_columns
-from qblock.source.levels import build_hierarchy, domain_of, origin_of, reference_of
+from qblock.source.levels import build_hierarchy, domain_of, origin_of, reference_of, with_null
 from qblock.spec import Spec
 from qblock.warehouse import queries
 from qblock.warehouse.dimensions import load_dimension
@@ -57,11 +57,12 @@ class SourceTable:
         return self.session.comparable(self.relation.c[name], self.columns[name])
 
 
-def open_source(spec: Spec, session: Session, *, name_values: bool = True) -> SourceTable:
+def open_source(spec: Spec, session: Session, *, name_values: bool = True, published: bool = True) -> SourceTable:
     """Check the source against the spec, scan it once and code it.
 
     name_values: whether a message may list values that a hierarchy does not cover (interactive commands), or only the
-    column and their number (output that ends in logs). Raises InputError, and Refused for an empty table.
+    column and their number (output that ends in logs). published: whether labels are for publication, so that no two
+    may read the same. Raises InputError, and Refused for an empty table.
     """
     table = TableName.parse(spec.source.table)
     columns = checked_columns(spec, session, table)
@@ -86,7 +87,7 @@ def open_source(spec: Spec, session: Session, *, name_values: bool = True) -> So
         attribute = spec.attributes[name]
         hierarchy = build_hierarchy(spec, session, name, columns[name], raw, key)
         if attribute.nulls == "top" or attribute.uncovered == "top":
-            hierarchy = hierarchy.add_null_leaf()
+            hierarchy = with_null(hierarchy, published=published)
         hierarchies.append(hierarchy)
         dimensions[key] = load_dimension(
             session,

@@ -1,0 +1,97 @@
+"""Audits: of a node of a spec, and of a table that anybody generalized by any means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.hostile import NAMES
+from integration.sources import make_spec, quoted
+from integration.test_worked_examples import inpatients, load, tightest
+from qblock.errors import InputError, Refused
+from qblock.search.audit import audit_spec, audit_table
+
+QUASI = ["zip", "age", "nationality"]
+
+
+def by_model(found: dict[str, Any]) -> dict[tuple[str, str], Any]:
+    return {
+        (entry["model"], str({k: v for k, v in entry["asked"].items() if k != "k"})): entry["values"]
+        for entry in found["tightest"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("node", "text"),
+    [("ldiv.figure2", "2,1,1"), ("ldiv.figure3", "zip=1,age=2,nationality=1")],
+)
+def test_a_node_and_the_table_published_from_it_are_equally_safe(
+    warehouse, golden, shared: Path, tmp_path: Path, node: str, text: str
+) -> None:
+    url, attributes = inpatients(warehouse, shared)
+    spec = make_spec(url, "t", attributes, [{"k_anonymity": {"k": 4}}], tmp_path)
+    at_node = audit_spec(spec, text)
+    load(warehouse, shared / "golden" / golden[node]["file"], "published")
+    as_published = audit_table(url, "published", QUASI, ["condition"])
+    assert by_model(at_node) == by_model(as_published)
+    assert at_node["attacks"] == as_published["attacks"]
+    assert at_node["satisfied"]
+    assert at_node["levels"] == golden[node]["node"]
+    assert as_published["levels"] == [0, 0, 0]
+    for metric in ("discernibility", "average_block_size"):
+        assert at_node["metrics"][metric] == as_published["metrics"][metric]
+    assert at_node["metrics"]["kl_divergence"] == pytest.approx(golden[node]["expected"]["kl"]["float"])
+
+
+def test_the_pinned_node_is_audited_else_the_table_as_it_is(warehouse, shared: Path, tmp_path: Path) -> None:
+    url, attributes = inpatients(warehouse, shared)
+    asked = [{"k_anonymity": {"k": 2}}]
+    assert audit_spec(make_spec(url, "t", attributes, asked, tmp_path))["levels"] == [0, 0, 0]
+    pinned = make_spec(url, "t", attributes, asked, tmp_path, search={"node": [1, 2, 1]})
+    assert audit_spec(pinned)["levels"] == [1, 2, 1]
+    assert audit_spec(pinned, "bottom")["levels"] == [0, 0, 0]
+    assert audit_spec(pinned, "top")["levels"] == [3, 3, 1]
+    for wrong in ("zip=4", "zip=1,zip=2", "zap=1", "1,2", "1,2,3,4", "a", "", "zip=-1", "zip=x", "0,0,2"):
+        with pytest.raises(InputError, match=r"zip 0\.\.3, age 0\.\.3, nationality 0\.\.1"):
+            audit_spec(pinned, wrong)
+
+
+def test_null_and_a_star_are_blocks_apart(warehouse) -> None:
+    url = warehouse("t", {"q": ["*", None, "x", "x", "*", "*"], "s": ["a", "b", None, "c", "a", "b"]})
+    found = audit_table(url, "t", ["q"], ["s"])
+    assert by_model(found)["k_anonymity", "{}"][0]["value"] == 1
+    assert found["metrics"]["discernibility"] == 9 + 1 + 4
+    assert found["rows"] == 6
+
+
+def test_null_is_a_value_only_where_there_is_one(warehouse) -> None:
+    """The domain decides the uniform prior: a value too many and the figure is wrong."""
+    url = warehouse("t", {"q": ["x"] * 9, "s": ["a"] * 8 + ["b"], "n": ["a"] * 8 + [None]})
+    for name in "sn":
+        found = audit_table(url, "t", ["q"], [name])
+        given = {"adversary": "III", "prior": "uniform"}
+        assert tightest(found["tightest"], "epsilon_privacy", given)["values"][0]["exact"] == "9/2"
+
+
+def test_hostile_names(warehouse) -> None:
+    for start in range(0, len(NAMES), 12):
+        names = NAMES[start : start + 12]
+        schema, table = f"{names[0]} ", f"{names[-1]} t"
+        columns = {name: ["1", "1", None, "*"] for name in names} | {"the other": ["a", "b", "a", "c"]}
+        url = warehouse(table, columns, schema=schema)
+        found = audit_table(url, quoted(schema, table), names, ["the other"])
+        assert found["node"] == dict.fromkeys(names, 0)
+        assert found["metrics"]["discernibility"] == 4 + 1 + 1
+
+
+def test_what_cannot_be_audited(warehouse) -> None:
+    url = warehouse("people", {"age": [1], "illness": ["x"]})
+    with pytest.raises(InputError, match=r"no column 'agee'; did you mean age"):
+        audit_table(url, "people", ["agee"], [])
+    with pytest.raises(InputError, match=r"table peeple does not exist.*did you mean (public\.)?people"):
+        audit_table(url, "peeple", ["age"], [])
+    warehouse("nobody", {"age": []}, {"age": "INTEGER"})
+    with pytest.raises(Refused, match="nobody is empty"):
+        audit_table(url, "nobody", ["age"], [])
