@@ -1,0 +1,149 @@
+"""The book of a place: the database that holds the crosswalk, beside the session that reads the source."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.errors import QblockError
+from qblock.release import migrate
+from qblock.release.joint.tables import Tables, tables
+from qblock.release.ledger import ledger_transaction, opened
+from qblock.release.private import Place, translated
+from qblock.resources import sql_text
+from qblock.warehouse.duckdb import DuckdbFacts
+from qblock.warehouse.protocol import Session
+from qblock.warehouse.queries import Query
+from qblock.warehouse.session import SqlSession
+
+FILE = "crosswalk.duckdb"
+HEXADECIMAL = 32
+"""Digits kept of a digest: 128 bits tell ten million persons apart but for a chance of 1 in 10^24."""
+
+_names = itertools.count()
+
+
+@dataclass(frozen=True, eq=False)
+class Book:
+    """The crosswalk, open within one transaction. source: reads the source; own: reads and writes the crosswalk.
+
+    On PostgreSQL they are one session: what is written is committed with the transaction that stages the version. On
+    DuckDB the crosswalk is a file of its own, committed when the book is closed, and rows go over as Arrow columns.
+    """
+
+    source: Session
+    own: Session
+
+    @property
+    def tables(self) -> Tables:
+        return tables(self.own.engine)
+
+    def bring(self, query: Query) -> sa.TableClause:
+        """A query of the source as a temporary table beside the crosswalk."""
+        if self.own is self.source:
+            return self.own.store(fresh_name(), query)
+        return self.own.load(fresh_name(), self.source.fetch(query))
+
+    def lend(self, query: Query) -> sa.FromClause:
+        """A query of the crosswalk as something that the source can be joined to."""
+        if self.own is self.source:
+            return query.subquery(fresh_name())
+        return self.source.load(fresh_name(), self.own.fetch(query))
+
+    def entity(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """The digest that stands for an entity, from its text, in a statement of the source's session.
+
+        Keyed by a secret that stays in the database of the crosswalk: whoever gets hold of the crosswalk's rows alone
+        (a dump of a table, a grant too many) can neither read identifiers nor try out likely ones. The same entity has
+        the same digest in all releases of a place, which may have to be checked together.
+        """
+        secret = self.lend(sa.select(self.tables.key.c.secret))
+        key = sa.select(secret.c.secret).scalar_subquery()
+        return digest(self.source.engine, key.concat(digest(self.source.engine, key.concat(text))))
+
+
+def fresh_name() -> str:
+    """A name that no temporary table of this process has."""
+    return f"qblock_joint_{next(_names)}"
+
+
+def digest(engine: str, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """The first 32 hexadecimal digits of the SHA-256 of a text."""
+    if engine == "duckdb":
+        whole: sa.ColumnElement[Any] = sa.func.sha256(text, type_=sa.Text)
+    else:
+        whole = sa.func.encode(sa.func.sha256(sa.func.convert_to(text, "UTF8")), "hex", type_=sa.Text)
+    return sa.func.left(whole, HEXADECIMAL, type_=sa.Text)
+
+
+def encoded(texts: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
+    """Several texts that may be NULL as one text, which no other texts give (`decoded` reads it)."""
+    result: sa.ColumnElement[Any] = sa.literal_column("''", sa.Text)
+    for text in texts:
+        length = sa.cast(sa.func.length(text), sa.Text)
+        sized = sa.literal_column("'V'", sa.Text).concat(length).concat(":").concat(text)
+        result = result.concat(sa.func.coalesce(sized, sa.literal_column("'N'", sa.Text)))
+    return result
+
+
+def decoded(text: str) -> tuple[str | None, ...]:
+    """The texts that `encoded` put together."""
+    found: list[str | None] = []
+    at = 0
+    while at < len(text):
+        if text[at] == "N":
+            found.append(None)
+            at += 1
+            continue
+        length, _, _ = text[at + 1 :].partition(":")
+        start = at + 2 + len(length)
+        found.append(text[start : start + int(length)])
+        at = start + int(length)
+    return tuple(found)
+
+
+def prepare(place: Place) -> None:
+    """Make the crosswalk's tables and its secret where they are missing, in a transaction of its own.
+
+    Raises Busy when another process keeps the DuckDB file open.
+    """
+    if place.engine == "postgresql":
+        with ledger_transaction(place) as connection:
+            migrate.upgrade(connection)
+            connection.exec_driver_sql("SET LOCAL search_path = qblock")
+            connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
+        return
+    with opened(_crosswalk_of(place), read_only=False) as connection, translated(place), connection.begin():
+        migrate.upgrade(connection)
+        connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
+
+
+@contextmanager
+def open_book(place: Place, session: Session) -> Iterator[Book]:
+    """The crosswalk of a place beside a session of its source. `prepare` must have been called.
+
+    PostgreSQL: within the session's own transaction. DuckDB: in a transaction that is committed at the end unless an
+    error is raised; the file is open for its length. Raises Busy when another process keeps the file open.
+    """
+    if place.engine == "postgresql":
+        # Tables just filled have no statistics, and a login that does not own them cannot ask for any: one guess too
+        # low, and every person is compared with every other.
+        found = session.scalar("SELECT current_setting('enable_nestloop')")
+        session.run("SET LOCAL enable_nestloop = off")
+        yield Book(session, session)
+        session.run(f"SET LOCAL enable_nestloop = {found}")
+        return
+    with opened(_crosswalk_of(place), read_only=False) as connection, translated(place), connection.begin():
+        if not migrate.ready(connection):
+            raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
+        yield Book(session, SqlSession(connection, DuckdbFacts(None)))
+
+
+def _crosswalk_of(place: Place) -> Place:
+    return replace(place, url=place.url.set(database=str(place.folder / FILE)))

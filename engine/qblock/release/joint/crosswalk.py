@@ -1,0 +1,262 @@
+"""The crosswalk: who is shown in which block of which version, with which sensitive value. Private, one row per entity.
+
+Sensitive values are kept as text, since the models need them again; entities as keyed digests (Book.entity), since
+nothing needs to know who they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.blocks import Reference
+from qblock.errors import InputError, QblockError
+from qblock.release.joint.book import Book, encoded, fresh_name
+from qblock.release.joint.signature import VersionKey, shown
+from qblock.release.records import canonical
+from qblock.release.reference import Kept
+from qblock.search.task import Assessment, Task
+from qblock.source import SourceTable
+from qblock.spec import Requirement, Spec
+from qblock.warehouse.queries import Query
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedVersion:
+    """A version in the crosswalk: what is needed to check it together with others.
+
+    rows: N of its source; least: k of its labels; sensitive: its sensitive attributes; references: of each of them.
+    """
+
+    key: VersionKey
+    position: int
+    rows: int
+    least: int
+    source: str
+    node: tuple[int, ...]
+    hierarchies: str
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    audience: tuple[str, ...]
+    content: str
+
+    @property
+    def references(self) -> dict[str, Reference]:
+        """The quantities of the whole table, without priors, for each sensitive attribute."""
+        kept = Kept.of_text(self.content).references
+        return {name: references[0] for name, references in zip(self.sensitive, kept, strict=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A version that is about to be published. rows: its rows beside the crosswalk (columns of `candidate_rows`).
+
+    labels, shown, sizes: of each of its blocks the labels as a JSON list, the label without the block, and the rows.
+    """
+
+    about: RecordedVersion
+    rows: sa.FromClause
+    labels: tuple[str, ...]
+    shown: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+
+def least_rows(requirements: Sequence[Requirement]) -> int:
+    """k of the labels: a suppressed block of fewer rows would have been suppressed whatever its values are.
+
+    The largest block size that a model implies by its parameters alone (k itself for k-anonymity, l for distinct
+    l-diversity); models whose least size depends on the table have no part in it, since the table is what is hidden.
+    """
+    nothing = Reference(0, (), np.zeros(0, dtype=np.int64))
+    models = [model for requirement in requirements for model in requirement.models if not model.needs]
+    return max((model.least_block_size(nothing) for model in models), default=1)
+
+
+def candidate(book: Book, task: Task, chosen: Assessment, version: int) -> Candidate:
+    """What a node would publish as this version, its rows built by one statement beside the crosswalk.
+
+    Raises InputError for a spec without `entity`, or one that counts entities: a person with several rows is in several
+    blocks at once, and no rule is known for these.
+    """
+    spec = task.spec
+    if spec.entity is None:
+        raise InputError(
+            f"{spec.at('release')}: versions can be checked together only where the spec says who a row is about; "
+            "write `entity: COLUMN`, or `versions: {joint: none}`"
+        )
+    if spec.count == "entities":
+        raise InputError(
+            f"{spec.at('count')}: versions are checked together for one row per entity; with `count: entities` write "
+            "`versions: {joint: none}`"
+        )
+    least = least_rows(spec.privacy)
+    rows = book.bring(candidate_rows(book, task, chosen, least))
+    book.own.analyze(rows)
+    found = book.own.scalar(sa.select(sa.func.count()).select_from(rows).where(rows.c.block.is_not(None)))
+    if found != task.source.rows:
+        raise QblockError(
+            f"the crosswalk would hold {found} rows of {task.source.rows}; this is a fault of qblock or of the "
+            "database: nothing may be published from it"
+        )
+    kept, sizes = chosen.kept.tolist(), chosen.counts.rows.tolist()
+    labels = ["P" if k else "S" if n >= least else "-" for k, n in zip(kept, sizes, strict=True)]
+    about = _describe(task, VersionKey(spec.release, version), least, chosen.node)
+    return Candidate(about, rows, tuple(block_labels(task, chosen)), tuple(labels), tuple(sizes))
+
+
+def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Query:
+    """The statement in the source's session: entity (digest), block (its number), shown, block_rows, value.
+
+    One row for each row of the source. Loads the node's blocks into the session; block b is chosen.counts.keys[b].
+    """
+    source, session = task.source, task.source.session
+    keys = chosen.counts.keys
+    arrays: dict[str, Any] = {f"q{i}": pa.array(np.ascontiguousarray(keys[:, i])) for i in range(keys.shape[1])}
+    arrays["block"] = pa.array(np.arange(len(keys), dtype=np.int64))
+    arrays["block_rows"] = pa.array(chosen.counts.rows)
+    arrays["kept"] = pa.array(chosen.kept.astype(np.int64))
+    blocks = session.load(fresh_name(), pa.table(arrays))
+    session.analyze(blocks)
+    joined: sa.FromClause = source.relation
+    same: list[sa.ColumnElement[bool]] = [sa.true()]
+    for i, (name, level) in enumerate(zip(source.quasi_identifiers, chosen.node, strict=True)):
+        dimension = source.dimensions[i]
+        if level == dimension.height:
+            continue
+        table = dimension.table.alias(f"d{i}")
+        joined = joined.outerjoin(table, source.expression(name) == table.c.leaf)
+        code: sa.ColumnElement[Any] = table.c[f"c{level}"]
+        default = dimension.null_code if dimension.null_code is not None else dimension.other_code
+        if default is not None:
+            # Only NULL and uncovered values that the spec maps are left without a leaf: the source was checked.
+            code = sa.func.coalesce(code, int(source.hierarchies[i].codes[level][default]))
+        same.append(code == blocks.c[f"q{i}"])
+    label = shown(blocks.c.kept == 1, blocks.c.block_rows, least)
+    return sa.select(
+        book.entity(entity_text(source)).label("entity"),
+        blocks.c.block,
+        sa.cast(label, sa.Text).label("shown"),
+        blocks.c.block_rows,
+        value_text(source).label("value"),
+    ).select_from(joined.outerjoin(blocks, sa.and_(*same)))
+
+
+def entity_text(source: SourceTable) -> sa.ColumnElement[Any]:
+    """The entity of a row as text."""
+    assert source.spec.entity is not None
+    return source.session.text_of(source.expression(source.spec.entity), source.columns[source.spec.entity].kind)
+
+
+def value_text(source: SourceTable) -> sa.ColumnElement[Any]:
+    """All sensitive values of a row as one text."""
+    return encoded(
+        [
+            source.session.text_of(source.expression(name), values.column.kind)
+            for name, values in source.sensitives.items()
+        ]
+    )
+
+
+def block_labels(task: Task, chosen: Assessment) -> list[str]:
+    """The labels of each block as a JSON list."""
+    texts = [hierarchy.shown(level) for hierarchy, level in zip(task.source.hierarchies, chosen.node, strict=True)]
+    keys = chosen.counts.keys.tolist()
+    return [canonical([texts[i][code] for i, code in enumerate(key)]) for key in keys]
+
+
+def source_mark(spec: Spec) -> str:
+    """What tells one source from another within a place: a digest, since a path may say more than it should."""
+    return hashlib.sha256(".".join(spec.source.parts).encode()).hexdigest()
+
+
+def _describe(task: Task, key: VersionKey, least: int, node: tuple[int, ...]) -> RecordedVersion:
+    source, spec = task.source, task.spec
+    references = tuple((values.reference,) for values in source.sensitives.values())
+    return RecordedVersion(
+        key=key,
+        position=0,
+        rows=source.rows,
+        least=least,
+        source=source_mark(spec),
+        node=node,
+        hierarchies=canonical({hierarchy.attribute: hierarchy.digest() for hierarchy in source.hierarchies}),
+        quasi_identifiers=source.quasi_identifiers,
+        sensitive=tuple(source.sensitives),
+        audience=spec.versions.audience,
+        content=Kept((), references).text(),
+    )
+
+
+def record(book: Book, found: Candidate) -> None:
+    """Write a version into the crosswalk: before it is staged, so that nothing is ever shown that is not in it.
+
+    A version of the same number that was recorded before, and never shown, is replaced.
+    """
+    t, own, about = book.tables, book.own, found.about
+    key = about.key
+    discard(book, key)
+    position = int(own.scalar(sa.select(sa.func.coalesce(sa.func.max(t.version.c.position), 0)))) + 1
+    lists = {
+        name: canonical(list(getattr(about, name))) for name in ("quasi_identifiers", "node", "sensitive", "audience")
+    }
+    plain = {name: getattr(about, name) for name in ("rows", "least", "source", "hierarchies", "content")}
+    own.run(sa.insert(t.version).values(release=key.release, version=key.version, position=position, **plain, **lists))
+    same: list[sa.ColumnElement[Any]] = [
+        sa.cast(sa.literal(key.release), sa.Text).label("release"),
+        sa.literal(key.version).label("version"),
+    ]
+    names = ["entity", "block", "shown", "block_rows", "value"]
+    query = sa.select(*same, *(found.rows.c[name] for name in names))
+    own.run(sa.insert(t.row).from_select(["release", "version", *names], query))
+    blocks = own.load(
+        fresh_name(),
+        pa.table(
+            {
+                "block": pa.array(range(len(found.labels)), pa.int64()),
+                "shown": pa.array(found.shown, pa.string()),
+                "rows": pa.array(found.sizes, pa.int64()),
+                "label": pa.array(found.labels, pa.string()),
+            }
+        ),
+    )
+    own.run(sa.insert(t.block).from_select(["release", "version", *blocks.c.keys()], sa.select(*same, *blocks.c)))
+    own.drop(blocks)
+
+
+def discard(book: Book, key: VersionKey) -> None:
+    """Take a version out of the crosswalk. Only for one that no reader could ever see: what was read stays known."""
+    t, own = book.tables, book.own
+    for table in (t.row, t.block, t.version, t.frozen):
+        own.run(sa.delete(table).where(table.c.release == key.release, table.c.version == key.version))
+
+
+def recorded(book: Book, release: str | None = None) -> list[RecordedVersion]:
+    """The versions of the crosswalk, oldest first: of one release, or of all of the place."""
+    t = book.tables.version
+    query = sa.select(t).order_by(t.c.position, t.c.release, t.c.version)
+    if release is not None:
+        query = query.where(t.c.release == release)
+    return [_version(row) for row in book.own.fetch(query).to_pylist()]
+
+
+def _version(row: dict[str, Any]) -> RecordedVersion:
+    return RecordedVersion(
+        key=VersionKey(row["release"], row["version"]),
+        position=row["position"],
+        rows=row["rows"],
+        least=row["least"],
+        source=row["source"],
+        node=tuple(json.loads(row["node"])),
+        hierarchies=row["hierarchies"],
+        quasi_identifiers=tuple(json.loads(row["quasi_identifiers"])),
+        sensitive=tuple(json.loads(row["sensitive"])),
+        audience=tuple(json.loads(row["audience"])),
+        content=row["content"],
+    )

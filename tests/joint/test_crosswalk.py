@@ -1,0 +1,186 @@
+"""The crosswalk of a real source: every row is in it once, in its block, with its values, and nobody is named."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from qblock.errors import InputError
+from qblock.release.joint.book import Book, decoded, open_book, prepare
+from qblock.release.joint.crosswalk import candidate, record, recorded
+from qblock.release.joint.gate import check
+from qblock.release.private import place_of
+from qblock.search.run import open_task
+from qblock.search.task import Assessment, Task
+from qblock.spec import Spec, read_spec
+
+SPEC = """
+version: 1
+release: clinic
+source: {{url: "${{URL}}", table: people}}
+attributes:
+  zip: {{role: quasi_identifier, hierarchy: {{digits: 3}}}}
+  'a"ge': {{role: quasi_identifier, hierarchy: {{ranges: [10]}}, nulls: top}}
+  sex: {{role: quasi_identifier, hierarchy: suppress}}
+  condition: {{role: sensitive, nulls: value}}
+  'in come': sensitive
+  person: identifying
+entity: person
+{more}
+"""
+PRIVACY = """
+privacy:
+  - k_anonymity: {k: 2}
+  - distinct_l_diversity: {l: 2, sensitive: condition}
+suppression_limit: 6
+"""
+COLUMNS = {
+    "person": [f"n{i}" for i in range(14)],
+    "zip": ["111", "111", "112", "112", "121", "121", "122", "122", "211", "212", "212", "311", "311", "411"],
+    'a"ge': [21, 22, 23, 24, 21, 22, 31, 32, 41, 42, 43, None, None, 25],
+    "sex": ["f", "m"] * 7,
+    "condition": ["flu", "cold", "flu", None, "flu", "flu", "cold", "flu", "flu", "cold", "flu", "flu", "cold", "V1:N"],
+    "in come": [10, 20, 10, 20, 10, 20, 10, 20, 10, 20, 10, 20, 10, 20],
+}
+NODE = (1, 1, 1)
+
+
+def make_spec(url: str, folder: Path, more: str = PRIVACY) -> Spec:
+    return read_spec(SPEC.format(more=more), folder / "spec.yaml", {"URL": url})
+
+
+@contextmanager
+def opened(spec: Spec) -> Iterator[tuple[Task, Book]]:
+    place = place_of(spec)
+    prepare(place)
+    with open_task(spec) as task, open_book(place, task.source.session) as book:
+        yield task, book
+
+
+def expected_blocks() -> dict[str, tuple[str, str]]:
+    found = {}
+    for person, zip_, age in zip(COLUMNS["person"], COLUMNS["zip"], COLUMNS['a"ge'], strict=True):
+        found[person] = (zip_[:2] + "*", "*" if age is None else f"{age // 10}")
+    return found
+
+
+def test_every_row_is_in_the_crosswalk_once_with_its_block_label_and_values(warehouse, tmp_path: Path) -> None:
+    url = warehouse("people", COLUMNS)
+    spec = make_spec(url, tmp_path)
+    with opened(spec) as (task, book):
+        chosen: Assessment = task.assess(NODE)
+        assert chosen.satisfied
+        record(book, candidate(book, task, chosen, 1))
+        relation = task.source.relation
+        digests = task.source.session.fetch(
+            sa.select(relation.c.person, book.entity(relation.c.person).label("entity")).select_from(relation)
+        ).to_pylist()
+        rows = book.own.fetch(sa.select(book.tables.row)).to_pylist()
+        labels = book.own.fetch(sa.select(book.tables.block)).to_pylist()
+        versions = recorded(book)
+    person = {row["entity"]: row["person"] for row in digests}
+    assert len(person) == len(rows) == 14
+    assert not set(person) & set(person.values())
+    expected = expected_blocks()
+    sizes = Counter(expected.values())
+    known = zip(COLUMNS["person"], COLUMNS["condition"], COLUMNS["in come"], strict=True)
+    values = {person: (condition, str(income)) for person, condition, income in known}
+    blocks: dict[int, set[tuple[str, str]]] = {}
+    for row in rows:
+        who = person[row["entity"]]
+        blocks.setdefault(row["block"], set()).add(expected[who])
+        inside = {values[p][0] for p, block in expected.items() if block == expected[who]}
+        published = sizes[expected[who]] >= 2 and len(inside) >= 2
+        assert row["shown"] == ("P" if published else "S" if sizes[expected[who]] >= 2 else "-"), who
+        assert row["block_rows"] == sizes[expected[who]]
+        assert decoded(row["value"]) == values[who]
+    assert all(len(one) == 1 for one in blocks.values())
+    assert len(blocks) == len(labels) == len(sizes)
+    assert {row["shown"] for row in rows} == {"P", "S", "-"}
+    assert {row["block"]: (row["shown"], row["rows"]) for row in labels} == {
+        row["block"]: (row["shown"], row["block_rows"]) for row in rows
+    }
+    (version,) = versions
+    assert (version.rows, version.least, version.node) == (14, 2, NODE)
+    assert version.sensitive == ("condition", "in come")
+    assert version.references["condition"].domain == task.source.sensitives["condition"].reference.domain
+    assert version.references["in come"].totals.tolist() == [7, 7]
+
+
+def test_a_source_that_did_not_change_passes_again_and_a_split_by_another_node_does_not(
+    warehouse, tmp_path: Path
+) -> None:
+    spec = make_spec(warehouse("people", COLUMNS), tmp_path)
+    passing = {(3, 2, 1): True, (2, 2, 1): True, (3, 2, 0): False}
+    for version, node in enumerate([(3, 2, 1), (3, 2, 1), (2, 2, 1), (3, 2, 0)], 1):
+        with opened(spec) as (task, book):
+            chosen = task.assess(node)
+            found = candidate(book, task, chosen, version)
+            references = [[part.reference for part in parts] for parts in chosen.counts.parts]
+            verdict = check(book, spec, references, found)
+            assert verdict.passed == passing[node], (version, verdict)
+            assert verdict.versions == version
+            record(book, found)
+            if task.source.session.engine == "postgresql":
+                task.source.session.connection.commit()
+
+
+def test_the_form_of_several_attributes_is_checked_in_joint_cells(warehouse, tmp_path: Path) -> None:
+    """Newcomers whose conditions differ, and whose incomes are one for each condition."""
+    several = "privacy:\n  - distinct_l_diversity: {l: 2, sensitive: [condition, in come]}\n"
+    columns = {
+        "person": [f"n{i}" for i in range(8)],
+        "zip": ["111"] * 8,
+        'a"ge': [20] * 8,
+        "sex": ["f"] * 8,
+        "condition": ["flu", "flu", "cold", "cold"] * 2,
+        "in come": [10, 20, 10, 20, 10, 10, 20, 20],
+    }
+    url = warehouse("people", {name: values[:4] for name, values in columns.items()})
+    for version, passes in ((1, True), (2, False)):
+        spec = make_spec(url, tmp_path, several)
+        with opened(spec) as (task, book):
+            chosen = task.assess((3, 2, 1))
+            assert chosen.satisfied
+            found = candidate(book, task, chosen, version)
+            references = [[part.reference for part in parts] for parts in chosen.counts.parts]
+            verdict = check(book, spec, references, found)
+            assert verdict.passed == passes
+            record(book, found)
+            if task.source.session.engine == "postgresql":
+                task.source.session.connection.commit()
+        if version == 1:
+            insert(url, {name: [values[i] for i in (0, 1, 2, 3, 4, 7)] for name, values in columns.items()}, 4)
+    assert (verdict.cells, verdict.failing, verdict.rows) == (2, 1, 2)
+
+
+def insert(url: str, columns: dict[str, list[object]], first: int) -> None:
+    """Append the rows from `first` on."""
+    engine = sa.create_engine(
+        sa.make_url(url).set(drivername="duckdb" if url.startswith("duckdb") else "postgresql+psycopg")
+    )
+    table = sa.table("people", *(sa.column(name) for name in columns))
+    with engine.begin() as connection:
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        connection.execute(table.insert(), rows[first:])
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda text: text.replace("entity: person\n", ""), "write `entity: COLUMN`, or `versions: {joint: none}`"),
+        (lambda text: text + "count: entities\n", "with `count: entities` write `versions: {joint: none}`"),
+    ],
+)
+def test_a_source_that_says_nothing_of_persons_has_no_crosswalk(warehouse, tmp_path: Path, edit, message: str) -> None:
+    url = warehouse("people", COLUMNS)
+    text = edit(SPEC.format(more="privacy:\n  - k_anonymity: {k: 2}\n"))
+    spec = read_spec(text, tmp_path / "spec.yaml", {"URL": url})
+    with opened(spec) as (task, book), pytest.raises(InputError, match=message):
+        candidate(book, task, task.assess((3, 2, 1)), 1)

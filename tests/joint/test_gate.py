@@ -1,0 +1,203 @@
+"""The gate on small histories, whatever the engine; what it counts, what it keeps, and what it refuses to judge."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from qblock.errors import InputError, Refused
+from qblock.release.joint.book import Book, decoded, encoded, fresh_name, prepare
+from qblock.release.joint.crosswalk import discard, least_rows, record, recorded
+from qblock.release.joint.gate import check, unchanged
+from qblock.release.joint.signature import VersionKey
+from qblock.release.private import Place
+
+from .cases import CASES, Case
+from .conftest import OpenBook
+from .register import j1, j1_versions, joint_cells
+from .versions import candidate_of, make_spec, publish, references, verdict
+
+BY_NAME = {case.name: case for case in CASES}
+
+
+def test_the_plain_rules_say_the_same_of_our_scenarios() -> None:
+    for case in CASES:
+        assert j1(case.register) == case.j1, case.name
+        assert j1_versions(case.register, changes=True) == case.linked, case.name
+
+
+def test_what_the_gate_says_of_our_scenarios(book: Book) -> None:
+    for number, case in enumerate(CASES):
+        for joint, expected in (("episodes", case.j1), ("linked", case.linked)):
+            spec = make_spec(joint, release=f"{joint}_{number}")
+            found = verdict(book, case.register, spec)
+            assert found.passed == expected, (case.name, joint)
+            assert found.versions == len(case.versions)
+            cells = joint_cells(case.register)
+            failing = [cell for cell in cells.values() if not case.register.passes(cell)]
+            if joint == "episodes":
+                assert (found.cells, found.failing) == (len(cells), len(failing)), case.name
+                assert found.rows == sum(map(len, failing)), case.name
+
+
+def test_a_cell_is_held_against_the_quantities_of_each_version_that_shows_it(book: Book) -> None:
+    """{p, r} is far from the table of 8 rows, the six others are close to it; and far from the table of 2."""
+    few, many = "p:g:a r:g:b", "p:g:a r:g:b " + " ".join(f"{person}:h:b" for person in "stuvwx")
+    for release, versions in (("grows", (few, many)), ("shrinks", (many, few))):
+        register = Case("", versions, True, True).register
+        found = publish(book, register, make_spec(privacy=("t_closeness: {t: 0.3}",), release=release))[-1]
+        assert (found.cells, found.failing, found.rows) == (2, 1, 2), release
+        assert found.models == (("t_closeness", 1),)
+
+
+def test_rolling_on_and_rolling_anew_come_to_the_same(book: Book) -> None:
+    register = BY_NAME["pairs of versions pass, the three do not"].register
+    spec = make_spec()
+    assert [v.passed for v in publish(book, register, spec)] == [True, True, False]
+    rows = [row for row in register.rows if row.version == 3]
+    again = check(book, spec, references(spec, rows))
+    assert (again.passed, again.versions) == (False, 3)
+    t = book.tables
+    rolled = book.own.fetch(sa.select(t.episode).order_by(t.episode.c.entity)).to_pylist()
+    book.own.run(sa.delete(t.rolled))
+    anew = check(book, spec, references(spec, rows))
+    assert anew == again
+    assert book.own.fetch(sa.select(t.episode).order_by(t.episode.c.entity)).to_pylist() == rolled
+
+
+def test_a_version_that_was_never_shown_is_taken_back(book: Book) -> None:
+    spec = make_spec()
+    harmless = BY_NAME["nothing changes"].register
+    publish(book, BY_NAME["newcomers with one value"].register, spec)
+    discard(book, VersionKey("r", 2))
+    assert [v.key for v in recorded(book)] == [VersionKey("r", 1)]
+    found = candidate_of(book, harmless.rows, 2, 2)
+    assert check(book, spec, references(spec, harmless.rows), found).passed
+
+
+def test_other_releases_that_the_same_readers_hold_are_checked_together(book: Book) -> None:
+    register = BY_NAME["two nodes that cross"].register
+    one = register.of_versions([1])
+    other = [row for row in register.rows if row.version == 2]
+    publish(book, one, make_spec(release="one"))
+    found = candidate_of(book, other, 2, 2, "other")
+    quantities = references(make_spec(), other)
+    assert check(book, make_spec(release="other"), quantities, found).passed
+    named = make_spec(release="other", audience=["one"])
+    verdict_ = check(book, named, quantities, found)
+    assert not verdict_.passed
+    assert verdict_.considered == (VersionKey("one", 1), VersionKey("other", 2))
+
+
+def test_a_release_that_names_this_one_is_checked_with_it_too(book: Book) -> None:
+    register = BY_NAME["two nodes that cross"].register
+    publish(book, register.of_versions([1]), make_spec(release="one", audience=["other"]), audience=("other",))
+    other = [row for row in register.rows if row.version == 2]
+    found = candidate_of(book, other, 2, 2, "other")
+    assert not check(book, make_spec(release="other"), references(make_spec(), other), found).passed
+
+
+def test_a_version_recorded_meanwhile_is_seen_at_publication(book: Book) -> None:
+    register = BY_NAME["two nodes that cross"].register
+    mine, theirs = make_spec(release="mine", audience=["theirs"]), make_spec(release="theirs")
+    rows = [row for row in register.rows if row.version == 1]
+    found = candidate_of(book, rows, 1, 2, "mine")
+    checked = check(book, mine, references(mine, rows), found)
+    record(book, found)
+    assert unchanged(book, mine, checked)
+    publish(book, register.of_versions([2]), theirs)
+    assert not unchanged(book, mine, checked)
+
+
+def test_an_audience_with_other_sensitive_attributes(book: Book) -> None:
+    register = BY_NAME["nothing changes"].register
+    publish(book, register.of_versions([1]), make_spec(release="one"))
+    t = book.tables.version
+    spec = make_spec(release="other", audience=["one"])
+    book.own.run(sa.update(t).values(sensitive='["income","value"]'))
+    with pytest.raises(InputError, match="the sensitive attributes income, value, and other has value"):
+        check(book, spec, references(spec, register.rows))
+    book.own.run(sa.update(t).values(sensitive='["income"]'))
+    assert check(book, spec, references(spec, register.rows)).versions == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "why"),
+    [
+        ("nt_closeness: {n: 2, t: 0.5}", "coarser nodes"),
+        ("delta_presence: {min: 0, max: 1, population: {table: t}}", "a population"),
+    ],
+)
+def test_models_that_several_versions_do_not_have(book: Book, model: str, why: str) -> None:
+    register = BY_NAME["nothing changes"].register
+    spec = make_spec(privacy=(model,))
+    first = candidate_of(book, register.rows, 1, 1)
+    assert check(book, spec, references(spec, register.rows), first).passed
+    record(book, first)
+    with pytest.raises(Refused, match=f"defined by {why}, which several versions together do not have") as raised:
+        check(book, spec, references(spec, register.rows), candidate_of(book, register.rows, 2, 1))
+    assert raised.value.exit_status == 3
+
+
+@pytest.mark.parametrize(
+    ("privacy", "least"),
+    [
+        (("k_anonymity: {k: 3}",), 3),
+        (("k_anonymity: {k: 3}", "entropy_l_diversity: {l: 4.5}"), 5),
+        (("t_closeness: {t: 0.1}",), 1),
+        (("beta_likeness: {beta: 0.1}", "k_anonymity: {k: 2}"), 2),
+    ],
+)
+def test_the_size_below_which_a_block_fails_whatever_it_holds(privacy: tuple[str, ...], least: int) -> None:
+    assert least_rows(make_spec(privacy=privacy).privacy) == least
+
+
+def test_values_of_any_text_come_back(book: Book) -> None:
+    rows = [("a", "b"), ("", None), (None, None), ("V1:a", "N"), ("ü1:日本", "|;\x1f"), ("aV1:", "b")]
+    texts = {f"c{i}": pa.array([row[i] for row in rows], pa.string()) for i in range(2)}
+    table = book.own.load("qblock_texts", pa.table({**texts, "n": pa.array(range(len(rows)), pa.int64())}))
+    query = sa.select(encoded([table.c.c0, table.c.c1]).label("text")).order_by(table.c.n)
+    found = book.own.fetch(query)["text"].to_pylist()
+    assert [decoded(text) for text in found] == rows
+    assert len(set(found)) == len(rows)
+
+
+def test_entities_are_kept_as_digests_that_only_the_place_can_make(open_a_book: OpenBook) -> None:
+    found = []
+    for _ in range(2):
+        with open_a_book() as book:
+            table = book.source.load(fresh_name(), pa.table({"entity": ["alice", "bob"]}))
+            query = sa.select(book.entity(table.c.entity).label("digest")).order_by(table.c.entity)
+            found.append(book.source.fetch(query)["digest"].to_pylist())
+            secret = book.own.scalar(sa.select(book.tables.key.c.secret))
+    assert found[0] == found[1]
+    assert len(set(found[0])) == 2
+    inner = hashlib.sha256(f"{secret}alice".encode()).hexdigest()[:32]
+    assert found[0][0] == hashlib.sha256(f"{secret}{inner}".encode()).hexdigest()[:32]
+
+
+def test_preparing_twice_keeps_the_secret(place: Place, open_a_book: OpenBook) -> None:
+    secrets = []
+    for _ in range(2):
+        prepare(place)
+        with open_a_book() as book:
+            secrets.append(book.own.scalar(sa.select(book.tables.key.c.secret)))
+    assert secrets[0] == secrets[1]
+    assert len(secrets[0]) == 64
+
+
+def test_an_error_takes_back_what_the_book_was_told(open_a_book: OpenBook) -> None:
+    register = BY_NAME["nothing changes"].register
+
+    def stopped() -> None:
+        with open_a_book() as book:
+            publish(book, register, make_spec())
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        stopped()
+    with open_a_book() as book:
+        assert recorded(book) == []
