@@ -11,8 +11,9 @@ import sqlalchemy as sa
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from qblock.errors import InputError
+from qblock.errors import InputError, QblockError
 from qblock.release.history import history
+from qblock.release.verify import verify
 from release.jobs import PEOPLE, Job, MakeJob
 
 
@@ -214,3 +215,54 @@ def test_a_name_longer_than_postgresql_keeps_is_refused(job: Job) -> None:
     job.settings["publish"]["view"] = "ö" * 31
     job.run()
     assert len(job.published()) == 12
+
+
+def test_a_login_that_may_read_the_source_and_create_schemas_is_enough(job: Job, logins: list[str]) -> None:
+    worker = sql.Identifier(logins[1])
+    database = sql.Identifier(sa.make_url(job.url).database or "")
+    job.change(sql.SQL("GRANT CREATE ON DATABASE {} TO {}").format(database, worker).as_string(None))
+    job.change(sql.SQL("GRANT SELECT ON people TO {}").format(worker).as_string(None))
+    owner, job.url = job.url, as_login(job, logins[1])
+    job.settings["source"]["url"] = as_url(job, logins[1])
+    job.set(versions={"joint": "none", "keep": 1})
+    assert job.run().version == 1
+    assert job.run(force=True).version == 2
+    assert verify(job.spec).problems == []
+    assert len(job.query("SELECT * FROM published.people", as_login(job, logins[0]))) == 12
+    job.url = owner
+
+
+def test_schemas_that_another_owns_are_used_as_they_are(job: Job, logins: list[str]) -> None:
+    worker, reader = (sql.Identifier(name) for name in (logins[1], logins[0]))
+    for statement in (
+        "CREATE SCHEMA qblock",
+        "CREATE SCHEMA published",
+        "GRANT USAGE, CREATE ON SCHEMA qblock, published TO {worker}",
+        "GRANT USAGE ON SCHEMA published TO {reader}",
+        "GRANT SELECT ON people TO {worker}",
+    ):
+        job.change(sql.SQL(statement).format(worker=worker, reader=reader).as_string(None))
+    owner, job.url = job.url, as_login(job, logins[1])
+    job.settings["source"]["url"] = as_url(job, logins[1])
+    assert job.run().version == 1
+    assert len(job.query("SELECT * FROM published.people", as_login(job, logins[0]))) == 12
+    job.url = owner
+
+
+def test_a_schema_that_the_job_may_not_open_to_its_readers(job: Job, logins: list[str]) -> None:
+    worker = sql.Identifier(logins[1])
+    for statement in (
+        "CREATE SCHEMA qblock",
+        "CREATE SCHEMA published",
+        "GRANT USAGE, CREATE ON SCHEMA qblock, published TO {worker}",
+        "GRANT SELECT ON people TO {worker}",
+    ):
+        job.change(sql.SQL(statement).format(worker=worker).as_string(None))
+    job.settings["source"]["url"] = as_url(job, logins[1])
+    with pytest.raises(QblockError, match="may not grant USAGE on SCHEMA"):
+        job.run()
+    assert job.query("SELECT count(*) FROM pg_class WHERE relname = 'people' AND relkind = 'v'") == [(0,)]
+
+
+def as_url(job: Job, name: str) -> str:
+    return sa.make_url(job.settings["source"]["url"]).set(username=name, password=None).render_as_string(False)

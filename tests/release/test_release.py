@@ -255,3 +255,39 @@ def test_a_source_that_cannot_be_reached(job: Job, tmp_path: Path) -> None:
     with pytest.raises(QblockError, match="not reachable") as raised:
         job.run()
     assert raised.value.exit_status == 1
+
+
+def test_entities_are_counted_by_the_search_and_their_rows_by_the_check(make_job: MakeJob) -> None:
+    twice = {name: values * 2 for name, values in PEOPLE.items()}
+    twice["name"] = [f"person {i % 12}" for i in range(24)]
+    job = make_job(twice, entity="name", count="entities")
+    result = job.run()
+    assert (result.rows, result.tightest[0]["values"][0]["value"]) == (24, 4)
+    assert any("not computed from the published rows" in note for note in result.notes)
+    assert verify(job.spec).not_recomputed == ["k_anonymity", "distinct_l_diversity"]
+    assert job.run().status == "unchanged"
+
+
+def test_frequency_sets_rolled_up_locally_give_the_same_release(make_job: MakeJob) -> None:
+    job = make_job()
+    digest = job.run().digest
+    job.set(search={"roll_up": "local", "strategy": "incognito"})
+    assert job.run(force=True).digest == digest
+
+
+def test_several_sensitive_attributes_and_a_model_over_both(make_job: MakeJob) -> None:
+    disease = ["cancer" if value == "flu" else value for value in PEOPLE["disease"]]
+    ward = ["B" if i == 8 else value for i, value in enumerate(PEOPLE["ward"])]
+    job = make_job(
+        PEOPLE | {"disease": disease, "ward": ward},
+        attributes=ATTRIBUTES | {"ward": "sensitive"},
+        search={"node": [5, 3]},
+        privacy=[
+            {"distinct_l_diversity": {"l": 2, "sensitive": ["disease", "ward"]}},
+            {"entropy_l_diversity": {"l": 1.9, "sensitive": "ward"}},
+            {"t_closeness": {"t": 0.5, "distance": "equal", "sensitive": "disease"}},
+        ],
+    )
+    assert job.run().rows == 12
+    assert verify(job.spec).not_recomputed == []
+    assert verify(job.spec).problems == []
