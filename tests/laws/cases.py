@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from reference.tables import Block, Row, Table
 
-from qblock.blocks import Blocks, Containing, Reference
+from qblock.blocks import Blocks, Containing, Guards, Reference
 
 quick = settings(
     max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
@@ -28,6 +28,7 @@ class Case:
     numbers: ascending; taxonomy: [value][level] codes, level 0 the value; prior: weights; population: people in each
     block, and the sizes of the population's blocks without a row of the table; coarser: for each coarser node that
     contains this one, finer ones first, the number of the block that each block becomes part of.
+    guarded: sets of values; guards: for each block, which of these sets its people guard.
     counts: the table-wide counts where the blocks are only a part of the table; names: of the values, in the engine.
     """
 
@@ -38,6 +39,8 @@ class Case:
     population: tuple[int, ...]
     population_only: tuple[int, ...] = ()
     coarser: tuple[tuple[int, ...], ...] = ()
+    guarded: tuple[tuple[int, ...], ...] = ()
+    guards: tuple[tuple[int, ...], ...] = ()
     counts: tuple[int, ...] | None = None
     names: tuple[str, ...] = tuple("01234")
 
@@ -58,6 +61,10 @@ class Case:
             population=np.array(self.population, np.int64),
             population_only=np.array(self.population_only, np.int64),
             containing=tuple(Containing(plain.merged(index), index) for index in indices),
+            guards=Guards(
+                np.cumsum([0, *map(len, self.guards)]).astype(np.int64),
+                np.array([place for mine in self.guards for place in sorted(mine)], np.int64),
+            ),
         )
         reference = Reference(
             rows=sum(self.totals),
@@ -67,6 +74,7 @@ class Case:
             numbers=self.numbers,
             taxonomy=np.array(self.taxonomy, np.int64),
             prior=self.prior,
+            guarded=self.guarded,
         )
         return blocks, reference
 
@@ -86,7 +94,8 @@ class Case:
             containing = [
                 [row for j, other in enumerate(rows) if index[j] == index[i] for row in other] for index in self.coarser
             ]
-            blocks.append(Block(table, mine, [mine, *containing], self.population[i]))
+            guards = [frozenset(self.numbers[v] for v in self.guarded[place]) for place in self.guards[i]]
+            blocks.append(Block(table, mine, [mine, *containing], self.population[i], guards))
         return table, blocks
 
     def _rows(self, histogram: dict[int, int]) -> list[Row]:
@@ -98,14 +107,17 @@ class Case:
         kept = [above for above in self.coarser if len(set(zip(index, above, strict=True))) == size]
         histograms: list[dict[int, int]] = [{} for _ in range(size)]
         population = [0] * size
-        for i, histogram, people in zip(index, self.histograms, self.population, strict=True):
+        guards: list[set[int]] = [set() for _ in range(size)]
+        for i, histogram, people, mine in zip(index, self.histograms, self.population, self.guards, strict=True):
             population[i] += people
+            guards[i].update(mine)
             for value, n in histogram.items():
                 histograms[i][value] = histograms[i].get(value, 0) + n
         return replace(
             self,
             histograms=tuple(histograms),
             population=tuple(population),
+            guards=tuple(tuple(sorted(mine)) for mine in guards),
             coarser=tuple(tuple(dict(zip(index, above, strict=True))[i] for i in range(size)) for above in kept),
             counts=self.totals,
         )
@@ -119,6 +131,7 @@ class Case:
             numbers=tuple(-x for x in reversed(self.numbers)) if reverse else self.numbers,
             taxonomy=tuple((v, *self.taxonomy[old[v]][1:]) for v in range(self.values)),
             prior=tuple(self.prior[v] for v in old),
+            guarded=tuple(tuple(sorted(new[v] for v in chosen)) for chosen in self.guarded),
             counts=tuple(self.totals[v] for v in old),
             names=tuple(f"w{v}" for v in range(self.values)),
         )
@@ -129,6 +142,7 @@ class Case:
             self,
             histograms=tuple(self.histograms[i] for i in chosen),
             population=tuple(self.population[i] for i in chosen),
+            guards=tuple(self.guards[i] for i in chosen),
             coarser=tuple(tuple(index[i] for i in chosen) for index in self.coarser),
             counts=self.totals,
         )
@@ -144,6 +158,7 @@ def plain_case(histograms: Sequence[dict[int, int]], values: int | None = None, 
         "prior": (Fraction(1),) * size,
         "population": tuple(sizes),
         "coarser": ((0,) * len(sizes),),
+        "guards": ((),) * len(sizes),
     }
     return Case(tuple(dict(h) for h in histograms), **{**usual, **more})
 
@@ -170,8 +185,13 @@ def cases(draw: st.DrawFn, least_blocks: int = 1) -> Case:
     weights = draw(st.lists(st.integers(0, 3), min_size=values, max_size=values).filter(any))
     middle = draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))
     extra = draw(st.lists(st.integers(0, 4), min_size=size, max_size=size))
+    some = st.sets(st.integers(0, values - 1), min_size=1, max_size=max(values - 1, 1)).map(lambda v: tuple(sorted(v)))
+    guarded = draw(st.lists(some, max_size=3, unique=True)) if values > 1 else []
+    mine = st.sets(st.sampled_from(range(len(guarded)))) if guarded else st.just(set())
     return Case(
         histograms=tuple(histograms),
+        guarded=tuple(guarded),
+        guards=tuple(tuple(sorted(draw(mine))) for _ in histograms),
         numbers=tuple(Fraction(x, 2) for x in sorted(halves)),
         taxonomy=_taxonomy(levels, values),
         prior=tuple(map(Fraction, weights)),

@@ -103,6 +103,31 @@ COUNTEREXAMPLES: tuple[Counterexample, ...] = (
             {"adversary": "III"},
         )
     ),
+    # The first block guards nothing; in the union its rows count for what the second one guards.
+    *(
+        found(
+            "epsilon_privacy",
+            {"epsilon": Fraction(3, 2), "predicates": "guarded", **kind},
+            "generalization",
+            [{0: 3}, {0: 1, 1: 1}],
+            guarded=((0,),),
+            guards=((), (0,)),
+        )
+        for kind in (
+            {"adversary": "I", "stubbornness": 20},
+            {"adversary": "I", "stubbornness": 20, "at_most": False},
+            {"adversary": "II", "stubbornness": 2},
+            {"adversary": "III"},
+        )
+    ),
+    found(
+        "epsilon_privacy",
+        {"epsilon": 2, "adversary": "IV", "predicates": "guarded"},
+        "suppression",
+        [{0: 3}, {0: 1, 1: 1}],
+        guarded=((0,),),
+        guards=((), (0,)),
+    ),
     # The second block is too present in the population, and drags the first one along.
     found(
         "delta_presence",

@@ -17,12 +17,13 @@ CHOICES: dict[str, list[Any]] = {
     "distance": ["equal", "ordered", "hierarchical", "kernel_js"],
     "adversary": ["I", "II", "III", "IV"],
     "at_most": [False, True],
+    "predicates": ["singletons", "guarded"],
 }
 USUAL: dict[str, Any] = {"k": 2, "l": 2, "c": 2, "c1": 2, "c2": 10, "alpha": 1, "m": 2, "t": 0, "n": 5, "beta": 1}
 USUAL |= {"delta": 1, "min": 0, "max": 1, "epsilon": 1}
 
 
-DEFAULTS = {"relative": False, "at_most": True}
+DEFAULTS = {"relative": False, "at_most": True, "predicates": "singletons"}
 
 
 def variant(name: str, params: dict[str, Any]) -> tuple[str, ...]:

@@ -78,7 +78,7 @@ def _epsilon(draw: st.DrawFn, case: Case) -> Params:
         "adversary": kind,
         "known": draw(st.sampled_from([0, 0, 1, 2])),
     }
-    kinds: list[Any] = ["singletons", "negative", "taxonomy"]
+    kinds: list[Any] = ["singletons", "negative", "taxonomy", "guarded"]
     if case.values >= 3:
         kinds.append((case.names[:2], case.names[1 : case.values]))
     params["predicates"] = draw(st.sampled_from(kinds))
@@ -95,11 +95,18 @@ def _epsilon(draw: st.DrawFn, case: Case) -> Params:
 
 def _adversary(block: Block, p: Params, case: Case) -> dict[str, Any]:
     table, kind = block.table, p["predicates"]
-    if len(table.values()) == 1 or p["adversary"] == "IV":
+    if len(table.values()) == 1:
         return {"adversary": p["adversary"]}
-    known: Params = {"singletons": adversary.singletons, "negative": adversary.negatives, "taxonomy": adversary.groups}
+    known: Params = {
+        "guarded": lambda _: block.guards,
+        "singletons": adversary.singletons,
+        "negative": adversary.negatives,
+        "taxonomy": adversary.groups,
+    }
     chosen = known[kind](table) if isinstance(kind, str) else [frozenset(numbers(case, group)) for group in kind]
     result: Params = {"adversary": p["adversary"], "predicates": chosen, "b": p["known"]}
+    if p["adversary"] == "IV":
+        return result
     external = adversary.external(table, {v: int(w) for v, w in (table.prior or {}).items()})
     if p["adversary"] in ("I", "III"):
         prior = p["prior"]

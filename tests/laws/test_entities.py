@@ -17,7 +17,7 @@ from reference.tables import Block, Table
 from laws.cases import quick
 from laws.draws import same
 from laws.kinds import variants
-from qblock.blocks import Blocks, Reference
+from qblock.blocks import Blocks, Guards, Reference
 from qblock.models import BY_NAME, REGISTRY, Model
 
 NAMES = [model.name for model in REGISTRY]
@@ -122,8 +122,9 @@ def test_shares_of_people_are_not_monotone(model: Model) -> None:
 @quick
 @given(found=st.lists(block, min_size=1, max_size=3), data=st.data())
 def test_no_passing_block_has_fewer_people_than_the_least(name: str, found: list[People], data: st.DataObject) -> None:
-    blocks = counted(found)
-    reference = Reference.of(blocks, values=3, numbers=tuple(map(Fraction, range(3))), ordered=True)
+    each = np.arange(len(found) + 1, dtype=np.int64)
+    blocks = dataclasses.replace(counted(found), guards=Guards(each, np.zeros(len(found), np.int64)))
+    reference = Reference.of(blocks, values=3, guarded=((0,),), numbers=tuple(map(Fraction, range(3))), ordered=True)
     reference = dataclasses.replace(reference, taxonomy=np.array([[0, 0], [1, 0], [2, 0]], np.int64))
     model = data.draw(st.sampled_from(list(variants(name).values())))
     sizes = blocks.rows[model.passes(blocks, reference)]

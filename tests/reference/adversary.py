@@ -129,10 +129,13 @@ def epsilon_tightest(
     table = block.table
     if len(table.values()) == 1:
         return Fraction(1)
+    asked = singletons(table) if predicates is None else list(predicates)
+    if not asked:
+        return Fraction(1)
     if adversary == "IV" or block.mass() <= b:
         return math.inf
     worst: Exact = Fraction(1)
-    for phi in predicates or singletons(table):
+    for phi in asked:
         x = sum(block.count(value) for value in phi)
         if x == 0:
             continue

@@ -83,12 +83,17 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Some rows of the table. containing: supersets of it in the lattice, itself included; population: people in it."""
+    """Some rows of the table.
+
+    containing: supersets of it in the lattice, itself included; population: people in it; guards: the sets of sensitive
+    values that its people guard, each by itself.
+    """
 
     table: Table
     rows: list[Row]
     containing: list[list[Row]] = field(default_factory=list)
     population: int | None = None
+    guards: list[frozenset[Any]] = field(default_factory=list)
 
     def _people(self, rows: list[Row]) -> int:
         entity = self.table.entity

@@ -1,0 +1,212 @@
+"""Faults in models of counts: k-anonymity, diversity, and what all models share."""
+
+from __future__ import annotations
+
+from mutation.mutation import Mutation
+
+SHARED: tuple[Mutation, ...] = (
+    Mutation(
+        "strict bounds are attained", "models/base.py", "        return bound.attained\n", "        return True\n"
+    ),
+    Mutation(
+        "attained bounds are strict", "models/base.py", "        return bound.attained\n", "        return False\n"
+    ),
+    Mutation(
+        "ratios: strict bounds are attained",
+        "models/base.py",
+        "return side >= 0 if bound.attained else side > 0",
+        "return side >= 0",
+    ),
+    Mutation(
+        "ratios: attained bounds are strict",
+        "models/base.py",
+        "return side >= 0 if bound.attained else side > 0",
+        "return side > 0",
+    ),
+    Mutation(
+        "whole numbers: the attained value fails",
+        "models/base.py",
+        "return result | (values == target) if bound.attained else result",
+        "return result",
+        "k_anonymity or distinct",
+    ),
+    Mutation(
+        "only the first bound decides",
+        "models/base.py",
+        "        for bound in self.bounds:\n            if bound.decides",
+        "        for bound in self.bounds[:1]:\n            if bound.decides",
+        "alpha_k or npd or delta_presence",
+    ),
+    Mutation(
+        "bounds that do not decide do",
+        "models/base.py",
+        "if bound.decides and len(blocks):",
+        "if len(blocks):",
+        "delta_l",
+    ),
+    Mutation(
+        "the table's value is its best block's",
+        "models/base.py",
+        'largest = bound.stricter == "smaller"\n',
+        'largest = bound.stricter == "larger"\n',
+    ),
+    Mutation(
+        "products overflow 64 bits",
+        "models/ratios.py",
+        "if narrow and max(_peak(numerator), 1) * q < _SAFE and max(_peak(denominator), 1) * abs(p) < _SAFE:",
+        "if narrow:",
+        "large",
+    ),
+    Mutation(
+        "factors overflow 64 bits",
+        "models/ratios.py",
+        "if array.dtype == object or max(_peak(array), 1) * peak >= _SAFE:",
+        "if array.dtype == object:",
+        "large",
+    ),
+)
+
+DIVERSITY: tuple[Mutation, ...] = (
+    Mutation(
+        "k counts values",
+        "models/anonymity.py",
+        "return blocks.rows.astype",
+        "return blocks.support.astype",
+        "k_anonymity",
+    ),
+    Mutation(
+        "k counts pairs, not people",
+        "models/anonymity.py",
+        "return blocks.rows.astype",
+        "return blocks.total.astype",
+        "entities",
+    ),
+    Mutation(
+        "distinct: one more",
+        "models/diversity.py",
+        "return blocks.support.astype(np.float64)",
+        "return blocks.support.astype(np.float64) + 1",
+        "distinct",
+    ),
+    Mutation(
+        "frequency: by people",
+        "models/diversity.py",
+        "        return blocks.total, blocks.largest\n",
+        "        return blocks.rows, blocks.largest\n",
+        "entities",
+    ),
+    Mutation(
+        "entropy: a share dropped",
+        "models/diversity.py",
+        "entropy = blocks.sum(-share * np.log(share))",
+        "entropy = blocks.sum(-share * np.log(share)) - 1e-6",
+        "entropy",
+    ),
+    Mutation(
+        "entropy: equal counts not recognized",
+        "models/diversity.py",
+        "        if int(block.largest[0]) * support == total:\n            return support\n",
+        "        if int(block.largest[0]) * support == total:\n            return float(support) - 1e-12\n",
+        "entropy",
+    ),
+    Mutation(
+        "entropy: whole values not recognized",
+        "models/diversity.py",
+        "return nearest if abs(DIGITS.subtract(value, Decimal(nearest))) <= EQUAL * nearest else value",
+        "return value - Decimal('1e-40')",
+        "entropy",
+    ),
+    Mutation(
+        "recursive: tail from l+1",
+        "models/diversity.py",
+        "return blocks.largest, blocks.total - head(blocks, int(self.l) - 1)",
+        "return blocks.largest, blocks.total - head(blocks, int(self.l))",
+        "recursive",
+    ),
+    Mutation(
+        "recursive: tail from l-1",
+        "models/diversity.py",
+        "return blocks.largest, blocks.total - head(blocks, int(self.l) - 1)",
+        "return blocks.largest, blocks.total - head(blocks, int(self.l) - 2)",
+        "recursive",
+    ),
+    Mutation(
+        "recursive: not strict",
+        "models/diversity.py",
+        'bounds = (Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False))',
+        'bounds = (Bound("l", "larger", decides=False), Bound("c", "smaller"))',
+        "recursive",
+    ),
+    Mutation(
+        "recursive: l=1 by the formula",
+        "models/diversity.py",
+        "        if self.l == 1:\n            return np.zeros_like(blocks.total), np.ones_like(blocks.total)\n",
+        "",
+        "recursive",
+    ),
+    Mutation(
+        "recursive: largest l not strict",
+        "models/diversity.py",
+        "holds = sign(blocks.largest[blocks.owner], tail, self.c) < 0",
+        "holds = sign(blocks.largest[blocks.owner], tail, self.c) <= 0",
+        "recursive",
+    ),
+    Mutation(
+        "recursive: largest l may be 0",
+        "models/diversity.py",
+        "        holds[blocks.start[:-1]] = True\n",
+        "",
+        "recursive",
+    ),
+    Mutation(
+        "pd: allowed values count",
+        "models/diversity_pd.py",
+        "result: Ints = blocks.max(np.where(allowed[blocks.value], 0, blocks.count))",
+        "result: Ints = blocks.largest",
+        "pd",
+    ),
+    Mutation(
+        "pd: blocks of allowed values fail",
+        "models/diversity_pd.py",
+        "return most, np.where(most == 0, 1, tail)",
+        "return most + (most == 0), np.where(most == 0, 1, tail)",
+        "pd",
+    ),
+    Mutation(
+        "pd: l-1 others eliminated",
+        "models/diversity_pd.py",
+        "np.minimum(head(blocks, l - 2) + most, head(blocks, l - 1))",
+        "np.minimum(head(blocks, l - 1) + most, head(blocks, l))",
+        "pd",
+    ),
+    Mutation(
+        "pd: the tie of s_y eliminated",
+        "models/diversity_pd.py",
+        "np.minimum(head(blocks, l - 2) + most, head(blocks, l - 1))",
+        "head(blocks, l - 1)",
+        "pd",
+    ),
+    Mutation("pd: largest l not infinite", "models/diversity_pd.py", "    result[most == 0] = math.inf\n", "", "pd"),
+    Mutation(
+        "npd: an absent protected value is skipped",
+        "models/diversity_pd.py",
+        "np.where(present == int(protected.sum()), rarest, 0)",
+        "np.where(present > 0, rarest, 0)",
+        "npd",
+    ),
+    Mutation("npd: shares instead of percent", "models/diversity_pd.py", "rarest, 0), 100)", "rarest, 0), 99)", "npd"),
+    Mutation(
+        "multi: only one part of a block counts",
+        "models/multi.py",
+        "result[attribute.owner[~attribute.model.passes(attribute.blocks, attribute.reference)]] = False",
+        "result[attribute.owner[~attribute.model.passes(attribute.blocks, attribute.reference)][:1]] = False",
+        "multi",
+    ),
+    Mutation(
+        "multi: parts are not split by the others",
+        "models/multi.py",
+        "np.delete(values, i, axis=1)",
+        "np.delete(values, i, axis=1)[:, :0]",
+        "multi",
+    ),
+)

@@ -1,0 +1,76 @@
+"""Faults in the search, the lattice, the blocks and the statements."""
+
+from __future__ import annotations
+
+from mutation.mutation import LAWS, Mutation
+
+COUNTS = ("tests/counts", "tests/warehouse")
+SEARCH = ("tests/search", *LAWS)
+CLASSES = {
+    "models/diversity.py": ("FrequencyLDiversity", "EntropyLDiversity", "RecursiveCLDiversity"),
+    "models/diversity_pd.py": ("PdRecursiveCLDiversity", "NpdRecursiveCLDiversity"),
+    "models/closeness.py": ("TCloseness",),
+    "models/nt_closeness.py": ("NtCloseness",),
+    "models/proximity.py": ("DeltaLDiversity",),
+    "models/likeness.py": ("AlphaKAnonymity", "BetaLikeness", "DeltaDisclosure"),
+    "models/population.py": ("DeltaPresence",),
+    "models/epsilon.py": ("EpsilonPrivacy",),
+}
+
+DECLARED = tuple(
+    Mutation(
+        f"{name} declared monotone with suppression",
+        file,
+        "suppression=False",
+        "suppression=True",
+        "monotone",
+        after=f"class {name}(",
+    )
+    for file, names in CLASSES.items()
+    for name in names
+)
+
+STRUCTURE = (
+    Mutation(
+        "minimal nodes are the maximal ones",
+        "lattice.py",
+        "any(is_generalization(node, other) for other in kept)",
+        "any(is_generalization(other, node) for other in kept)",
+        "minimal",
+        SEARCH,
+    ),
+    Mutation(
+        "equal pairs are not added up",
+        "blocks.py",
+        "        count = np.add.reduceat(count, first) if len(first) else count\n",
+        "        count = count[first] if len(first) else count\n",
+        "order_and_splitting",
+    ),
+    Mutation(
+        "the flag without suppression decides under a budget",
+        "search/task.py",
+        "return flags.suppression if self.budget else flags.generalization",
+        "return flags.generalization",
+        "",
+        ("tests/search",),
+    ),
+    Mutation(
+        "a budget may not be used up",
+        "search/task.py",
+        "return self.counts(node).failing_rows <= self.budget",
+        "return self.counts(node).failing_rows < self.budget",
+        "",
+        ("tests/search",),
+    ),
+)
+
+STATEMENTS = (
+    Mutation(
+        "rows without a leaf are dropped",
+        "warehouse/queries.py",
+        "joined = joined.outerjoin(dimension.table",
+        "joined = joined.join(dimension.table",
+        "duckdb",
+        COUNTS,
+    ),
+)
