@@ -115,6 +115,10 @@ class FrequencySets:
             self._sizes[node] = sizes
         return self._sizes[node]
 
+    def known_sizes(self) -> dict[Node, Sizes]:
+        """The sizes that `sizes` has found so far."""
+        return dict(self._sizes)
+
     def blocks(self, node: Node, sensitive: Sequence[int]) -> list[Blocks]:
         """The blocks of a node for each sensitive attribute named, all in the same order of blocks."""
         wanted = tuple(sensitive)
@@ -162,6 +166,11 @@ class FrequencySets:
         values = [columns[f"s{i}"] for i in wanted]
         stacked = np.stack(values, axis=1) if values else np.zeros((len(columns["n"]), 0), dtype=np.int64)
         return self._keys(node, columns), stacked, columns["n"]
+
+    def marginals(self) -> list[tuple[Ints, Ints]]:
+        """For each quasi-identifier the leaves that occur and the rows (never entities) of each of them."""
+        found = [self.session.counts(queries.totals(self._leaf, f"q{i}")) for i in range(len(self.dimensions))]
+        return [(columns["code"], columns["n"]) for columns in found]
 
     def statement(self, node: Node, sensitive: Sequence[int]) -> queries.Query:
         """The statement that a node's counts would come from now."""

@@ -38,6 +38,32 @@ def test_each_node_is_measured_once() -> None:
     assert sorted(seen) == [(0,), (1,)]
 
 
+def test_what_cannot_be_better_is_not_measured() -> None:
+    values, bounds, seen = {(0,): 5.0, (1,): 4.0, (2,): 9.0, (3,): 4.0}, {(0,): 3, (1,): 4, (2,): 8, (3,): None}, []
+    assert choose(values, lambda node: seen.append(node) or values[node], "loss", bounds.get) == (1,)
+    assert sorted(seen) == [(0,), (1,), (3,)]
+
+
+def test_a_bound_may_get_tighter_meanwhile() -> None:
+    seen: list[tuple[int, ...]] = []
+
+    def bound(node: tuple[int, ...]) -> int:
+        return 10 if node == (1,) and seen else 0
+
+    assert choose([(0,), (1,)], lambda node: seen.append(node) or 3, "discernibility", bound) == (0,)
+    assert seen == [(0,)]
+
+
+@given(data=st.data())
+def test_bounds_do_not_change_the_choice(data: st.DataObject) -> None:
+    nodes = data.draw(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), min_size=1, unique=True))
+    for name, sign in (("loss", 1), ("precision", -1)):
+        values = {node: data.draw(st.sampled_from([0.1, 0.1 + 0.2, 0.3, 1.0])) for node in nodes}
+        slack = {node: data.draw(st.sampled_from([0.0, 0.1, None])) for node in nodes}
+        bounds = {node: None if slack[node] is None else values[node] - sign * slack[node] for node in nodes}
+        assert choose(nodes, values.__getitem__, name, bounds.get) == choose(nodes, values.__getitem__, name)
+
+
 def test_without_a_node_the_choice_is_refused() -> None:
     with pytest.raises(Refused, match="no node"):
         choose([], lambda node: 0.0, "height")

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import heapq
+import math
 from collections.abc import Callable, Iterable
 
 from qblock.errors import InputError, Refused
 from qblock.lattice import Node, height
 from qblock.search.evaluator import Outcome
 from qblock.search.metrics import BY_NAME, Metric
+
+SLACK = 1e-10
+"""Relative: bounds and metrics are sums of doubles, and what is a tie must be measured."""
 
 
 def metric_named(name: str) -> Metric:
@@ -28,16 +33,40 @@ def candidates(outcome: Outcome, choose_by: str, *, suppression: bool) -> list[N
     return outcome.satisfying()
 
 
-def choose(nodes: Iterable[Node], metric_of: Callable[[Node], float], choose_by: str) -> Node:
+def choose(
+    nodes: Iterable[Node],
+    metric_of: Callable[[Node], float],
+    choose_by: str,
+    bound: Callable[[Node], float | None] | None = None,
+) -> Node:
     """The best node by the metric; ties by the smaller height, then by the smaller levels from the first attribute on.
 
-    metric_of is called once per node; doubles that agree in 12 digits are a tie. Raises Refused where there is no node.
+    metric_of is called at most once per node; doubles that agree in 12 digits are a tie. bound: a value that the
+    metric of a node is never better than, or None; it may get tighter while other nodes are measured. Nodes whose bound
+    is worse than the best value are not measured. Raises Refused where there is no node.
     """
     sign = 1 if metric_named(choose_by).better == "smaller" else -1
-    ranked = [(sign * _rounded(metric_of(node)), height(node), node) for node in nodes]
-    if not ranked:
+
+    def limit(node: Node) -> float:
+        found = None if bound is None else bound(node)
+        return -math.inf if found is None else sign * found
+
+    waiting = [(limit(node), node) for node in nodes]
+    heapq.heapify(waiting)
+    best: tuple[float, int, Node] | None = None
+    while waiting:
+        expected, node = heapq.heappop(waiting)
+        if best is not None and expected > best[0] + SLACK * abs(best[0]):
+            break
+        now = limit(node)
+        if now > expected:
+            heapq.heappush(waiting, (now, node))
+            continue
+        ranked = (sign * _rounded(metric_of(node)), height(node), node)
+        best = ranked if best is None else min(best, ranked)
+    if best is None:
         raise Refused("no node of the lattice satisfies what is asked; weaken it, or allow more suppression")
-    return min(ranked)[2]
+    return best[2]
 
 
 def _rounded(value: float) -> float:

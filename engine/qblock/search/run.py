@@ -142,7 +142,8 @@ def run_search(
         among = candidates(outcome, by, suppression=task.budget > 0)
         chosen = None
         if among:
-            best = choose(among, lambda node: metrics.rank(node, by), by)
+            ranked = Metrics(task, by_sizes=by_sizes)
+            best = choose(among, lambda n: ranked.rank(n, by), by, lambda n: ranked.bound(n, by))
             chosen = task.assess(best)
             if not chosen.satisfied:
                 why = f"the node {list(best)}, chosen by block sizes alone, fails {failed(chosen)}"

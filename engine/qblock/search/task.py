@@ -123,7 +123,7 @@ class Task:
             for model, reference in self._bound(requirement):
                 self._check(requirement, model, reference)
         entities = self.spec.count == "entities"
-        self._least = max(
+        self.least = max(
             m.least_block_entities(r) if entities else m.least_block_size(r)
             for q in self.spec.privacy
             for m, r in self._bound(q)
@@ -164,7 +164,7 @@ class Task:
         return not any(requirement.model.uses_sensitive for requirement in self.spec.privacy)
 
     def sizes_pass(self, node: Node) -> bool:
-        return self.sizes(node).rows_below(self._least) <= self.budget if self.budget else self._smallest(node)
+        return self.sizes(node).rows_below(self.least) <= self.budget if self.budget else self._smallest(node)
 
     def passes(self, node: Node) -> bool:
         if self.sizes_only:
@@ -197,7 +197,7 @@ class Task:
         return Assessment(counts, satisfied, kept, counts.failing_rows if satisfied else 0, tightest)
 
     def _smallest(self, node: Node) -> bool:
-        return int(self.sizes(node).size[0]) >= self._least
+        return int(self.sizes(node).size[0]) >= self.least
 
     def monotone_under_budget(self, model: Model) -> bool:
         """Whether a model's verdict survives generalization under the counting and suppression limit in force."""

@@ -14,6 +14,8 @@ ONLY: dict[str, tuple[str, ...]] = {
     "quasi_identifier": ("hierarchy", "nulls", "uncovered"),
     "sensitive": ("taxonomy", "order", "domain", "nulls"),
 }
+LOOKS = ("kl_divergence", "query_error")
+"""Metrics that depend on the sensitive attribute."""
 NULLS = {"quasi_identifier": ("refuse", "top"), "sensitive": ("refuse", "value")}
 
 
@@ -38,6 +40,7 @@ def check(document: Document, columns: dict[str, str | None], entries: tuple[Req
         document.wrong(("attributes",), "no column is a quasi_identifier; at least one must be")
     _entity(document, columns)
     _node(document, [name for name, role in columns.items() if role == "quasi_identifier"])
+    _workload(document, columns)
     for entry in entries:
         _needs(document, entry)
     _audience(document)
@@ -99,6 +102,29 @@ def _node(document: Document, names: list[str]) -> None:
             document.wrong(path, f"no level for {', '.join(missing)}; a pinned node has one per quasi_identifier")
     elif isinstance(node, list) and len(node) != len(names):
         document.wrong(path, f"{len(node)} levels given; write one for each of {', '.join(names)}")
+
+
+def _workload(document: Document, columns: dict[str, str | None]) -> None:
+    search = document.data.get("search")
+    if isinstance(search, dict) and search.get("choose_from") == "sizes" and search.get("choose_by") in LOOKS:
+        document.wrong(
+            ("search", "choose_by"),
+            "{it} looks at sensitive values, and `choose_from: sizes` must not; choose by another metric",
+        )
+    queries = search.get("workload") if isinstance(search, dict) else None
+    named = (
+        {name for query in queries if isinstance(query, dict) for name in query} if isinstance(queries, list) else ()
+    )
+    place: Path = ("search", "workload")
+    valid = [name for name, role in columns.items() if role in ("quasi_identifier", "sensitive")]
+    for name in named:
+        if name not in valid:
+            document.wrong(place, f"{name} is neither a quasi_identifier nor sensitive; {choices(valid, name)}")
+    sensitive = [name for name in valid if columns[name] == "sensitive" and name in named]
+    if len(sensitive) > 1:
+        document.wrong(
+            place, f"its queries restrict {' and '.join(sensitive)}; only one sensitive attribute may be asked"
+        )
 
 
 def _needs(document: Document, requirement: Requirement) -> None:

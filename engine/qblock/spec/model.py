@@ -34,6 +34,7 @@ from qblock.spec.fields import (
 from qblock.spec.guards import GuardTable
 from qblock.spec.prior import Prior
 from qblock.spec.sources import STRICT, CsvFile, HierarchySource, SourceField
+from qblock.spec.workload import WorkloadField
 
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
 ROLES: tuple[Role, ...] = get_args(Role)
@@ -107,11 +108,24 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Search:
-    """How the lattice is searched. node: a pinned node, as a mapping name -> level or as a list of levels."""
+    """How the lattice is searched. node: a pinned node, as a mapping name -> level or as a list of levels.
+
+    workload: the queries of the metric query_error; without it, queries are drawn as DrawnWorkload says.
+    """
 
     strategy: Literal["chains", "incognito", "exhaustive"] = "chains"
     choose_from: Literal["minimal", "sizes"] = "minimal"
-    choose_by: Literal["discernibility", "average_block_size", "height"] = "discernibility"
+    choose_by: Literal[
+        "discernibility",
+        "average_block_size",
+        "height",
+        "loss",
+        "precision",
+        "non_uniform_entropy",
+        "kl_divergence",
+        "query_error",
+    ] = "discernibility"
+    workload: WorkloadField | None = None
     node: Annotated[
         dict[str, int] | tuple[int, ...] | None,
         BeforeValidator(_levels),

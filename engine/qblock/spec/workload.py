@@ -1,0 +1,152 @@
+"""The count queries by which a node can be chosen: written down, or how many to draw (search.workload)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+
+from qblock.spec.document import Scalar
+from qblock.spec.fields import TEXTS, choices, exact_number, null_or_text, text_of, whole_number
+
+DRAWN = ("queries", "seed", "attributes", "selectivity")
+FORMS = "{queries: 500, seed: 1}, or a list of queries: [{age: {from: 20, to: 29}, gender: [Female]}]"
+
+
+@dataclass(frozen=True)
+class DrawnWorkload:
+    """Queries drawn from a seed, each on `attributes` quasi-identifiers and the first sensitive attribute, so that
+    about `selectivity` of evenly spread rows would answer."""
+
+    queries: int = 200
+    seed: int = 0
+    attributes: int = 2
+    selectivity: Fraction = Fraction(1, 20)
+
+
+@dataclass(frozen=True)
+class Between:
+    """Leaf values from `least` to `most`, both included; numbers by value, everything else (ISO dates too) as text."""
+
+    least: str | None = None
+    most: str | None = None
+
+
+Condition = tuple[str | None, ...] | Between
+"""The leaf values that are asked for, NULL among them as None."""
+
+
+@dataclass(frozen=True)
+class WrittenWorkload:
+    """Each query asks how many rows have, for each attribute named, one of the values asked for."""
+
+    queries: tuple[tuple[tuple[str, Condition], ...], ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes that any query restricts, once each."""
+        return tuple(dict.fromkeys(name for query in self.queries for name, _ in query))
+
+
+Workload = DrawnWorkload | WrittenWorkload
+
+
+def read_workload(raw: Any) -> Workload:
+    """One of the two forms. Raises ValueError."""
+    if isinstance(raw, Workload):
+        return raw
+    if isinstance(raw, dict):
+        return _drawn(raw)
+    if not isinstance(raw, list) or not raw:
+        raise ValueError(f"{{it}} is not a workload; valid: {FORMS}")
+    return WrittenWorkload(tuple(_query(number, query) for number, query in enumerate(raw, 1)))
+
+
+def _drawn(raw: dict[str, Any]) -> DrawnWorkload:
+    unknown = [key for key in raw if key not in DRAWN]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is not a key of a drawn workload; {choices(DRAWN, unknown[0])}")
+    given: dict[str, Any] = {}
+    for key, value in raw.items():
+        try:
+            given[key] = Fraction(exact_number(value)) if key == "selectivity" else whole_number(value)
+        except ValueError as error:
+            raise ValueError(str(error).replace("{it}", f"{key}: {_shown(value)}")) from None
+    made = DrawnWorkload(**given)
+    for key, valid, range_ in (
+        ("queries", 1 <= made.queries <= 100_000, "1 to 100000"),
+        ("seed", made.seed >= 0, "0 or more"),
+        ("attributes", made.attributes >= 0, "0 or more"),
+        ("selectivity", 0 < made.selectivity <= 1, "above 0, at most 1"),
+    ):
+        if not valid:
+            raise ValueError(f"{key}: {_shown(raw[key])} is out of range; valid: {range_}")
+    return made
+
+
+def _query(number: int, raw: Any) -> tuple[tuple[str, Condition], ...]:
+    if not isinstance(raw, dict) or not raw:
+        raise ValueError(f"query {number} is not a mapping; write the values of each attribute: {{gender: [Female]}}")
+    return tuple((name, _condition(number, name, value)) for name, value in raw.items())
+
+
+def _condition(number: int, name: str, raw: Any) -> Condition:
+    place = f"query {number}, {name}"
+    try:
+        if isinstance(raw, list) and raw:
+            return tuple(dict.fromkeys(null_or_text(value) for value in raw))
+        if isinstance(raw, dict) and raw and set(raw) <= {"from", "to"}:
+            ends = {key: text_of(value) for key, value in raw.items()}
+            return Between(ends.get("from"), ends.get("to"))
+    except ValueError:
+        raise ValueError(f"{place}: a value is not a text or a number") from None
+    raise ValueError(f"{place}: neither values nor a range; write [a, b] or {{from: a, to: b}}")
+
+
+def _shown(value: Any) -> str:
+    return value.text if isinstance(value, Scalar) else str(value)
+
+
+_VALUE = {"type": [*TEXTS["type"], "null"]}
+_END = {"type": TEXTS["type"]}
+WorkloadField = Annotated[
+    Workload,
+    BeforeValidator(read_workload),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {
+                    "type": "object",
+                    "properties": {
+                        "queries": {"type": "integer", "minimum": 1, "maximum": 100_000},
+                        "seed": {"type": "integer", "minimum": 0},
+                        "attributes": {"type": "integer", "minimum": 0},
+                        "selectivity": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+                    },
+                    "additionalProperties": False,
+                },
+                {
+                    "type": "array",
+                    "minItems": 1,
+                    "items": {
+                        "type": "object",
+                        "minProperties": 1,
+                        "additionalProperties": {
+                            "anyOf": [
+                                {"type": "array", "minItems": 1, "items": _VALUE},
+                                {
+                                    "type": "object",
+                                    "minProperties": 1,
+                                    "properties": {"from": _END, "to": _END},
+                                    "additionalProperties": False,
+                                },
+                            ]
+                        },
+                    },
+                },
+            ]
+        }
+    ),
+]
