@@ -16,8 +16,13 @@ from qblock.release.history import history as read_history
 from qblock.release.migrate import upgrade_ledger
 from qblock.release.plan import plan as make_plan
 from qblock.release.private import place_of, place_of_url
+from qblock.release.rollback import rollback as run_rollback
 from qblock.release.verify import verify as run_verify
 from qblock.spec import load_spec
+
+Wait = Annotated[
+    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another run of this release.")
+]
 
 ledger = typer.Typer(help="The ledger of releases.", no_args_is_help=True)
 
@@ -28,6 +33,7 @@ def register(app: typer.Typer) -> None:
     app.command("release")(release)
     app.command("verify")(verify)
     app.command("history")(history)
+    app.command("rollback")(rollback)
     app.add_typer(ledger, name="ledger")
 
 
@@ -47,9 +53,7 @@ def plan(spec: SpecPath, json_: Json = False) -> None:
 def release(
     spec: SpecPath,
     force: Annotated[bool, typer.Option("--force", help="Publish again although nothing has changed.")] = False,
-    wait: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another run of this release.")
-    ] = 0,
+    wait: Wait = 0,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -69,11 +73,16 @@ def release(
     if json_:
         answer(found)
         return
-    out = console()
     if found["status"] == "unchanged":
+        out = console()
         out.print(f"Nothing to do: version {found['version']} holds this data and this spec; --force publishes again.")
         return
-    out.print(f"Published version {found['version']} as {found['view']}: {found['rows']:,} rows", end="")
+    _print_published(found, "Published")
+
+
+def _print_published(found: dict[str, Any], what: str) -> None:
+    out = console()
+    out.print(f"{what} version {found['version']} as {found['view']}: {found['rows']:,} rows", end="")
     out.print(f", {found['suppressed']:,} suppressed" if found["suppressed"] else "")
     out.print("Node: " + ", ".join(f"{name} level {level}" for name, level in found["node"].items()))
     print_tightest(found["tightest"])
@@ -102,6 +111,33 @@ def verify(
         if not found["problems"]:
             out.print("What is published is what was checked: rows, content, guarantees and the ledger's chain agree.")
     result.raise_problems()
+
+
+def rollback(
+    spec: SpecPath,
+    version: Annotated[int, typer.Argument(min=1, metavar="VERSION", help="The version; `history` lists them.")],
+    wait: Wait = 0,
+    json_: Json = False,
+) -> None:
+    """Publish an older version again, after the same checks as a release: its kept copy is counted once more.
+
+    Its content and guarantees must be those in the ledger, and it must satisfy what the spec asks now. The next
+    `release` publishes the source's data again.
+    """
+    loaded = load_spec(spec)
+    try:
+        result = run_rollback(loaded, version, wait=wait)
+    except Refused as refused:
+        if json_:
+            answer({"status": "refused", "release": loaded.release, "version": version, "reason": str(refused)})
+        raise
+    found = result.to_json()
+    if json_:
+        answer(found)
+    elif found["status"] == "unchanged":
+        console().print(f"Nothing to do: readers see version {version} already, and it passes every check.")
+    else:
+        _print_published(found, "Went back to")
 
 
 def history(spec: SpecPath, json_: Json = False) -> None:

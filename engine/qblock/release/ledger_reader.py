@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.release import migrate
+from qblock.release import migrate, reference
 from qblock.release.ledger import opened
 from qblock.release.private import Place, translated
 from qblock.release.records import (
@@ -89,6 +89,10 @@ class LedgerReader:
         """The guarantees recorded with an event, in order."""
         rows = self._guarantees(release).get(number, [])
         return [Guarantee(**{k: v for k, v in row.items() if k not in _KEY}) for row in rows]
+
+    def reference(self, release: str, version: int) -> str | None:
+        """The text of the reference quantities that are kept with a version."""
+        return None if self._connection is None else reference.read(self._connection, release, version)
 
     def verify_chain(self, release: str, expected_head: str | None = None) -> list[str]:
         """What is wrong with a release's evidence, one sentence each; empty when nothing is.

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from qblock.errors import QblockError, Refused
 from qblock.release.ledger import ledger_transaction, record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
+from qblock.release.private import Place
 from qblock.release.records import PUBLISHING, Event, RecordedEvent
 from qblock.release.reference import forget
+from qblock.release.targets import Target
+from qblock.spec import Spec
 
 if TYPE_CHECKING:
     from qblock.release.run import Run
@@ -20,22 +24,36 @@ SECONDS = 2.0
 """A run that is being stopped does not wait long for the ledger."""
 
 
-def clear_leftovers(run: Run) -> list[str]:
+class Running(Protocol):
+    """What is read of a run."""
+
+    id: str
+    spec: Spec
+    place: Place
+    target: Target
+
+
+def clear_leftovers(run: Running) -> list[str]:
     """Under the release's lock: settle every version that no run has finished; says what was done."""
     said = []
     release = run.spec.release
     with ledger_reader(run.place) as reader:
         last = last_events(reader, release)
         guarantees = {v: reader.guarantees(release, e.number) for v, e in last.items()}
+        kept = published_versions(reader.history(release))
     for version, event in last.items():
         if event.state not in UNFINISHED:
             continue
         landed = event.state == "checked" and run.target.landed(version)
         with ledger_transaction(run.place) as connection:
             if landed:
-                record(connection, _again(event, run.id, "published"), guarantees[version])
+                state = "rolled_back" if version in kept else "published"
+                record(connection, _again(event, run.id, state), guarantees[version])
                 set_pointer(connection, release, version)
                 said.append(f"version {version} had been published when its run was stopped: recorded")
+            elif version in kept:
+                record(connection, _again(event, run.id, "failed", "the run that went back to it was stopped"))
+                said.append(f"version {version} had not been published again when its run was stopped: it stays")
             else:
                 record(connection, _again(event, run.id, "failed", "the run that built it was stopped"))
                 forget(connection, release, [version])
@@ -49,10 +67,21 @@ def last_events(reader: LedgerReader, release: str) -> dict[int, RecordedEvent]:
     return {event.version: event for event in reader.history(release) if event.version is not None}
 
 
-def kept_versions(run: Run) -> list[int]:
+def kept_versions(run: Running) -> list[int]:
     """The versions that were published and not dropped since."""
     with ledger_reader(run.place) as reader:
-        return [v for v, e in last_events(reader, run.spec.release).items() if e.state in PUBLISHING]
+        return published_versions(reader.history(run.spec.release))
+
+
+def published_versions(events: Iterable[RecordedEvent]) -> list[int]:
+    """The same; going back to a version that failed does not undo that it was published."""
+    kept: dict[int, None] = {}
+    for event in events:
+        if event.version is not None and event.state in PUBLISHING:
+            kept[event.version] = None
+        elif event.version is not None and event.state == "retired":
+            kept.pop(event.version, None)
+    return list(kept)
 
 
 def record_failure(run: Run, error: BaseException) -> None:
@@ -74,7 +103,7 @@ def record_failure(run: Run, error: BaseException) -> None:
             spec_digest=last.spec_digest if version is not None and last is not None else None,
             rows_source=last.rows_source if version is not None and last is not None else None,
             joint=run.spec.versions.joint,
-            reason=_reason(error, stopped),
+            reason=reason_of(error, stopped),
         )
         with ledger_transaction(run.place, SECONDS) as connection:
             record(connection, event)
@@ -84,7 +113,8 @@ def record_failure(run: Run, error: BaseException) -> None:
             run.target.clear(kept_versions(run))
 
 
-def _reason(error: BaseException, stopped: bool) -> str:
+def reason_of(error: BaseException, stopped: bool) -> str:
+    """What the ledger says of an error."""
     if isinstance(error, QblockError):
         return str(error)
     return "the run was stopped" if stopped else f"internal error ({type(error).__name__})"

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from qblock.errors import Refused
 
-Status = Literal["published", "unchanged", "refused"]
+Status = Literal["published", "rolled_back", "unchanged", "refused"]
 
 
 @dataclass(frozen=True)

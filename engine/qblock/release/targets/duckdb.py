@@ -131,6 +131,20 @@ class DuckdbTarget:
         finally:
             remove(beside)
 
+    def holds(self, version: int) -> bool:
+        path, schema = self._version(version), self.spec.publish.schema
+        if not path.is_file():
+            return False
+        try:
+            with duckdb.connect(str(path), read_only=True) as connection:
+                tables = connection.execute("SELECT schema_name, table_name FROM duckdb_tables()").fetchall()
+                views = connection.execute(
+                    "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
+                ).fetchall()
+        except duckdb.Error:
+            return False
+        return (tables, views) == ([(schema, f"{self.spec.view}_v{version}")], [(schema, self.spec.view)])
+
     def landed(self, version: int) -> bool:
         path = self._version(version)
         return path.exists() and self.file.exists() and filecmp.cmp(path, self.file, shallow=False)

@@ -103,6 +103,11 @@ class PostgresqlTarget:
             rows = Rows(session, session.relation(TableName(SCHEMA, self._version(version))), session.connection)
             yield PostgresqlChecked(self, rows, version, columns)
 
+    def holds(self, version: int) -> bool:
+        with self._session() as session:
+            tables = self._tables(session.connection, "v[0-9]+")
+        return any(t.name == self._version(version) and t.parent is not None for t in tables)
+
     def landed(self, version: int) -> bool:
         # The ledger and the pointer row change in one transaction: nothing can land without its ledger row.
         return False

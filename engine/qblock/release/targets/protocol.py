@@ -54,6 +54,9 @@ class Target(Protocol):
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> AbstractContextManager[Checked]:
         """The second transaction."""
 
+    def holds(self, version: int) -> bool:
+        """Whether the private copy of a version is there, and nothing else with it."""
+
     def landed(self, version: int) -> bool:
         """Whether a version that was only recorded as checked did become the one that readers see before a crash."""
 

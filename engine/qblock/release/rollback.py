@@ -1,0 +1,289 @@
+"""Going back to an older version: its private copy is counted again, and published as a release is."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, fields
+
+import sqlalchemy as sa
+
+from qblock.errors import Refused
+from qblock.models import Tightest
+from qblock.release import reference, steps
+from qblock.release.content import content_digest
+from qblock.release.copy import PublishedColumn
+from qblock.release.ledger import ledger_transaction, record, set_pointer
+from qblock.release.ledger_reader import LedgerReader, ledger_reader
+from qblock.release.lock import HeldLock, release_lock
+from qblock.release.migrate import upgrade_ledger
+from qblock.release.plan import Plan, plan
+from qblock.release.recheck import count_again
+from qblock.release.records import PUBLISHING, Event, Guarantee, RecordedEvent, State
+from qblock.release.recover import SECONDS, UNFINISHED, clear_leftovers, published_versions, reason_of
+from qblock.release.reference import Kept
+from qblock.release.rematch import Rematched, rematch
+from qblock.release.result import ReleaseResult
+from qblock.release.run import NOT_JOINT, NOT_PROTECTED
+from qblock.release.targets import Rows
+from qblock.search.answer import requirements_json
+from qblock.spec import Spec, spec_digest
+
+NEXT_RUN = (
+    "the next run of the job publishes what the source holds then; to keep this version, mend the source first or "
+    "pause the schedule"
+)
+CHANGED = (
+    "the spec has changed since this version was published: it was checked for what the spec asks now, with the "
+    "reference quantities of its own time"
+)
+
+
+@dataclass(frozen=True)
+class CheckVersion(steps.Step):
+    version: int
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        return (
+            f"Count the kept copy of version {self.version} again: content and guarantees as the ledger has them, "
+            f"and {', '.join(self.models)} as the spec asks now."
+        )
+
+
+@dataclass(frozen=True)
+class Republish(steps.Step):
+    version: int
+    view: str
+
+    def describe(self) -> str:
+        return f"Publish version {self.version} again as {self.view}, together with the ledger row."
+
+
+def rollback(spec: Spec, version: int, *, wait: float = 0, log: Callable[[str], None] | None = None) -> ReleaseResult:
+    """Publish an older version that is still kept, after the checks of a release; status `rolled_back`, or `unchanged`
+    where readers see it already.
+
+    wait: seconds to wait for another run of the release. log: one line for each step. Raises Refused for a version that
+    was never published, is no longer kept, was altered, or does not satisfy what the spec asks now: the refusal is in
+    the ledger, and what was published stays published. Raises InputError, Busy and QblockError as a release does.
+    """
+    made = plan(spec, wait=wait)
+    lock, upgrade, clear = made.steps[:3]
+    if isinstance(upgrade, steps.UpgradeLedger) and upgrade.found is None:
+        raise Refused(f"release {spec.release} has no ledger: it was never published")
+    run = _Rollback(made, version, log)
+    run.say(lock.describe())
+    with release_lock(run.place, spec.release, wait) as held:
+        run.say(upgrade.describe())
+        upgrade_ledger(run.place)
+        try:
+            run.say(clear.describe())
+            for message in clear_leftovers(run):
+                run.say(message)
+            run.perform(held)
+        except BaseException as error:
+            run.record_failure(error)
+            raise
+    return run.result()
+
+
+class _Rollback:
+    """One run: what the ledger says of the version, and what its copy holds."""
+
+    event: RecordedEvent
+    first: RecordedEvent
+    recorded: list[Guarantee]
+    kept: Kept
+    matched: Rematched
+    tightest: list[Tightest | None]
+
+    def __init__(self, made: Plan, version: int, log: Callable[[str], None] | None) -> None:
+        self.spec, self.place, self.target = made.spec, made.place, made.target
+        self.version = version
+        self.id = secrets.token_hex(8)
+        self.notes = list(made.notes)
+        self.unchanged = False
+        self.joint = made.spec.versions.joint
+        self.started = time.monotonic()
+        self._log = log
+
+    def say(self, message: str) -> None:
+        """One line of the log."""
+        if self._log is not None:
+            self._log(message)
+
+    def perform(self, lock: HeldLock) -> None:
+        """Check the version and publish it."""
+        models = tuple(dict.fromkeys(requirement.model.name for requirement in self.spec.privacy))
+        self.say(CheckVersion(self.version, models).describe())
+        self._read_ledger()
+        lock.check()
+        with self.target.checking(self.version, self.kept.columns) as checked:
+            problems = self._check(checked.rows)
+            if problems:
+                raise self._refused("; ".join(problems))
+            if self.unchanged:
+                return
+            self.say(Republish(self.version, self.target.view).describe())
+            lock.check()
+            checked.publish(self._record)
+
+    def _read_ledger(self) -> None:
+        release, version = self.spec.release, self.version
+        with ledger_reader(self.place) as reader:
+            problems = reader.verify_chain(release) + reader.verify_pointer(release)
+            if problems:
+                raise self._refused("; ".join(problems))
+            events = reader.history(release)
+            published = [e for e in events if e.state in PUBLISHING and e.version is not None]
+            own = [e for e in published if e.version == version]
+            if not own:
+                raise self._refused("it was never published")
+            self.first, self.event = own[0], own[-1]
+            if version not in published_versions(events) or not self.target.holds(version):
+                raise self._refused("it is no longer kept")
+            if any(e.state == "erased" and e.number > self.event.number for e in events):
+                raise self._refused("people have withdrawn since it was published")
+            if any(e.joint == "none" for e in published):
+                self.joint = "none"
+            self.recorded = reader.guarantees(release, self.first.number)
+            self._read_reference(reader)
+            same = self.first.spec_digest == spec_digest(self.spec)
+            self.unchanged = same and reader.pointer(release) == version
+        self.unchanged = self.unchanged and self.target.intact(version, self.kept.columns)
+        if not same:
+            self.notes.append(CHANGED)
+        self._check_columns()
+        self.matched = rematch(self.spec, self.kept, self.recorded, same_spec=same)
+        if self.matched.problems:
+            raise self._refused("; ".join(self.matched.problems))
+
+    def _read_reference(self, reader: LedgerReader) -> None:
+        text = reader.reference(self.spec.release, self.version)
+        if text is None or reference.digest(text) != self.event.reference_digest:
+            raise self._refused("its reference quantities are missing or were altered")
+        self.kept = Kept.of_text(text)
+
+    def _check_columns(self) -> None:
+        """A column of another role was generalized, or left as it is, by other rules than those of today."""
+        published = {n: a.role for n, a in self.spec.attributes.items() if a.role != "identifying"}
+        if published != {column.name: column.role for column in self.kept.columns}:
+            raise self._refused("it publishes other columns, or in other roles, than the spec says now")
+
+    def _check(self, rows: Rows) -> list[str]:
+        columns: Sequence[PublishedColumn] = self.kept.columns
+        problems = []
+        count = int(rows.session.scalar(sa.select(sa.func.count()).select_from(rows.rows)))
+        if count != self.event.rows_published:
+            problems.append(f"its copy has {count} rows, and the ledger says {self.event.rows_published}")
+        if content_digest(rows.session, rows.rows, columns) != self.event.content_digest:
+            problems.append("its content was altered: the digest is not the one in the ledger")
+        if problems:
+            return problems
+        counted = count_again(self.spec, rows.session, rows.rows, columns, self.matched.references)
+        self.tightest = list(counted.tightest)
+        before = {(g.model, g.sensitive, g.parameters, g.parameter): g for g in self.recorded if g.stage == "recheck"}
+        for index, (requirement, found) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
+            if found is None and index not in self.matched.accepted:
+                problems.append(f"{requirement.model.name} cannot be computed from what is kept")
+            if found is None:
+                continue
+            if not found.holds:
+                problems.append(f"it does not satisfy {requirement.model.name} as the spec asks now")
+            for g in Guarantee.of(requirement, found, "recheck"):
+                if before.get((g.model, g.sensitive, g.parameters, g.parameter), g) != g:
+                    problems.append(f"{g.model} reaches {g.parameter} = {g.reached}, and the ledger says another value")
+        return problems
+
+    def _guarantees(self) -> list[Guarantee]:
+        found: list[Guarantee] = []
+        for index, (requirement, one) in enumerate(zip(self.spec.privacy, self.tightest, strict=True)):
+            found += self.matched.accepted[index] if one is None else Guarantee.of(requirement, one, "recheck")
+        return found
+
+    def _record(self, connection: sa.Connection, state: State) -> None:
+        """The ledger row of a transition; what a release calls published is a version rolled back to."""
+        state = "rolled_back" if state == "published" else state
+        kept = {f.name: getattr(self.event, f.name) for f in fields(Event) if f.name not in ("recorded_at", "reason")}
+        now = {
+            "state": state,
+            "run": self.id,
+            "joint": self.joint,
+            "view": self.target.view,
+            "stale_after": self.spec.versions.stale_after,
+            "reason": NOT_JOINT if self.joint == "none" and state == "rolled_back" else None,
+        }
+        record(connection, Event(**{**kept, **now}), self._guarantees())
+        if state == "rolled_back":
+            set_pointer(connection, self.spec.release, self.version)
+
+    def record_failure(self, error: BaseException) -> None:
+        """Record why nothing was published, as far as that can be; a version that was published once stays one."""
+        release = self.spec.release
+        with suppress(Exception):
+            with ledger_reader(self.place) as reader:
+                last = reader.last_event(release)
+            own = last.state if last and (last.run, last.version) == (self.id, self.version) else None
+            if own == "rolled_back" or (own == "checked" and self.target.landed(self.version)):
+                return  # what has landed is recorded by the next run
+            event = Event(
+                release=release,
+                state="refused" if isinstance(error, Refused) else "failed",
+                run=self.id,
+                version=self.version if own in UNFINISHED else None,
+                joint=self.joint,
+                detail={"rollback_to": self.version},
+                reason=reason_of(error, stopped=not isinstance(error, Exception)),
+            )
+            with ledger_transaction(self.place, SECONDS) as connection:
+                record(connection, event)
+
+    def _refused(self, why: str) -> Refused:
+        with ledger_reader(self.place) as reader:
+            kept = published_versions(reader.history(self.spec.release))
+        others = [v for v in kept if v != self.version and self.target.holds(v)]
+        instead = (
+            f"; kept and left to go back to: {', '.join(map(str, sorted(others)))}"
+            if others
+            else ("; no other version is kept")
+        )
+        return Refused(f"version {self.version} of release {self.spec.release} is not published again: {why}{instead}")
+
+    def result(self) -> ReleaseResult:
+        """What the run came to."""
+        event = self.event
+        with ledger_reader(self.place) as reader:
+            head = reader.head(self.spec.release)
+        pairs = [(q, t) for q, t in zip(self.spec.privacy, self.tightest, strict=True) if t is not None]
+        notes = list(self.notes)
+        if self.joint == "none":
+            notes.append(NOT_JOINT)
+        if not event.protected:
+            notes.append(NOT_PROTECTED)
+        more = [self.spec.privacy[index].model.name for index in self.matched.accepted]
+        if more:
+            notes.append(f"not computed again, since the published rows do not suffice: {', '.join(more)}")
+        if not self.unchanged:
+            notes.append(NEXT_RUN)
+        return ReleaseResult(
+            status="unchanged" if self.unchanged else "rolled_back",
+            release=self.spec.release,
+            run=self.id,
+            version=self.version,
+            node=dict(zip(event.quasi_identifiers or (), event.node or (), strict=True)),
+            rows=event.rows_published or 0,
+            suppressed=event.rows_suppressed or 0,
+            view=self.target.view,
+            digest=event.content_digest,
+            ledger_head=head,
+            tightest=requirements_json([q for q, _ in pairs], [t for _, t in pairs]),
+            choice=event.choice or "minimal",
+            protected=bool(event.protected),
+            optimality="not searched",
+            joint=self.joint,
+            seconds=time.monotonic() - self.started,
+            notes=notes,
+        )
