@@ -12,7 +12,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
+import psycopg
 import yaml
 
 from qblock.blocks import Blocks
@@ -236,3 +238,15 @@ def in_months(name: str, values: Sequence[date]) -> Column:
 def in_weeks(name: str, values: Sequence[date]) -> Column:
     paths = {v: (str(v), f"{v:%G-W%V}", f"{v:%G}", "*") for v in distinct(values)}
     return quasi(name, values, {"dates": ["week", "iso_year"]}, paths)
+
+
+def execute(url: str, *statements: str) -> None:
+    """Run statements against the database of a URL, on either engine."""
+    if url.startswith("duckdb"):
+        with duckdb.connect(url.removeprefix("duckdb:///")) as connection:
+            for statement in statements:
+                connection.execute(statement)
+        return
+    with psycopg.connect(url) as connection:
+        for statement in statements:
+            connection.execute(statement)  # type: ignore[arg-type]

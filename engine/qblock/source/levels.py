@@ -19,6 +19,8 @@ from qblock.warehouse.dimensions import is_value
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension
 
+NUMERIC = ("integer", "decimal", "float")
+
 
 def build_hierarchy(
     spec: Spec, session: Session, name: str, column: Column, raw: sa.TableClause, key: str, part: str = "hierarchy"
@@ -86,7 +88,7 @@ def domain_of(spec: Spec, session: Session, name: str, column: Column, raw: sa.T
     else:
         values = declared if declared is not None else observed(session, raw, key, column)
         if declared is None:
-            values = sorted(values, key=_number if column.kind in ("integer", "decimal", "float") else None)
+            values = sorted(values, key=_number if column.kind in NUMERIC else None)
             null = null and bool(session.scalar(sa.select(sa.func.count()).where(raw.c[key].is_(None))))
         domain = hierarchies_of.flat(name, values)
     return domain.add_null_leaf() if null else domain
@@ -104,7 +106,7 @@ def _declared(spec: Spec, name: str, attribute: Attribute) -> list[str] | None:
 
 
 def _number(text: str) -> Fraction:
-    return Fraction(text) if is_value(text, "decimal") and text not in ("NaN", "Infinity", "-Infinity") else Fraction(0)
+    return Fraction(text) if is_value(text, "decimal") else Fraction(0)
 
 
 def reference_of(
@@ -124,12 +126,13 @@ def reference_of(
     found = session.counts(queries.entity_totals(leaf, key) if entities else queries.totals(leaf, key))
     totals = np.zeros(dimension.leaves, dtype=np.int64)
     totals[found["code"]] = found["n"]
-    numeric = column.kind in ("integer", "decimal", "float") and None not in texts
+    known = [text for text in texts if text is not None]
+    numeric = column.kind in NUMERIC and len(known) == len(texts) and all(is_value(t, "decimal") for t in known)
     return Reference(
         rows=rows,
         domain=tuple(texts),
         totals=totals,
-        numbers=tuple(Fraction(text) for text in texts if text is not None) if numeric else None,
+        numbers=tuple(map(Fraction, known)) if numeric else None,
         taxonomy=np.asarray(domain.codes, dtype=np.int64).T if domain.height else None,
     )
 

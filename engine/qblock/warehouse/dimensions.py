@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, datetime
-from decimal import Decimal, InvalidOperation
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,8 +11,10 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from qblock.errors import InputError
-from qblock.warehouse.protocol import Column, Kind, Session
+from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Dimension
+from qblock.warehouse.values import fits
+from qblock.warehouse.values import is_value as is_value
 
 
 class Levels(Protocol):
@@ -46,7 +46,7 @@ def load_dimension(
     labels, codes = hierarchy.labels, hierarchy.codes
     leaves = labels[0]
     for position, leaf in enumerate(leaves):
-        if leaf is not None and not is_value(leaf, column.kind):
+        if leaf is not None and not fits(leaf, column):
             raise InputError(
                 f"{origin}: leaf {position + 1}, {leaf!r}, is no value of column {column.name} of type {column.type}; "
                 "correct or remove it"
@@ -78,21 +78,3 @@ def load_dimension(
             "keep one line for each value"
         )
     return Dimension(table, len(labels) - 1, len(leaves), null if nulls else None, null if others else None)
-
-
-def is_value(text: str, kind: Kind) -> bool:
-    """Whether a text can be cast to a kind of column on every engine."""
-    try:
-        if kind == "integer":
-            int(text)
-        elif kind in ("decimal", "float"):
-            Decimal(text)
-        elif kind == "date":
-            date.fromisoformat(text)
-        elif kind == "timestamp":
-            datetime.fromisoformat(text)
-        elif kind == "boolean":
-            return text.lower() in ("true", "false")
-    except (ValueError, InvalidOperation):
-        return False
-    return True

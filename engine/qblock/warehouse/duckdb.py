@@ -44,6 +44,15 @@ def quote_text(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def _literal(text: str) -> sa.ColumnElement[str]:
+    """A text written into the statement: a bound value would make of one expression two in SELECT and GROUP BY."""
+    return sa.literal_column(quote_text(text), sa.Text)
+
+
+def _number(number: int) -> sa.ColumnElement[int]:
+    return sa.literal_column(str(number), sa.Integer)
+
+
 class DuckdbFacts:
     """The Facts protocol for DuckDB."""
 
@@ -96,9 +105,22 @@ class DuckdbFacts:
             driver.unregister("qblock_load")
 
     def plain_number(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        # A double that is whole prints as 1.0 and large ones with an exponent; twelve decimals cover what people type.
-        fixed = sa.func.format("{:.12f}", sa.cast(value, sa.Double))
-        return sa.func.rtrim(sa.func.rtrim(fixed, "0"), ".")
+        # DuckDB writes the shortest text that reads back as the same number, whole ones as 5.0, far ones as 1.5e-13.
+        text = sa.cast(value, sa.Text)
+        parts = [
+            sa.func.regexp_extract(text, _literal(r"^(-?)(\d+)\.?(\d*)e([+-]\d+)$"), i) for i in map(_number, range(5))
+        ]
+        sign, digits, exponent = parts[1], parts[2].concat(parts[3]), sa.cast(parts[4], sa.Integer)
+        large = sa.func.rpad(digits, exponent + _number(1), _literal("0"))
+        zeros = sa.func.repeat(_literal("0"), -exponent - _number(1))
+        plain = sign.concat(sa.case((exponent > _number(0), large), else_=_literal("0.").concat(zeros).concat(digits)))
+        return sa.case(
+            (value == _number(0), _literal("0")),
+            (sa.func.isnan(value), _literal("NaN")),
+            (sa.func.isinf(value), sa.case((value > _number(0), _literal("Infinity")), else_=_literal("-Infinity"))),
+            (sa.func.contains(text, _literal("e")), plain),
+            else_=sa.func.regexp_replace(text, _literal(r"\.0$"), _literal("")),
+        )
 
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return text

@@ -54,7 +54,7 @@ def whole(value: Expression) -> Expression:
     return sa.cast(value, sa.BigInteger)
 
 
-def raw_scan(relation: sa.TableClause, columns: Mapping[str, Expression]) -> Query:
+def raw_scan(relation: sa.FromClause, columns: Mapping[str, Expression]) -> Query:
     """The one scan of the base table: every combination of raw values with its number of rows."""
     return (
         sa.select(*(column.label(name) for name, column in columns.items()), sa.func.count().label("n"))

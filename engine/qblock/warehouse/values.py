@@ -1,0 +1,68 @@
+"""Which texts are values of a column's type: decided here alike for every engine, before one of them is asked."""
+
+from __future__ import annotations
+
+import re
+from datetime import date, datetime
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+
+from qblock.warehouse.protocol import Column, Kind
+
+INTEGER = re.compile(r"[+-]?\d{1,100}", re.ASCII)
+NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?", re.ASCII)
+BEYOND = re.compile(r"[+-]?infinity|\d{4,7}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d{1,9})?)?( BC| \(BC\))?", re.ASCII)
+"""Days that an engine knows and Python's calendar does not: they come from the column itself."""
+BITS = {"tinyint": 8, "smallint": 16, "integer": 32, "bigint": 64, "hugeint": 128}
+EXACT = re.compile(r"(?:numeric|decimal)\((\d+),\s*(-?\d+)\)")
+
+
+def is_value(text: str, kind: Kind) -> bool:
+    """Whether a text can be cast to a kind of column on every engine (whatever its range)."""
+    try:
+        if kind == "integer":
+            return INTEGER.fullmatch(text) is not None
+        if kind == "decimal":
+            return NUMBER.fullmatch(text) is not None
+        if kind == "float":
+            return NUMBER.fullmatch(text) is not None or NOT_FINITE.fullmatch(text) is not None
+        if kind == "date":
+            return _beyond(text) or (DATE.fullmatch(text) is not None and bool(date.fromisoformat(text)))
+        if kind == "timestamp":
+            return _beyond(text) or (TIMESTAMP.fullmatch(text) is not None and bool(datetime.fromisoformat(text)))
+    except ValueError:
+        return False
+    return kind != "boolean" or text.lower() in ("true", "false")
+
+
+def fits(text: str, column: Column) -> bool:
+    """Whether a text is a value that a column can hold: also within the range and the decimals of its type."""
+    if not is_value(text, column.kind):
+        return False
+    type_ = column.compare_as.lower()
+    if column.kind == "integer":
+        number = int(text)
+        bits = BITS.get(type_.removeprefix("u"))
+        if bits is None:
+            return True
+        return 0 <= number < 2**bits if type_.startswith("u") else -(2 ** (bits - 1)) <= number < 2 ** (bits - 1)
+    if column.kind == "decimal" and (found := EXACT.fullmatch(type_)):
+        precision, scale = int(found[1]), int(found[2])
+        scaled = Fraction(text) * Fraction(10) ** scale
+        return scaled.denominator == 1 and abs(scaled) < 10**precision
+    if column.kind == "float" and not NOT_FINITE.fullmatch(text):
+        with np.errstate(over="ignore", under="ignore"):
+            number_ = np.float32(text) if type_ in ("real", "float", "float4") else np.float64(text)
+        return bool(np.isfinite(number_)) and (bool(number_) or not Decimal(text))
+    return True
+
+
+def _beyond(text: str) -> bool:
+    """An infinite day, one before Christ or after the year 9999."""
+    found = BEYOND.fullmatch(text)
+    return found is not None and (text[0] in "i+-" or "BC" in text or len(text.split("-", 1)[0]) > 4)
