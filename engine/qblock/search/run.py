@@ -16,20 +16,22 @@ from qblock.search.choose import candidates, choose
 from qblock.search.evaluator import Outcome
 from qblock.search.measure import Metrics
 from qblock.search.task import Assessment, Task
-from qblock.source import local_frequency_sets, open_source
+from qblock.source import Admitted, local_frequency_sets, open_source
 from qblock.spec import Spec
 from qblock.warehouse import open_warehouse
 from qblock.warehouse.duckdb import DuckdbWarehouse
 
 
 @contextmanager
-def open_task(spec: Spec, *, name_values: bool = True, published: bool = True) -> Iterator[Task]:
+def open_task(
+    spec: Spec, *, name_values: bool = True, published: bool = True, relation: Admitted | None = None
+) -> Iterator[Task]:
     """Open the source of a spec within one snapshot and scan it (see open_source); all is released at the end."""
     with ExitStack() as stack:
         warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
         stack.callback(warehouse.close)
         session = stack.enter_context(warehouse.snapshot())
-        source = open_source(spec, session, name_values=name_values, published=published)
+        source = open_source(spec, session, name_values=name_values, published=published, relation=relation)
         if spec.search.roll_up == "local" and warehouse.engine != "duckdb":
             local = DuckdbWarehouse(None, spec.search.memory_limit)
             stack.callback(local.close)

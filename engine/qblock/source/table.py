@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +41,7 @@ class SourceTable:
 
     spec: Spec
     session: Session
-    relation: sa.TableClause
+    relation: sa.FromClause
     columns: dict[str, Column]
     hierarchies: tuple[Hierarchy, ...]
     dimensions: tuple[Dimension, ...]
@@ -57,27 +58,35 @@ class SourceTable:
         return self.session.comparable(self.relation.c[name], self.columns[name])
 
 
-def open_source(spec: Spec, session: Session, *, name_values: bool = True, published: bool = True) -> SourceTable:
+Admitted = Callable[[Session, sa.TableClause, dict[str, Column]], sa.FromClause]
+"""Takes the source's table and gives what is released of it: a relation with the same columns."""
+
+
+def open_source(
+    spec: Spec, session: Session, *, name_values: bool = True, published: bool = True, relation: Admitted | None = None
+) -> SourceTable:
     """Check the source against the spec, scan it once and code it.
 
     name_values: whether a message may list values that a hierarchy does not cover (interactive commands), or only the
     column and their number (output that ends in logs). published: whether labels are for publication, so that no two
-    may read the same. Raises InputError, and Refused for an empty table.
+    may read the same. relation: what stands for the table, where not all of it is released as it is. Raises InputError,
+    and Refused for an empty table.
     """
     table = TableName.parse(spec.source.table)
     columns = checked_columns(spec, session, table)
-    relation = session.relation(table)
+    base = session.relation(table)
     quasi = {f"q{i}": name for i, name in enumerate(spec.quasi_identifiers)}
     sensitive = {f"s{i}": name for i, name in enumerate(spec.sensitives)}
     kept = ("e",) if spec.count == "entities" else ()
     if spec.entity is not None:
-        check_entity(spec, session, relation.c[spec.entity], columns[spec.entity])
+        check_entity(spec, session, base.c[spec.entity], columns[spec.entity])
+    admitted = base if relation is None else relation(session, base, columns)
 
     coded = {**quasi, **sensitive}
-    expressions = {key: session.comparable(relation.c[name], columns[name]) for key, name in coded.items()}
+    expressions = {key: session.comparable(admitted.c[name], columns[name]) for key, name in coded.items()}
     if kept and spec.entity is not None:
-        expressions["e"] = relation.c[spec.entity]
-    raw = session.store("qblock_raw", queries.raw_scan(relation, expressions))
+        expressions["e"] = admitted.c[spec.entity]
+    raw = session.store("qblock_raw", queries.raw_scan(admitted, expressions))
     if session.scalar(sa.select(sa.func.count()).select_from(sa.select(raw.c.n).limit(1).subquery())) == 0:
         raise Refused(f"the source {table} is empty: there is nothing to release")
 
@@ -123,7 +132,7 @@ def open_source(spec: Spec, session: Session, *, name_values: bool = True, publi
     quasi_dimensions = [dimensions[key] for key in quasi]
     sets = FrequencySets(session, leaf, quasi_dimensions, len(sensitive), rows, entities=bool(kept))
     return SourceTable(
-        spec, session, relation, columns, tuple(hierarchies), tuple(quasi_dimensions), values, rows, sets
+        spec, session, admitted, columns, tuple(hierarchies), tuple(quasi_dimensions), values, rows, sets
     )
 
 

@@ -1,4 +1,4 @@
-"""The crosswalk's tables as statements see them; migration 0003 creates them."""
+"""The crosswalk's tables as statements see them; migrations 0003 and 0004 create them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Tables:
     key: the secret of the digests of entities. version: every version that was recorded. row: who was where in which
     version with which value (the crosswalk proper). block: the labels of a version's blocks, for explanations.
     episode and signature: what was rolled from the rows for the checks of a release; rolled: how far. frozen: the
-    quasi-identifiers of an entity's first publication.
+    quasi-identifiers of an entity's first publication. apart: entities that are set apart, why, and in which state.
     """
 
     def __init__(self, schema: str | None) -> None:
@@ -67,6 +67,7 @@ class Tables:
         self.signature = table("crosswalk_signature", release=text, signature=text, shown=text)
         self.rolled = table("crosswalk_rolled", release=text, versions=text)
         self.frozen = table("crosswalk_frozen", release=text, version=number, entity=text, names=text, place=text)
+        self.apart = table("crosswalk_apart", release=text, entity=text, why=text, state=text, version=number)
 
 
 @cache

@@ -1,0 +1,191 @@
+"""Who is in a version, and with which quasi-identifiers: the source as the checks of successive releases let it in.
+
+Somebody who moves to another block would be alone in a joint cell. So the quasi-identifiers of an entity are those of
+its first publication, and moves wait. Entities that are set apart (a cohort that failed, people who withdrew) are left
+out, and where newcomers wait, all who were never shown are, but for those whose cohort closes with this version.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.release.joint.book import Book, fresh_name, open_book
+from qblock.release.joint.crosswalk import Candidate, entity_text
+from qblock.release.joint.signature import NOTHING
+from qblock.release.private import Place
+from qblock.release.records import canonical
+from qblock.source import SourceTable
+from qblock.spec import Spec
+from qblock.warehouse.protocol import Column, Session
+from qblock.warehouse.queries import Query
+
+GONE = ("out", "leaving")
+"""States of entities set apart that are in no version."""
+_ESCAPE, _SEPARATOR = sa.literal_column("chr(30)", sa.Text), sa.literal_column("chr(31)", sa.Text)
+
+
+@dataclass(eq=False)
+class Admission:
+    """The hook of `open_source` that lets the source in: `open_task(spec, relation=Admission(spec, place))`.
+
+    admitted: digests of newcomers whose cohort closes with this version, or None where newcomers do not wait; leaving:
+    digests of people whose withdrawal takes effect. After the call, `known` and `apart` are what it left beside the
+    source: the frozen quasi-identifiers (entity, names, place) and the entities left out (entity), or None.
+    """
+
+    spec: Spec
+    place: Place
+    admitted: Sequence[str] | None = None
+    leaving: Sequence[str] = ()
+    known: sa.FromClause | None = field(default=None, init=False)
+    apart: sa.FromClause | None = field(default=None, init=False)
+    _moves: Query | None = field(default=None, init=False)
+
+    def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
+        """The source's table, or a query over it with the same columns; reads the crosswalk in the session's snapshot.
+
+        The quasi-identifiers come out in the type that they compare in.
+        """
+        entity = self.spec.entity
+        if entity is None or self.spec.versions.joint == "none":
+            return table
+        with open_book(self.place, session) as book:
+            release = self.spec.release
+            t = book.tables
+            gone = sa.select(t.apart.c.entity).where(t.apart.c.release == release, t.apart.c.state.in_(GONE))
+            if book.own.scalar(sa.select(sa.func.count()).select_from(gone.subquery())):
+                self.apart = book.lend(gone)
+            layouts = book.own.fetch(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
+            names = layouts["names"].to_pylist()
+            if names:
+                self.known = book.lend(frozen(book, release))
+            if not names and self.apart is None and self.admitted is None and not self.leaving:
+                return table
+            text = session.text_of(session.comparable(table.c[entity], columns[entity]), columns[entity].kind)
+            who = book.entity(text).label("qblock_entity")
+        rows = sa.select(*table.c, who).subquery("qblock_source")
+        joined: sa.FromClause = rows
+        if self.known is not None:
+            joined = rows.outerjoin(self.known, self.known.c.entity == rows.c.qblock_entity)
+            self._moves = self._moved(session, rows, columns)
+        selected = []
+        for column in table.c:
+            value: sa.ColumnElement[Any] = rows.c[column.name]
+            if self.known is not None and column.name in self.spec.quasi_identifiers:
+                value = self._frozen(session, value, columns[column.name], names)
+            selected.append(value.label(column.name))
+        query = sa.select(*selected).select_from(joined)
+        return self._without(session, query, rows).subquery("qblock_admitted")
+
+    def moves(self, session: Session) -> int:
+        """How many entities have moved since their first publication, which waits; a count for the private ledger."""
+        return 0 if self._moves is None else int(session.scalar(self._moves))
+
+    def _moved(self, session: Session, rows: sa.FromClause, columns: dict[str, Column]) -> Query:
+        assert self.known is not None
+        names = self.spec.quasi_identifiers
+        now = together([sa.cast(session.comparable(rows.c[name], columns[name]), sa.Text) for name in names])
+        layout = sa.cast(sa.literal(canonical(list(names))), sa.Text)
+        both = rows.join(self.known, self.known.c.entity == rows.c.qblock_entity)
+        counted = sa.select(sa.func.count()).select_from(both)
+        return counted.where(self.known.c.place != now, self.known.c.names == layout)
+
+    def _frozen(
+        self, session: Session, raw: sa.ColumnElement[Any], column: Column, layouts: Sequence[str]
+    ) -> sa.ColumnElement[Any]:
+        assert self.known is not None
+        cases = []
+        for layout in layouts:
+            position = _position(layout, column.name)
+            if position is not None:
+                text = part_of(self.known.c.place, position)
+                same = self.known.c.names == sa.cast(sa.literal(layout), sa.Text)
+                cases.append((same, session.convert(text, column)))
+        now = session.comparable(raw, column)
+        return sa.case(*cases, else_=now) if cases else now
+
+    def _without(self, session: Session, query: Query, rows: sa.FromClause) -> Query:
+        who = rows.c.qblock_entity
+        if self.apart is not None:
+            query = query.where(who.not_in(sa.select(self.apart.c.entity)))
+        if self.leaving:
+            leaving = session.load(fresh_name(), pa.table({"entity": pa.array(self.leaving, pa.string())}))
+            query = query.where(who.not_in(sa.select(leaving.c.entity)))
+        if self.admitted is not None:
+            let_in = session.load(fresh_name(), pa.table({"entity": pa.array(self.admitted, pa.string())}))
+            allowed: sa.ColumnElement[bool] = who.in_(sa.select(let_in.c.entity))
+            if self.known is not None:
+                allowed = sa.or_(allowed, self.known.c.entity.is_not(None))
+            query = query.where(allowed)
+        return query
+
+
+def frozen(book: Book, release: str) -> Query:
+    """The quasi-identifiers that a release has frozen: entity, names (a JSON list), place (their texts)."""
+    t = book.tables.frozen
+    newest = sa.func.row_number().over(partition_by=t.c.entity, order_by=t.c.version.desc())
+    numbered = sa.select(t.c.entity, t.c.names, t.c.place, newest.label("n")).where(t.c.release == release).subquery()
+    return sa.select(numbered.c.entity, numbered.c.names, numbered.c.place).where(numbered.c.n == 1)
+
+
+def freeze(book: Book, source: SourceTable, found: Candidate) -> None:
+    """Freeze the quasi-identifiers of all whom the candidate is the first to show, in the transaction that records it.
+
+    A block that failed for its values is shown by its label, so its people are frozen too. source: opened by an
+    Admission, whose values of earlier entities are the frozen ones already.
+    """
+    t, about = book.tables.frozen, found.about
+    session = source.session
+    names = canonical(list(source.quasi_identifiers))
+    texts = [sa.cast(source.expression(name), sa.Text) for name in source.quasi_identifiers]
+    rows = sa.select(book.entity(entity_text(source)).label("entity"), together(texts).label("place")).subquery("rows")
+    known = book.lend(frozen(book, about.key.release))
+    same = sa.and_(known.c.entity == rows.c.entity, known.c.names == sa.cast(sa.literal(names), sa.Text))
+    new = sa.select(rows.c.entity, rows.c.place).select_from(rows.outerjoin(known, same))
+    brought = book.bring(new.where(known.c.entity.is_(None)))
+    shown = found.rows
+    query = (
+        sa.select(
+            sa.cast(sa.literal(about.key.release), sa.Text),
+            sa.literal(about.key.version),
+            brought.c.entity,
+            sa.cast(sa.literal(names), sa.Text),
+            brought.c.place,
+        )
+        .select_from(brought.join(shown, shown.c.entity == brought.c.entity))
+        .where(shown.c.shown != NOTHING)
+    )
+    book.own.run(sa.insert(t).from_select(["release", "version", "entity", "names", "place"], query))
+    book.own.drop(brought)
+    if session is not book.own and isinstance(known, sa.TableClause):
+        session.drop(known)
+
+
+def together(texts: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
+    """Texts that may be NULL as one text that SQL can take apart again (`part_of`)."""
+    result: sa.ColumnElement[Any] = sa.literal_column("''", sa.Text)
+    for i, text in enumerate(texts):
+        first = sa.func.replace(text, _ESCAPE, _ESCAPE.concat("0"))
+        escaped = sa.func.replace(first, _SEPARATOR, _ESCAPE.concat("1"), type_=sa.Text)
+        part = sa.func.coalesce(escaped, _ESCAPE.concat("N"))
+        result = result.concat(_SEPARATOR).concat(part) if i else part
+    return result
+
+
+def part_of(place: sa.ColumnElement[Any], position: int) -> sa.ColumnElement[Any]:
+    """One of the texts that `together` put into one; the first is 0."""
+    part = sa.func.split_part(place, _SEPARATOR, position + 1, type_=sa.Text)
+    first = sa.func.replace(part, _ESCAPE.concat("1"), _SEPARATOR)
+    whole = sa.func.replace(first, _ESCAPE.concat("0"), _ESCAPE, type_=sa.Text)
+    return sa.case((part == _ESCAPE.concat("N"), sa.null()), else_=whole)
+
+
+def _position(layout: str, name: str) -> int | None:
+    names = json.loads(layout)
+    return names.index(name) if name in names else None
