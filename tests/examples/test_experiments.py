@@ -1,0 +1,74 @@
+"""The experiments run on a few invented people, on every engine, and their files say what the definitions say."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "experiments" / "run.py"
+ROWS = 150
+
+
+@pytest.fixture
+def results(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, list[dict[str, str]]]:
+    """Each CSV file by its name, and the summary as `printed`."""
+    command = [sys.executable, str(SCRIPT), "--demo", "--rows", str(ROWS), "--quasi-identifiers", "2", "--runs", "1"]
+    if engine_name == "postgresql":
+        command += ["--url", request.getfixturevalue("postgresql_url")]
+    done = subprocess.run([*command, "--out", str(tmp_path)], check=True, capture_output=True, text=True, timeout=600)
+    found: dict[str, list[dict[str, str]]] = {"printed": [{"line": line} for line in done.stdout.splitlines()]}
+    for path in tmp_path.glob("*.csv"):
+        with path.open(encoding="utf-8", newline="") as file:
+            found[path.stem] = list(csv.DictReader(file))
+    return found
+
+
+def test_a_tiny_run(results: dict[str, list[dict[str, str]]]) -> None:
+    printed = [line["line"] for line in results.pop("printed")]
+    assert printed[0].startswith(f"{ROWS} people; quasi-identifiers age, gender")
+    assert {line[:3] for line in printed} >= {"(a)", "(b)", "(c)", "(d)", "(e)", "(f)", "(g)"}
+    assert "values that get weaker upward: 0" in "".join(printed)
+    assert len(results) == 9
+    # (a) a block with one value makes every epsilon infinite
+    nodes = {(row["sensitive"], row["age"], row["gender"]): row for row in results["d_epsilon_by_node"]}
+    assert results["a_homogeneity"]
+    for row in results["a_homogeneity"]:
+        exposed = int(row["open_blocks"]) > 0
+        assert (nodes[row["sensitive"], row["age"], row["gender"]]["A_c^inf"] == "inf") == exposed
+    # (c) what is asked for costs, and k-anonymity is what everything else implies at the same parameter
+    height = {
+        (row["definition"], row["sensitive"], int(row["parameter"])): float(row["min_height"] or "inf")
+        for row in results["c_utility"]
+        if row["data"] == "all"
+    }
+    for (definition, sensitive, parameter), least in height.items():
+        assert least >= height["k-anonymity", "", parameter]
+        assert least >= height.get((definition, sensitive, parameter - 2), 0)
+    # (d) class I lies below class II, and more stubborn adversaries of class II are harder to convince
+    for row in nodes.values():
+        assert float(row["A_d^1e6"]) <= float(row["A_-^1e6"])
+        assert float(row["A_-^1e3"]) <= float(row["A_-^1e6"])
+    # (e) ends at class III
+    for row in results["e_epsilon_by_stubbornness"]:
+        if row["stubbornness"] == "inf":
+            at = nodes[row["sensitive"], row["age"], row["gender"]]
+            assert (row["A_d^"], row["A_c^"]) == (at["A_d^inf"], at["A_c^inf"])
+    # (f) and (g) count the same nodes
+    for row in results["f_utility_by_stubbornness"]:
+        if (row["adversary"], row["stubbornness"]) == ("A_c", "inf"):
+            passing = [r for r in results["g_sets"] if r["sensitive"] == row["sensitive"] and r["A_c^inf"] == "true"]
+            assert int(row["satisfying"]) == len(passing)
+            values = [float(r["A_c^inf"]) for key, r in nodes.items() if key[0] == row["sensitive"]]
+            assert len(passing) == sum(value <= 2.5 for value in values)
+    assert all(row["A_d^inf"] == "false" or row["(4,2)-diversity"] == "true" for row in results["g_sets"])
+
+
+def test_a_folder_without_the_data(tmp_path: Path) -> None:
+    command = [sys.executable, str(SCRIPT), "--adult", str(tmp_path / "nothing"), "--out", str(tmp_path / "out")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 1
+    assert "nothing/adult.csv" in done.stderr
