@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -184,3 +185,55 @@ def test_a_source_that_says_nothing_of_persons_has_no_crosswalk(warehouse, tmp_p
     spec = read_spec(text, tmp_path / "spec.yaml", {"URL": url})
     with opened(spec) as (task, book), pytest.raises(InputError, match=message):
         candidate(book, task, task.assess((3, 2, 1)), 1)
+
+
+INPATIENTS = """
+version: 1
+release: {release}
+source: {{url: "${{URL}}", table: people}}
+attributes:
+  zip: {{role: quasi_identifier, hierarchy: {{file: {golden}/inpatient_hierarchy_zip.csv}}}}
+  age: {{role: quasi_identifier, hierarchy: {{file: {golden}/inpatient_hierarchy_age.csv}}}}
+  nationality: {{role: quasi_identifier, hierarchy: {{file: {golden}/inpatient_hierarchy_nationality.csv}}}}
+  condition: sensitive
+entity: id
+privacy:
+  - {model}
+versions: {{audience: [{other}]}}
+"""
+
+
+def test_two_releases_of_the_inpatients_give_the_blocks_of_the_meet(warehouse, tmp_path: Path, golden, shared) -> None:
+    """The paper's Figures 2 and 3 publish the same 12 rows at two nodes; every block of their meet is a joint cell."""
+    folder = shared / "golden"
+    with (folder / "inpatient_raw.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    columns = {name: [row[name] for row in rows] for name in ("zip", "age", "nationality", "condition")}
+    url = warehouse("people", {"id": list(range(len(rows))), **columns}, types={"age": "BIGINT"})
+    profile = golden["releases.figure2_and_figure3"]["expected"]["meet_profile"]
+
+    def spec(release: str, model: str) -> Spec:
+        other = "figure2" if release == "figure3" else "figure3"
+        return read_spec(
+            INPATIENTS.format(release=release, other=other, model=model, golden=folder),
+            tmp_path / "spec.yaml",
+            {"URL": url},
+        )
+
+    with opened(spec("figure2", "k_anonymity: {k: 4}")) as (task, book):
+        chosen = task.assess((2, 1, 1))
+        record(book, candidate(book, task, chosen, 1))
+        if task.source.session.engine == "postgresql":
+            task.source.session.connection.commit()
+    least = {"k_anonymity": ("k", profile["k"]), "distinct_l_diversity": ("l", profile["distinct_l"])}
+    for model, (parameter, most) in least.items():
+        for asked in (most, most + 1):
+            second = spec("figure3", f"{model}: {{{parameter}: {asked}}}")
+            with opened(second) as (task, book):
+                chosen = task.assess((1, 2, 1))
+                assert chosen.satisfied
+                references = [[part.reference for part in parts] for parts in chosen.counts.parts]
+                found = check(book, second, references, candidate(book, task, chosen, 1))
+                assert found.passed == (asked <= most)
+                assert (found.versions, found.cells) == (2, profile["blocks"])
+    assert (found.failing, found.rows) == (profile["homogeneous_blocks"], profile["homogeneous_tuples"])

@@ -149,12 +149,16 @@ def members_of(book: Book, spec: Spec, names: Sequence[str], candidate: Candidat
     return sa.select(one.c.entity).where(one.c.cell.in_(sa.select(wanted.c.cell))).distinct()
 
 
+OF_A_NODE = {"containing": "coarser nodes", "guards": "what the people of each block guard"}
+"""What models may need besides counts that joint cells do not have."""
+
+
 def check_models(spec: Spec) -> None:
     """Raise Refused for requirements that say nothing of joint cells."""
     for requirement in spec.privacy:
         model = requirement.model
-        if "containing" in model.needs or (model.needs & {"population"} and model.name != "k_map"):
-            what = "coarser nodes" if "containing" in model.needs else "a population"
+        if model.needs & OF_A_NODE.keys() or (model.needs & {"population"} and model.name != "k_map"):
+            what = next((OF_A_NODE[need] for need in OF_A_NODE if need in model.needs), "a population")
             raise Refused(
                 f"{spec.path}:{requirement.line}: {model.name} is defined by {what}, which several versions together "
                 "do not have; publish one version only, ask for another model, or write `versions: {joint: none}`"
