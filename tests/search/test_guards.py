@@ -16,8 +16,9 @@ from reference.exact import Exact
 from reference.tables import Block, Row, Table
 
 from qblock.blocks import Blocks, Guards, Reference
-from qblock.errors import InputError, ParameterError
+from qblock.errors import InputError, ParameterError, Refused
 from qblock.models import EpsilonPrivacy
+from qblock.release.joint.gate import check_models
 from qblock.search.run import open_task, run_search
 from qblock.spec import GuardTable, Spec, json_schema, read_spec
 
@@ -250,6 +251,13 @@ def test_the_spec_names_the_table(tmp_path: Path) -> None:
     without = text_of(url, [ENTRY % "what"]).replace("entity: person\n", "")
     with pytest.raises(InputError, match="a person's predicates need `entity: COLUMN` in the spec"):
         read_spec(without, "spec.yaml", {})
+
+
+def test_versions_are_not_checked_together_for_it() -> None:
+    spec = read_spec(text_of("duckdb:///a.duckdb", [ENTRY % "what"]), "spec.yaml", {})
+    with pytest.raises(Refused, match="epsilon_privacy is defined by what the people of each block guard"):
+        check_models(spec)
+    check_models(read_spec(text_of("duckdb:///a.duckdb", ["k_anonymity: {k: 2}"]), "spec.yaml", {}))
 
 
 def test_the_reference_takes_a_blocks_own_people_only() -> None:
