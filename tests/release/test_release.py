@@ -125,7 +125,7 @@ def test_changed_data_is_refused_unless_the_spec_gives_up_joint_protection(job: 
     job.run()
     before = job.published()
     job.change(ANOTHER)
-    with pytest.raises(Refused, match=r"versions together are not checked yet.*joint: none"):
+    with pytest.raises(Refused, match=r"checked together only where.*joint: none"):
         job.run()
     assert job.published() == before
     assert states(job)[-1] == (None, "refused")

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from qblock.errors import QblockError, Refused
-from qblock.release import steps
+from qblock.release import steps, together
 from qblock.release.content import content_digest
 from qblock.release.copy import copy_of, disclosure, label_codes, nearly_unique
 from qblock.release.lock import release_lock
+from qblock.release.log import Entries
 from qblock.release.migrate import upgrade_ledger
 from qblock.release.plan import plan
 from qblock.release.recheck import count_again, differences
@@ -29,19 +30,22 @@ def release(
     wait: float = 0,
     progress: Progress | None = None,
     log: Callable[[str], None] | None = None,
+    entries: Entries | None = None,
 ) -> ReleaseResult:
     """Publish a version of a release, or find that nothing has changed.
 
     force: publish even then. wait: seconds to wait for another run of the release. progress: nodes decided and left;
-    log: one line for each step. Raises Refused when nothing safe can be published, InputError for a spec or data that
-    must be mended, Busy, and QblockError for faults; refusals and faults are in the ledger then, and what was
-    published before stays published.
+    log: one line for each step; entries: the same with run, step and time. Raises Refused when nothing safe can be
+    published, InputError for a spec or data that must be mended, Busy, and QblockError for faults; refusals and faults
+    are in the ledger then, and what was published before stays published.
     """
     made = plan(spec, force=force, wait=wait)
     run = Run(made, progress, log)
+    run.entries = entries
     with run.lock_held:
         try:
             for step in made.steps:
+                run.step = step.name
                 run.say(step.describe())
                 PERFORM[type(step)](run, step)
                 if run.unchanged:
@@ -63,6 +67,7 @@ def _lock(run: Run, step: steps.Lock) -> None:
 def _upgrade(run: Run, _: steps.UpgradeLedger) -> None:
     upgrade_ledger(run.place)
     run.ledger_ready = True
+    together.make_ready(run)
 
 
 def _clear(run: Run, _: steps.ClearLeftovers) -> None:
@@ -101,12 +106,16 @@ def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
             run.say(f"granted {given}")
         run.say(f"nothing to do: version {run.version} holds this data and this spec")
         return
+    if together.applies(run.spec):
+        run.together = together.check_together(run, run.chosen)
+        return
     others = [version for version, digest in run.published_digests.items() if digest != run.digest]
     if others and step.joint != "none":
         raise Refused(
-            f"version {max(others)} of release {run.spec.release} was published with other content, and versions "
-            "together are not checked yet: someone who holds both may learn more than each one guarantees; nothing is "
-            "published. To publish without that protection write `versions: {joint: none}` in the spec"
+            f"version {max(others)} of release {run.spec.release} was published with other content, and versions can "
+            "be checked together only where the spec says who a row is about: someone who holds both may learn more "
+            "than each one guarantees; nothing is published. Write `entity: COLUMN` before the first version, or "
+            "`versions: {joint: none}` to publish without that protection"
         )
 
 
@@ -131,6 +140,11 @@ def _recheck(run: Run, _: steps.Recheck) -> None:
 
 def _publish(run: Run, _: steps.Publish) -> None:
     run.lock.check()
+    if not together.still_complete(run, run.checked.rows.session):
+        raise Refused(
+            "another release that the same readers may hold was published meanwhile; nothing is published, the next "
+            "run checks them together"
+        )
     run.checked.publish(run.record)
     run.transaction.close()
     run.published = True

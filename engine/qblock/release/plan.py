@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from qblock.release import migrate, steps
+from qblock.release import migrate, steps, together
 from qblock.release.ledger import opened
 from qblock.release.ledger_reader import LedgerReader
 from qblock.release.private import Place, place_of, translated
@@ -58,7 +58,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0) -> Plan:
         steps.Snapshot(place.engine, spec.source.table),
         steps.CheckDisclosure(spec.insensitives),
         search,
-        steps.CheckEarlierVersions(current, spec.versions.joint, force),
+        steps.CheckEarlierVersions(current, spec.versions.joint, together.applies(spec), force),
         steps.CopyVersion(version, published),
         steps.Recheck(models),
         steps.Publish(target.view, spec.publish.readers),

@@ -14,9 +14,11 @@ import sqlalchemy as sa
 from qblock.models import Tightest
 from qblock.release import reference
 from qblock.release.copy import Copy
+from qblock.release.joint.gate import Verdict
 from qblock.release.ledger import record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
 from qblock.release.lock import HeldLock
+from qblock.release.log import Entries, Entry
 from qblock.release.plan import Plan
 from qblock.release.recheck import Counted
 from qblock.release.records import PUBLISHING, Event, Guarantee, RecordedEvent, State, canonical
@@ -56,6 +58,8 @@ class Run:
     lock: HeldLock
     checked: Checked
     published_digests: dict[int, str | None]
+    step: str | None = None
+    entries: Entries | None = None
 
     def __init__(self, plan: Plan, progress: Progress | None, log: Callable[[str], None] | None) -> None:
         self.spec, self.place, self.target = plan.spec, plan.place, plan.target
@@ -65,6 +69,7 @@ class Run:
         self.transaction = ExitStack()
         self.ledger_ready = self.unchanged = self.published = False
         self.recheck: Counted | None = None
+        self.together: Verdict | None = None
         self.current: RecordedEvent | None = None
         self.notes = list(plan.notes)
         self.started = time.monotonic()
@@ -74,6 +79,8 @@ class Run:
         """One line of the log."""
         if self._log is not None:
             self._log(message)
+        if self.entries is not None:
+            self.entries(Entry(self.id, self.spec.release, self.step, message))
 
     def read_ledger(self) -> None:
         """The version that readers see, all that were ever published, and the number of the next one."""

@@ -15,9 +15,13 @@ class Step:
         """What it does, in one sentence."""
         raise NotImplementedError
 
+    @property
+    def name(self) -> str:
+        """How JSON and logs call it: check_node."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
+
     def to_json(self) -> dict[str, Any]:
-        name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(self).__name__).lower()
-        return {"step": name, **asdict(self), "description": self.describe()}
+        return {"step": self.name, **asdict(self), "description": self.describe()}
 
 
 @dataclass(frozen=True)
@@ -99,13 +103,16 @@ class CheckNode(Step):
 class CheckEarlierVersions(Step):
     current: int | None
     joint: str
+    entity: bool
     force: bool
 
     def describe(self) -> str:
         if self.current is None:
             return "No version is published yet: nothing to compare with."
         again = "publish it again even then" if self.force else "stop there if nothing has changed"
-        if self.joint == "none":
+        if self.joint != "none" and self.entity:
+            changed = f"check all versions ever published together ({self.joint})"
+        elif self.joint == "none":
             changed = "versions together are not protected (versions.joint: none)"
         else:
             changed = "refuse changed data, since versions together would not be protected"
