@@ -19,6 +19,8 @@ from qblock.blocks import Blocks, Guards, Reference
 from qblock.errors import InputError, ParameterError, Refused
 from qblock.models import EpsilonPrivacy
 from qblock.release.joint.gate import check_models
+from qblock.search.compare import compare
+from qblock.search.compare_tables import epsilons
 from qblock.search.run import open_task, run_search
 from qblock.spec import GuardTable, Spec, json_schema, read_spec
 
@@ -251,6 +253,28 @@ def test_the_spec_names_the_table(tmp_path: Path) -> None:
     without = text_of(url, [ENTRY % "what"]).replace("entity: person\n", "")
     with pytest.raises(InputError, match="a person's predicates need `entity: COLUMN` in the spec"):
         read_spec(without, "spec.yaml", {})
+
+
+def test_a_comparison_tells_tables_of_predicates_apart(warehouse: Any, tmp_path: Path) -> None:
+    rows, kind = rows_of(2, 30), "adversary: III, prior: table"
+    url = put(warehouse, tmp_path, rows, f"epsilon: 2, {kind}").source.url.url
+    entries = [
+        f"epsilon_privacy: {{epsilon: 2, {kind}, sensitive: s, "
+        f"predicates: {{table: private.wishes, entity: who, value: what{group}}}}}"
+        for group in (", group: set", "")
+    ]
+    text = text_of(url, entries)
+    with open_task(read_spec(text, tmp_path / "spec.yaml", {})) as task:
+        found = compare(task, sensitives=["s"])
+    ((_, adversaries),) = epsilons(found)
+    guarding = [i for i, definition in adversaries if definition.asked]
+    assert len(guarding) == 2
+    table = slow(rows)
+    for row in found.rows:
+        for i, groups in zip(guarding, (True, False), strict=True):
+            blocks = table.blocks(row.node).values()
+            expected = max(smallest(block, guarded(WISHES, groups), KINDS[kind]) for block in blocks)
+            assert row.values[i][0].value == expected
 
 
 def test_versions_are_not_checked_together_for_it() -> None:

@@ -92,7 +92,7 @@ def epsilons(comparison: Comparison) -> Iterator[tuple[str, list[tuple[int, Defi
             model, requirement = definition.model, definition.requirement
             if isinstance(model, EpsilonPrivacy) and requirement.sensitive == (name,):
                 # What epsilon is asked makes no difference to the smallest one.
-                found.setdefault((replace(model, epsilon=1), requirement.prior), (i, definition))
+                found.setdefault((replace(model, epsilon=1), requirement.prior, requirement.guards), (i, definition))
         yield name, list(found.values())
 
 
