@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 
 from qblock import __version__
 from qblock.cli import compare, explore, hierarchies, publish, start
+from qblock.cli.job import Terminated
 from qblock.errors import QblockError
 
 EPILOG = (
@@ -50,10 +51,6 @@ def _root(
     """Options of every command."""
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived; raised like Ctrl-C, so that everything on the way out is released."""
-
-
 def _terminate(_number: int, _frame: Any) -> NoReturn:
     raise Terminated
 
@@ -71,7 +68,7 @@ def run(arguments: list[str]) -> int:
         result = command.main(args=arguments, prog_name="qblock", standalone_mode=False)
         return int(result or 0) if isinstance(result, int) else 0
     except QblockError as error:
-        _say(str(error))
+        _say(str(error), error)
         return error.exit_status
     except TyperException as error:
         # A command line that is wrong; the exception knows its own way of saying so.
@@ -80,29 +77,33 @@ def run(arguments: list[str]) -> int:
         else:
             _say(str(error))
         return int(getattr(error, "exit_code", 2))
-    except (KeyboardInterrupt, typer.Abort):
-        _say("interrupted: nothing was published")
+    except (KeyboardInterrupt, typer.Abort) as error:
+        _say("interrupted: nothing was published", error)
         return 130
-    except Terminated:
-        _say("terminated: nothing was published")
+    except Terminated as error:
+        _say("terminated: nothing was published", error)
         return 143
     except BrokenPipeError:
         # Whoever read the answer has had enough (qblock history | head).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        _say(f"{error.filename or 'input or output'}: {error.strerror or error}")
+        _say(f"{error.filename or 'input or output'}: {error.strerror or error}", error)
         return 1
     except Exception as error:
         # The driver reports an interrupted query as an error of its own.
         if "interrupted" in str(error).lower():
-            _say("interrupted: nothing was published")
+            _say("interrupted: nothing was published", error)
             return 130
         if os.environ.get("QBLOCK_DEBUG"):
             traceback.print_exc()
-        _say(f"internal error ({type(error).__name__}); set QBLOCK_DEBUG=1 for the traceback. Nothing was published")
+        _say(
+            f"internal error ({type(error).__name__}); set QBLOCK_DEBUG=1 for the traceback. Nothing was published",
+            error,
+        )
         return 1
 
 
-def _say(message: str) -> None:
-    print(f"qblock: {message}", file=sys.stderr)
+def _say(message: str, error: BaseException | None = None) -> None:
+    if not getattr(error, "told", False):  # the log of the job has said it already
+        print(f"qblock: {message}", file=sys.stderr)

@@ -9,13 +9,16 @@ import typer
 from rich.table import Table
 
 from qblock.cli.explore import print_tightest
+from qblock.cli.job import Hook, Job
+from qblock.cli.log import Log
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
-from qblock.errors import Refused
+from qblock.errors import QblockError, Refused
 from qblock.release.apply import release as run_release
 from qblock.release.history import history as read_history
 from qblock.release.migrate import upgrade_ledger
 from qblock.release.plan import plan as make_plan
 from qblock.release.private import place_of, place_of_url
+from qblock.release.result import ReleaseResult
 from qblock.release.rollback import rollback as run_rollback
 from qblock.release.verify import verify as run_verify
 from qblock.spec import load_spec
@@ -54,6 +57,22 @@ def release(
     spec: SpecPath,
     force: Annotated[bool, typer.Option("--force", help="Publish again although nothing has changed.")] = False,
     wait: Wait = 0,
+    result: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the result as JSON, whatever it came to; replaced whole.")
+    ] = None,
+    hook: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="Run afterwards, whatever it came to, with the path of the result file as last argument and without "
+            "a shell. If it fails that is said, but neither what was published nor the exit status changes.",
+        ),
+    ] = None,
+    hook_timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="When the hook is ended.")] = 60,
+    log_format: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="Log each step on standard error: text, or json (JSON lines).")
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="The same as --log-format text.")] = False,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -61,23 +80,30 @@ def release(
 
     Same data and same spec as the published version: nothing to do, exit status 0.
     """
-    loaded = load_spec(spec)
-    try:
+    log = Log.of(log_format, verbose)
+    job = Job(log, result, None if hook is None else Hook.of(hook, hook_timeout))
+
+    def perform() -> ReleaseResult:
+        loaded = load_spec(spec)
+        job.release = loaded.release
+        if log.format is not None:
+            return run_release(loaded, force=force, wait=wait, progress=log.progress(), entries=log)
         with progress(quiet) as report:
-            result = run_release(loaded, force=force, wait=wait, progress=report)
-    except Refused as refused:
+            return run_release(loaded, force=force, wait=wait, progress=report, entries=log)
+
+    try:
+        found = job.run(perform)
+    except QblockError as error:
         if json_:
-            answer({"status": "refused", "release": loaded.release, "reason": str(refused)})
+            answer(vars(error)["result"])
         raise
-    found = result.to_json()
     if json_:
         answer(found)
-        return
-    if found["status"] == "unchanged":
+    elif found["status"] == "unchanged":
         out = console()
         out.print(f"Nothing to do: version {found['version']} holds this data and this spec; --force publishes again.")
-        return
-    _print_published(found, "Published")
+    else:
+        _print_published(found, "Published")
 
 
 def _print_published(found: dict[str, Any], what: str) -> None:

@@ -1,0 +1,64 @@
+"""The log of the job on standard error: lines for people, or JSON lines."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from qblock.cli.output import EVERY_SECONDS
+from qblock.errors import InputError
+from qblock.release.log import Entry, Level
+
+Format = Literal["text", "json"]
+
+
+class Log:
+    """Writes entries, and remembers whose they are. format None: writes nothing."""
+
+    run: str | None = None
+    release: str | None = None
+    step: str | None = None
+
+    def __init__(self, format: Format | None) -> None:
+        self.format = format
+
+    @classmethod
+    def of(cls, format: str | None, verbose: bool) -> Log:
+        """Raises InputError for an unknown format."""
+        if format == "json":
+            return cls("json")
+        if format not in (None, "text"):
+            raise InputError(f"--log-format {format}: right would be text or json")
+        return cls("text" if format or verbose else None)
+
+    def __call__(self, entry: Entry) -> None:
+        self.run, self.release, self.step = entry.run, entry.release, entry.step
+        if self.format == "json":
+            line = json.dumps(entry.to_json(), ensure_ascii=False)
+        elif self.format == "text":
+            found = entry.to_json()
+            where = " ".join(str(found[name]) for name in ("release", "run", "step") if found[name] is not None)
+            message = " ".join(entry.message.split())
+            line = f"{found['time'][:19]}Z {entry.level:7} {where}: {message}"
+        else:
+            return
+        print(line, file=sys.stderr, flush=True)
+
+    def say(self, message: str, *, step: str, level: Level = "info") -> None:
+        """An entry of the command itself, about the run that spoke last."""
+        self(Entry(self.run, self.release, step, message, level))
+
+    def progress(self) -> Callable[[int, int], None]:
+        """Progress of the search as an entry every few seconds."""
+        last = time.monotonic()
+
+        def report(done: int, left: int) -> None:
+            nonlocal last
+            if time.monotonic() - last >= EVERY_SECONDS:
+                last = time.monotonic()
+                self.say(f"{done} nodes decided, {left} left", step="search")
+
+        return report
