@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -183,21 +185,46 @@ def history(spec: SpecPath, json_: Json = False) -> None:
             event["state"],
             shown(event["rows_published"]),
             _levels(event),
+            _choice(event),
             event["reason"] or "",
         ]
         for event in found["events"]
     ]
-    out.print(table("", ["time (UTC)", "version", "state", "rows", "node", "reason"], rows))
-    if found["guarantees"]:
+    out.print(table("", ["time (UTC)", "version", "state", "rows", "node", "chosen", "reason"], rows))
+    if found["headroom_trend"]:
         cells = [
-            [g["version"], g["model"], g["sensitive"] or "", f"{g['parameter']}={g['asked']}", _reached(g)]
-            for g in found["guarantees"]
+            [
+                g["version"],
+                g["model"],
+                g["sensitive"] or "",
+                f"{g['parameter']}={g['asked']}",
+                _reached(g),
+                _percent(g["headroom"]),
+                _percent(g["headroom_change"]),
+            ]
+            for g in found["headroom_trend"]
         ]
-        out.print(table("\nGuarantees", ["version", "model", "sensitive", "asked", "reached"], cells))
+        columns = ["version", "model", "sensitive", "asked", "reached", "room", "change"]
+        out.print(table("\nGuarantees, as last checked, and the room that is left", columns, cells))
+    if found["current"] is not None:
+        age = timedelta(seconds=found["age_seconds"] or 0)
+        stale = ", longer ago than the spec allows: STALE" if found["stale"] else ""
+        out.print(f"\nReaders see version {found['current']}, published {age} ago{stale}.")
+
+
+def _choice(event: dict[str, Any]) -> str:
+    if event["choice"] is None:
+        return ""
+    return event["choice"] + (", protected" if event["protected"] else ", not protected")
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:+.1%}"
 
 
 def _reached(guarantee: dict[str, Any]) -> str:
-    return "inf" if guarantee["reached"] == "inf" else shown(guarantee["reached_number"])
+    reached = guarantee["reached"]
+    return shown(reached if reached in (None, "inf") else float(Fraction(reached)))
 
 
 def _levels(event: dict[str, Any]) -> str:

@@ -11,7 +11,11 @@ from qblock.spec import Spec
 
 
 def history(spec: Spec) -> dict[str, Any]:
-    """Every event of a release, oldest first, the version that readers see, and the guarantees of each version."""
+    """Every event of a release, oldest first, and the guarantees of each version.
+
+    current: the version that readers see; age_seconds, stale: since it was published, and whether that is longer than
+    the spec allowed (None: it allowed any). headroom_trend: how the room between asked and reached changes.
+    """
     with ledger_reader(place_of(spec)) as reader:
         events = reader.history(spec.release)
         current = reader.current(spec.release)
@@ -22,12 +26,16 @@ def history(spec: Spec) -> dict[str, Any]:
             for guarantee in reader.guarantees(spec.release, event.number)
         ]
         head = reader.head(spec.release)
+        freshness = reader.freshness(spec.release) or {"age_seconds": None, "stale": None}
+        trend = reader.headroom_trend(spec.release)
     return {
         "release": spec.release,
         "current": None if current is None else current.version,
+        **freshness,
         "ledger_head": head,
         "events": [_json(event) for event in events],
         "guarantees": guarantees,
+        "headroom_trend": [{name: row[name] for name in row if name != "release"} for row in trend],
     }
 
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from qblock.errors import QblockError
 from qblock.release import migrate, reference
 from qblock.release.ledger import opened
-from qblock.release.private import Place, translated
+from qblock.release.private import SCHEMA, Place, translated
 from qblock.release.records import (
     PUBLISHING,
     Guarantee,
@@ -93,6 +93,25 @@ class LedgerReader:
     def reference(self, release: str, version: int) -> str | None:
         """The text of the reference quantities that are kept with a version."""
         return None if self._connection is None else reference.read(self._connection, release, version)
+
+    def freshness(self, release: str) -> dict[str, Any] | None:
+        """age_seconds and stale (None where the spec names no age) of the version that readers see."""
+        rows = self._view("SELECT age_seconds, stale FROM {}current_version WHERE release = :release", release)
+        return rows[0] if rows else None
+
+    def headroom_trend(self, release: str) -> list[dict[str, Any]]:
+        """The room between asked and reached, and its change since the version before: the view headroom_trend."""
+        query = (
+            "SELECT * FROM {}headroom_trend WHERE release = :release ORDER BY model, sensitive, parameters, parameter"
+        )
+        return self._view(f"{query}, version", release)
+
+    def _view(self, query: str, release: str) -> list[dict[str, Any]]:
+        if self._connection is None:
+            return []
+        prefix = f"{SCHEMA}." if self._connection.dialect.name == "postgresql" else ""
+        rows = self._connection.execute(sa.text(query.format(prefix)), {"release": release}).mappings()
+        return [dict(row) for row in rows]
 
     def verify_chain(self, release: str, expected_head: str | None = None) -> list[str]:
         """What is wrong with a release's evidence, one sentence each; empty when nothing is.

@@ -1,0 +1,130 @@
+"""What `history` says of a release: how old it is, how the room shrinks, and how each node was chosen."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from release.jobs import Job, MakeJob
+
+from qblock.cli.app import run
+from qblock.errors import Refused
+from qblock.release import records
+from qblock.release.history import history
+from qblock.release.rollback import rollback
+
+FLU = "INSERT INTO people VALUES ('new', '14853', 49, 'cancer', 'A')"
+
+
+def told(job: Job, capsys: pytest.CaptureFixture[str]) -> str:
+    assert run(["history", str(job.spec.path)]) == 0
+    return " ".join(capsys.readouterr().out.split())
+
+
+def test_the_room_of_each_version_and_its_change(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    job.set(versions={"joint": "none"}, search={"node": [1, 2]})
+    job.run()
+    job.change("DELETE FROM people WHERE name = 'person 0'")
+    job.run()
+    found = history(job.spec)
+    trend = [
+        (g["version"], g["asked"], g["reached"], g["headroom"])
+        for g in found["headroom_trend"]
+        if g["parameter"] == "k"
+    ]
+    assert [(v, a, r) for v, a, r, _ in trend] == [(1, "3", "4"), (2, "3", "3")]
+    assert [room for *_, room in trend] == pytest.approx([1 / 3, 0])
+    assert "release" not in found["headroom_trend"][0]
+    assert "2 k_anonymity k=3 3 +0.0% -33.3%" in told(job, capsys)
+    json.dumps(found)
+    # Another k is another guarantee: its room is not compared with that of the first one.
+    job.set(privacy=[{"k_anonymity": {"k": 2}}])
+    job.run()
+    assert "3 k_anonymity k=2 3 +50.0% -" in told(job, capsys)
+
+
+def test_a_release_that_is_older_than_the_spec_allows(
+    job: Job, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job.set(versions={"stale_after": "2d"})
+    job.run()
+    found = history(job.spec)
+    assert found["stale"] is False
+    assert "STALE" not in told(job, capsys)
+
+    class Past(datetime):
+        @classmethod
+        def now(cls, tz: Any = None) -> datetime:
+            return datetime.now(tz) - timedelta(days=3)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(records, "datetime", Past)
+        job.run(force=True)
+    found = history(job.spec)
+    assert (found["current"], found["stale"]) == (2, True)
+    assert 3 * 86400 <= found["age_seconds"] < 3 * 86400 + 3600
+    assert "Readers see version 2, published 3 days" in (text := told(job, capsys))
+    assert text.endswith("longer ago than the spec allows: STALE.")
+
+
+def test_a_release_without_an_age_is_neither(job: Job) -> None:
+    assert history(job.spec)["current"] is None
+    job.run()
+    assert history(job.spec)["stale"] is None
+    assert history(job.spec)["age_seconds"] is not None
+
+
+@pytest.mark.parametrize(
+    ("search", "choice", "protected"),
+    [
+        ({}, "minimal", False),
+        ({"choose_from": "sizes"}, "sizes", True),
+        ({"node": [1, 2]}, "pinned", True),
+    ],
+)
+def test_the_choice_of_the_node_is_stated_everywhere(
+    job: Job, capsys: pytest.CaptureFixture[str], search: dict[str, Any], choice: str, protected: bool
+) -> None:
+    job.set(search=search, versions={"joint": "none"})
+    assert run(["release", str(job.spec.path), "--json", "--quiet"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["choice"], result["protected"]) == (choice, protected)
+    event = history(job.spec)["events"][-1]
+    assert (event["choice"], event["protected"]) == (choice, protected)
+    assert f"{choice}, {'protected' if protected else 'not protected'}" in told(job, capsys)
+    assert run(["release", str(job.spec.path), "--force", "--quiet"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert ("not protected against an attacker who knows the search" in shown) is not protected
+    if choice == "minimal":
+        back = rollback(job.spec, 1)
+        assert (back.choice, back.protected) == (choice, protected)
+
+
+def test_a_node_chosen_by_sizes_that_fails_a_model_is_refused_whole(make_job: MakeJob) -> None:
+    """The sizes choose a node that k_anonymity allows; another one would satisfy, and is not taken."""
+    asked = [{"k_anonymity": {"k": 3}}, {"alpha_k_anonymity": {"alpha": 0.45, "k": 1}}]
+    job = make_job(privacy=asked, search={"choose_from": "sizes"})
+    with pytest.raises(Refused, match=r"chosen by block sizes alone, fails alpha_k_anonymity") as raised:
+        job.run()
+    event = history(job.spec)["events"][-1]
+    assert (event["state"], event["version"], event["reason"]) == ("refused", None, str(raised.value))
+    job.set(search={})
+    assert job.run().choice == "minimal"
+
+
+def test_suppression_by_sensitive_values_is_not_protected(make_job: MakeJob) -> None:
+    """Which rows were left out tells which blocks failed, however the node was chosen."""
+    asked = [{"k_anonymity": {"k": 3}}, {"alpha_k_anonymity": {"alpha": 0.5, "k": 1}}]
+    job = make_job(privacy=asked, search={"node": [1, 2]}, suppression_limit=4)
+    job.change("UPDATE people SET disease = 'viral' WHERE name = 'person 8'")
+    result = job.run()
+    assert (result.choice, result.suppressed > 0, result.protected) == ("pinned", True, False)
+    assert history(job.spec)["events"][-1]["protected"] is False
+
+
+def test_the_clock_of_the_ledger_is_utc(job: Job) -> None:
+    job.run()
+    recorded = datetime.fromisoformat(history(job.spec)["events"][-1]["recorded_at"])
+    assert abs(datetime.now(UTC) - recorded) < timedelta(hours=1)
