@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,8 @@ _KINDS: dict[str, Kind] = {
     "timestamp without time zone": "timestamp",
     "boolean": "boolean",
 }
+LEAST_MEMORY, MOST_MEMORY = 64, 2**31 - 1
+"""Of work_mem, in kB."""
 _COPY_HEADER = 19
 _COPY_TRAILER = 2
 
@@ -164,5 +167,12 @@ def prepare(connection: sa.Connection, memory_limit: str | None = None) -> None:
     if connection.dialect.server_version_info and connection.dialect.server_version_info >= (14,):
         # A query whose job was killed ends too, instead of holding its snapshot and locks.
         connection.exec_driver_sql("SET LOCAL client_connection_check_interval = '10s'")
-    memory = memory_limit or "256MB"
+    memory = work_mem(memory_limit or "256MiB")
     connection.execute(sa.text("SELECT set_config('work_mem', :memory, true)"), {"memory": memory})
+
+
+def work_mem(limit: str) -> str:
+    """An amount of memory as the spec writes it (512MB, 1.5 GiB) in the unit and range that PostgreSQL takes."""
+    number, unit = re.fullmatch(r"([0-9.]+) *([kKMGT]i?)B", limit).groups()  # type: ignore[union-attr]
+    size = Decimal(number) * (1024 if unit.endswith("i") else 1000) ** ("KMGT".index(unit[0].upper()) + 1)
+    return f"{min(max(int(size // 1024), LEAST_MEMORY), MOST_MEMORY)}kB"
