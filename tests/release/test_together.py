@@ -7,7 +7,7 @@ import pytest
 from qblock.errors import Refused
 from qblock.release.history import history
 from qblock.release.verify import verify
-from release.jobs import ATTRIBUTES, Job
+from release.jobs import ATTRIBUTES, Job, MakeJob
 
 ENTITIES = {"attributes": ATTRIBUTES, "entity": "name"}
 NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '13053', 28, 'flu', 'A')"
@@ -58,3 +58,50 @@ def test_a_version_published_without_entities_cannot_be_checked_with(job: Job) -
     job.change(NEWCOMER)
     with pytest.raises(Refused, match="published without a crosswalk"):
         job.run()
+
+
+XOR = {
+    "who": [f"p{i}" for i in range(8)],
+    "x": ["0", "0", "0", "0", "1", "1", "1", "1"],
+    "y": ["0", "0", "1", "1", "0", "0", "1", "1"],
+    "s": ["a", "a", "b", "b", "b", "b", "a", "a"],
+}
+"""Each of x and y alone hides the value; both together tell it."""
+
+
+def crossed(make_job: MakeJob, policy: str) -> Job:
+    """A job whose first version showed y alone, and whose best node would now show x alone."""
+    job = make_job(
+        XOR,
+        attributes={
+            "x": {"role": "quasi_identifier", "hierarchy": "suppress"},
+            "y": {"role": "quasi_identifier", "hierarchy": "suppress"},
+            "s": "sensitive",
+        },
+        entity="who",
+        privacy=[{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}],
+    )
+    job.set(search={"node": [1, 0]})
+    job.run()
+    return job.set(search={"choose_by": "height"}, versions={"on_refusal": policy})
+
+
+def test_another_node_of_the_same_people_is_refused(make_job: MakeJob) -> None:
+    job = crossed(make_job, "refuse")
+    with pytest.raises(Refused, match=r"of 4 joint cells 4 fail, with 8 people in them \(distinct_l_diversity"):
+        job.run()
+
+
+@pytest.mark.parametrize(("policy", "note"), [("pin", "published node was kept"), ("coarsen", "is information")])
+def test_another_node_is_tried_where_the_spec_says_so(make_job: MakeJob, policy: str, note: str) -> None:
+    result = crossed(make_job, policy).run()
+    assert (result.status, result.node) == ("published", {"x": 1, "y": 0})
+    assert any(note in line for line in result.notes)
+
+
+def test_somebody_who_moved_stays_where_the_first_version_showed_them(make_job: MakeJob) -> None:
+    job = crossed(make_job, "pin")
+    before = job.query("SELECT y, s, count(*) FROM published.people GROUP BY y, s ORDER BY y, s")
+    job.change("UPDATE people SET y = '1' WHERE who = 'p0'")
+    job.run()
+    assert job.query("SELECT y, s, count(*) FROM published.people GROUP BY y, s ORDER BY y, s") == before

@@ -20,6 +20,7 @@ from qblock.release.result import ReleaseResult
 from qblock.release.run import Run, retirable
 from qblock.search import Progress
 from qblock.search.run import open_task, refusal, run_search
+from qblock.search.task import Assessment
 from qblock.spec import Spec
 
 
@@ -76,7 +77,8 @@ def _clear(run: Run, _: steps.ClearLeftovers) -> None:
 
 
 def _snapshot(run: Run, _: steps.Snapshot) -> None:
-    run.task = run.transaction.enter_context(open_task(run.spec, name_values=False))
+    run.admission = together.admission(run)
+    run.task = run.transaction.enter_context(open_task(run.spec, name_values=False, relation=run.admission))
 
 
 def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
@@ -89,16 +91,21 @@ def _search(run: Run, _: steps.Search | steps.CheckNode) -> None:
     found = run_search(run.task, progress=run.progress)
     if found.chosen is None:
         raise refusal(found)
-    run.found, run.chosen = found, found.chosen
-    run.labels = label_codes(run.task, found.chosen.node)
-    run.copy = copy_of(run.task, found.chosen)
-    references = tuple(tuple(part.reference for part in parts) for parts in found.chosen.counts.parts)
+    run.found = found
+    _settle(run, found.chosen)
+
+
+def _settle(run: Run, chosen: Assessment) -> None:
+    """What follows from the choice of a node."""
+    run.chosen = chosen
+    run.labels = label_codes(run.task, chosen.node)
+    run.copy = copy_of(run.task, chosen)
+    references = tuple(tuple(part.reference for part in parts) for parts in chosen.counts.parts)
     run.kept = Kept(run.copy.columns, references)
 
 
 def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
-    session = run.task.source.session
-    run.digest = content_digest(session, run.copy.query.subquery("qblock_copy"), run.copy.columns)
+    run.digest = _digest(run)
     run.read_ledger()
     if not step.force and run.nothing_changed():
         run.unchanged = True
@@ -107,7 +114,7 @@ def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
         run.say(f"nothing to do: version {run.version} holds this data and this spec")
         return
     if together.applies(run.spec):
-        run.together = together.check_together(run, run.chosen)
+        _together(run)
         return
     others = [version for version, digest in run.published_digests.items() if digest != run.digest]
     if others and step.joint != "none":
@@ -117,6 +124,27 @@ def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
             "than each one guarantees; nothing is published. Write `entity: COLUMN` before the first version, or "
             "`versions: {joint: none}` to publish without that protection"
         )
+
+
+def _digest(run: Run) -> str:
+    return content_digest(run.task.source.session, run.copy.query.subquery("qblock_copy"), run.copy.columns)
+
+
+def _together(run: Run) -> None:
+    """Check the node together with earlier versions; try others where the spec says so."""
+    refused: together.TogetherRefused | None = None
+    for chosen in together.attempts(run):
+        if chosen is not run.chosen:
+            _settle(run, chosen)
+            run.digest = _digest(run)
+        try:
+            run.together = together.check_together(run, chosen)
+        except together.TogetherRefused as error:
+            refused = refused or error
+        else:
+            return
+    if refused is not None:
+        raise refused
 
 
 def _copy(run: Run, _: steps.CopyVersion) -> None:

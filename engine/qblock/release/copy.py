@@ -108,7 +108,9 @@ def _suppressed(
     keys = chosen.counts.keys[~chosen.kept]
     names = list(codes)
     arrays = {name: pa.array(np.ascontiguousarray(keys[:, int(name[1:])])) for name in names}
-    table = session.load(SUPPRESSED, pa.table(arrays))
+    # One session may try several nodes.
+    name = "_".join([SUPPRESSED, *map(str, chosen.node)])
+    table = session.load(name, pa.table(arrays))
     same = [table.c[name] == codes[name] for name in names]
     return sa.exists(sa.select(sa.literal_column("1")).select_from(table).where(*same))
 

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from qblock.models import Tightest
 from qblock.release import reference
 from qblock.release.copy import Copy
+from qblock.release.joint.admission import Admission
 from qblock.release.joint.gate import Verdict
 from qblock.release.ledger import record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
@@ -58,6 +59,7 @@ class Run:
     lock: HeldLock
     checked: Checked
     published_digests: dict[int, str | None]
+    admission: Admission | None = None
     step: str | None = None
     entries: Entries | None = None
 
@@ -187,7 +189,7 @@ class Run:
             release=self.spec.release,
             run=self.id,
             version=self.version,
-            node=self.found.levels(),
+            node=dict(zip(self.spec.quasi_identifiers, self.chosen.node, strict=True)),
             rows=self.copy.rows,
             suppressed=self.chosen.suppressed,
             view=self.target.view,

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from qblock.errors import Refused
+from qblock.release.joint.admission import Admission, freeze
 from qblock.release.joint.book import open_book, prepare
 from qblock.release.joint.crosswalk import candidate, discard, record, recorded
 from qblock.release.joint.gate import Verdict, check, unchanged
+from qblock.search.measure import Metrics
+from qblock.search.metrics import BY_NAME
 from qblock.search.task import Assessment
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Session
 
 if TYPE_CHECKING:
     from qblock.release.run import Run
+
+
+MOST_COARSER = 40
+"""How many coarser nodes `on_refusal: coarsen` tries: each is a check over everybody."""
+COARSENED = (
+    "the node was coarsened until all versions passed together; that finer nodes failed is information about the "
+    "sensitive values (versions.on_refusal: coarsen)"
+)
+PINNED = "the best node failed together with earlier versions: the published node was kept (versions.on_refusal: pin)"
+
+
+class TogetherRefused(Refused):
+    """A version passes alone and fails together with those before it."""
 
 
 def applies(spec: Spec) -> bool:
@@ -25,6 +42,33 @@ def make_ready(run: Run) -> None:
     """Make the crosswalk where it is missing, before the snapshot, which would not see it otherwise."""
     if applies(run.spec):
         prepare(run.place)
+
+
+def admission(run: Run) -> Admission | None:
+    """Who is in the snapshot, and with which quasi-identifiers: those of the first publication; moves wait."""
+    return Admission(run.spec, run.place) if applies(run.spec) else None
+
+
+def attempts(run: Run) -> Iterator[Assessment]:
+    """The nodes to try, by `versions.on_refusal`: the chosen one, then the published one, or coarser ones."""
+    yield run.chosen
+    policy, outcome = run.spec.versions.on_refusal, run.found.outcome
+    if policy == "pin" and run.current is not None and run.current.node not in (None, run.chosen.node):
+        node = run.current.node
+        if node is not None and node in run.task.lattice:
+            assessment = run.task.assess(node)
+            if assessment.satisfied:
+                run.notes.append(PINNED)
+                yield assessment
+    if policy == "coarsen" and outcome is not None:
+        metrics, by = Metrics(run.task), run.spec.search.choose_by
+        sign = 1 if BY_NAME[by].better == "smaller" else -1
+        others = [node for node in outcome.satisfying() if node != run.chosen.node]
+        ranked = sorted(others, key=lambda node: (sign * metrics.rank(node, by), sum(node), node))
+        for number, node in enumerate(ranked[:MOST_COARSER]):
+            if not number:
+                run.notes.append(COARSENED)
+            yield run.task.assess(node)
 
 
 def check_together(run: Run, chosen: Assessment) -> Verdict:
@@ -48,8 +92,9 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
         found = candidate(book, run.task, chosen, run.version)
         verdict = check(book, run.spec, run.kept.references, found)
         if not verdict.passed:
-            raise Refused(refusal(run.spec, verdict))
+            raise TogetherRefused(refusal(run.spec, verdict))
         record(book, found)
+        freeze(book, run.task.source, found)
     return verdict
 
 
@@ -69,5 +114,5 @@ def refusal(spec: Spec, verdict: Verdict) -> str:
         f"{verdict.versions} versions together tell more than each one alone ({how}): of {verdict.cells} joint cells "
         f"{verdict.failing} fail, with {verdict.rows} people in them ({models}). Joint cells are people who look the "
         "same in every version ever published. Nothing is published; keep the published node (search.node), wait until "
-        "newcomers and leavers come in larger groups, or write `versions: {on_refusal: pin}`"
+        "newcomers and leavers come in larger groups, or write `versions: {on_refusal: pin}` or `coarsen`"
     )
