@@ -28,7 +28,7 @@ class Case:
     numbers: ascending; taxonomy: [value][level] codes, level 0 the value; prior: weights; population: people in each
     block, and the sizes of the population's blocks without a row of the table; coarser: for each coarser node that
     contains this one, finer ones first, the number of the block that each block becomes part of.
-    guarded: sets of values; guards: for each block, which of these sets its people guard.
+    guarded: sets of values; guards: for each block, which of these sets its people guard, empty where nobody is asked.
     counts: the table-wide counts where the blocks are only a part of the table; names: of the values, in the engine.
     """
 
@@ -55,6 +55,7 @@ class Case:
     @cached_property
     def engine(self) -> tuple[Blocks, Reference]:
         plain = Blocks.of(self.histograms)
+        guards = self.guards or ((),) * len(self.histograms)
         indices = [np.array(index, np.int64) for index in self.coarser]
         blocks = replace(
             plain,
@@ -62,8 +63,8 @@ class Case:
             population_only=np.array(self.population_only, np.int64),
             containing=tuple(Containing(plain.merged(index), index) for index in indices),
             guards=Guards(
-                np.cumsum([0, *map(len, self.guards)]).astype(np.int64),
-                np.array([place for mine in self.guards for place in sorted(mine)], np.int64),
+                np.cumsum([0, *map(len, guards)]).astype(np.int64),
+                np.array([place for mine in guards for place in sorted(mine)], np.int64),
             ),
         )
         reference = Reference(
@@ -94,7 +95,10 @@ class Case:
             containing = [
                 [row for j, other in enumerate(rows) if index[j] == index[i] for row in other] for index in self.coarser
             ]
-            guards = [frozenset(self.numbers[v] for v in self.guarded[place]) for place in self.guards[i]]
+            guards = [
+                frozenset(self.numbers[v] for v in self.guarded[place])
+                for place in (self.guards[i] if self.guards else ())
+            ]
             blocks.append(Block(table, mine, [mine, *containing], self.population[i], guards))
         return table, blocks
 
@@ -108,7 +112,9 @@ class Case:
         histograms: list[dict[int, int]] = [{} for _ in range(size)]
         population = [0] * size
         guards: list[set[int]] = [set() for _ in range(size)]
-        for i, histogram, people, mine in zip(index, self.histograms, self.population, self.guards, strict=True):
+        for i, histogram, people, mine in zip(
+            index, self.histograms, self.population, self.guards or ((),) * len(index), strict=True
+        ):
             population[i] += people
             guards[i].update(mine)
             for value, n in histogram.items():
@@ -142,7 +148,7 @@ class Case:
             self,
             histograms=tuple(self.histograms[i] for i in chosen),
             population=tuple(self.population[i] for i in chosen),
-            guards=tuple(self.guards[i] for i in chosen),
+            guards=tuple(self.guards[i] for i in chosen) if self.guards else (),
             coarser=tuple(tuple(index[i] for i in chosen) for index in self.coarser),
             counts=self.totals,
         )

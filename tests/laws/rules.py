@@ -78,7 +78,7 @@ def _epsilon(draw: st.DrawFn, case: Case) -> Params:
         "adversary": kind,
         "known": draw(st.sampled_from([0, 0, 1, 2])),
     }
-    kinds: list[Any] = ["singletons", "negative", "taxonomy", "guarded"]
+    kinds: list[Any] = ["singletons", "negative", "taxonomy", *(["guarded"] if case.guards else [])]
     if case.values >= 3:
         kinds.append((case.names[:2], case.names[1 : case.values]))
     params["predicates"] = draw(st.sampled_from(kinds))

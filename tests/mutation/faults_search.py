@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mutation.mutation import LAWS, Mutation
+from mutation.mutation import Mutation
 
-COUNTS = ("tests/counts", "tests/warehouse")
-SEARCH = ("tests/search", *LAWS)
+COUNTS = ("tests/counts/test_frequency_sets.py",)
+NODES = ("tests/integration/test_whole_lattices.py",)
 CLASSES = {
     "models/diversity.py": ("FrequencyLDiversity", "EntropyLDiversity", "RecursiveCLDiversity"),
     "models/diversity_pd.py": ("PdRecursiveCLDiversity", "NpdRecursiveCLDiversity"),
@@ -37,7 +37,6 @@ STRUCTURE = (
         "any(is_generalization(node, other) for other in kept)",
         "any(is_generalization(other, node) for other in kept)",
         "minimal",
-        SEARCH,
     ),
     Mutation(
         "equal pairs are not added up",
@@ -51,16 +50,16 @@ STRUCTURE = (
         "search/task.py",
         "return flags.suppression if self.budget else flags.generalization",
         "return flags.generalization",
-        "",
-        ("tests/search",),
+        "duckdb",
+        NODES,
     ),
     Mutation(
         "a budget may not be used up",
         "search/task.py",
         "return self.counts(node).failing_rows <= self.budget",
         "return self.counts(node).failing_rows < self.budget",
-        "",
-        ("tests/search",),
+        "duckdb",
+        NODES,
     ),
 )
 

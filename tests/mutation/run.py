@@ -82,7 +82,8 @@ def main(words: list[str]) -> int:
             print("the copy of the engine is not the one that is imported")
             return 2
         for tests in dict.fromkeys(mutation.tests for mutation in chosen):
-            broken = first_failure(folder, tests)
+            selects = {mutation.select for mutation in chosen if mutation.tests == tests}
+            broken = first_failure(folder, tests, selects.pop() if len(selects) == 1 else "")
             if broken:
                 print(f"{broken} fails without any fault")
                 return 2
