@@ -1,0 +1,233 @@
+"""The examples for schedulers, run as far as they can be without the schedulers."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from release.jobs import Job, job, make_job  # noqa: F401
+
+from qblock.cli.app import run
+from qblock.release.history import history
+from qblock.release.lock import release_lock
+from qblock.release.private import place_of
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+WRAPPER = EXAMPLES / "cron" / "qblock-release"
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """A `qblock` that works whatever PATH is."""
+    file = tmp_path / "bin" / "qblock"
+    file.parent.mkdir()
+    path = os.pathsep.join(sys.path)
+    code = "from qblock.cli import main; main()"
+    file.write_text(f'#!/bin/sh\nPYTHONPATH={shlex.quote(path)} exec {sys.executable} -c {shlex.quote(code)} "$@"\n')
+    file.chmod(0o755)
+    return file
+
+
+@pytest.fixture
+def pretend(tmp_path: Path) -> Callable[[int], Path]:
+    """`pretend(status)`: a `qblock` that only ends like that."""
+
+    def make(status: int) -> Path:
+        file = tmp_path / f"qblock-{status}"
+        reason = '{\n  "status": "failed",\n  "reason": "because",\n  "exit_status": 0\n}'
+        file.write_text(
+            '#!/bin/sh\nwhile [ $# -gt 0 ]; do [ "$1" = --result ] && result=$2; shift; done\n'
+            f"echo '{reason}' > \"$result\"\nexit {status}\n"
+        )
+        file.chmod(0o755)
+        return file
+
+    return make
+
+
+def wrapped(program: Path, spec: Path, folder: Path) -> subprocess.CompletedProcess[str]:
+    """The wrapper as cron runs it: hardly any environment."""
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "QBLOCK": str(program)}
+    command = ["/bin/sh", str(WRAPPER), str(spec), str(folder / "state")]
+    return subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=300)
+
+
+def test_cron_is_told_nothing_of_a_run_that_published(job: Job, program: Path, tmp_path: Path) -> None:  # noqa: F811
+    for status in ("published", "unchanged"):
+        done = wrapped(program, job.spec.path, tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+        assert json.loads((tmp_path / "state" / "result.json").read_text("utf-8"))["status"] == status
+    assert len(job.published()) == 12
+    log = (tmp_path / "state" / "release.log").read_text("utf-8").splitlines()
+    assert len({json.loads(line)["run"] for line in log}) == 2
+    assert (tmp_path / "state").stat().st_mode & 0o077 == 0
+
+
+def test_cron_mails_the_reason_of_a_refusal(job: Job, program: Path, tmp_path: Path) -> None:  # noqa: F811
+    job.set(privacy=[{"k_anonymity": {"k": 13}}])
+    done = wrapped(program, job.spec.path, tmp_path)
+    assert done.returncode == 3
+    assert "was refused: nothing safe to publish" in done.stdout
+    assert "Reason: no node satisfies the spec: k_anonymity asks k 13" in done.stdout
+    assert history(job.spec)["events"][-1]["state"] == "refused"
+
+
+@pytest.mark.parametrize(
+    ("status", "left", "said"),
+    [(0, 0, ""), (1, 1, "tries again"), (2, 2, "needs somebody"), (3, 3, "refused"), (4, 0, ""), (143, 143, "stopped")],
+)
+def test_cron_maps_every_exit_status(
+    pretend: Callable[[int], Path], tmp_path: Path, status: int, left: int, said: str
+) -> None:
+    done = wrapped(pretend(status), tmp_path / "spec.yaml", tmp_path)
+    assert done.returncode == left
+    assert said in done.stdout
+    assert bool(done.stdout) is bool(said)
+    assert ("Reason: because" in done.stdout) is bool(said)
+
+
+def test_the_crontab_line_runs_the_wrapper(pretend: Callable[[int], Path], tmp_path: Path) -> None:
+    lines = (EXAMPLES / "cron" / "crontab").read_text("utf-8").splitlines()
+    (line,) = [line for line in lines if re.match(r"[0-9*]", line)]
+    *when, command = line.split(None, 5)
+    assert len(when) == 5
+    (tmp_path / ".config" / "qblock").mkdir(parents=True)
+    (tmp_path / ".config" / "qblock" / "environment").write_text("export WAREHOUSE_URL=x\n", "utf-8")
+    command = command.replace("/opt/qblock/bin/qblock-release", str(WRAPPER)).replace("%", "\n")
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "QBLOCK": str(pretend(3))}
+    done = subprocess.run(["/bin/sh", "-c", command], env=environment, check=False, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (3, "")
+    assert "The release of /etc/qblock/release.yaml was refused" in done.stdout
+
+
+def unit(name: str) -> configparser.ConfigParser:
+    parser = configparser.ConfigParser(interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment]
+    parser.read(EXAMPLES / "systemd" / name, "utf-8")
+    return parser
+
+
+def test_the_command_of_the_service_is_one(job: Job, tmp_path: Path) -> None:  # noqa: F811
+    service = unit("qblock-release.service")["Service"]
+    program, *arguments = shlex.split(service["ExecStart"])
+    assert program.endswith("/bin/qblock")
+    state = tmp_path / "state"
+    state.mkdir()
+    assert f"/var/lib/{service['StateDirectory']}/result.json" in arguments
+    places = {"/etc/qblock/release.yaml": str(job.spec.path), "/var/lib/qblock/result.json": str(state / "result.json")}
+    arguments = [places.get(argument, argument) for argument in arguments]
+    assert run(arguments) == 0
+    assert json.loads((state / "result.json").read_text("utf-8"))["status"] == "published"
+    arguments[arguments.index("600")] = "0"
+    with release_lock(place_of(job.spec), "people"):
+        assert str(run(arguments)) in service["SuccessExitStatus"].split()
+    job.set(privacy=[{"k_anonymity": {"k": 13}}])
+    assert job.spec.path.exists()
+    assert str(run(arguments)) in service["RestartPreventExitStatus"].split()
+
+
+def test_the_timer_starts_the_service() -> None:
+    timer = unit("qblock-release.timer")
+    assert "Unit" not in timer["Timer"]  # the service of the same name
+    assert timer["Install"]["WantedBy"] == "timers.target"
+    assert timer["Timer"]["OnCalendar"]
+
+
+def test_systemd_accepts_the_units(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    for file in (EXAMPLES / "systemd").iterdir():
+        text = file.read_text("utf-8").replace("/opt/qblock/bin/qblock", "/bin/true")
+        (tmp_path / file.name).write_text(text, "utf-8")
+    units = [str(tmp_path / name) for name in ("qblock-release.service", "qblock-release.timer")]
+    done = subprocess.run(["systemd-analyze", "verify", *units], check=False, capture_output=True, text=True)
+    said = [line for line in done.stderr.splitlines() if "qblock-release" in line]
+    assert said == []
+
+
+class Dag:
+    """What the stubs have seen of a DAG."""
+
+    def __init__(self) -> None:
+        self.options: dict[str, Any] = {}
+        self.tasks: dict[str, Callable[[], Any]] = {}
+
+
+@pytest.fixture
+def dag(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Dag]:
+    """`dag(program, spec)`: the example, loaded with as much of Airflow as it uses."""
+    found = Dag()
+    exceptions, sdk = types.ModuleType("airflow.exceptions"), types.ModuleType("airflow.sdk")
+    base = type("AirflowException", (Exception,), {})
+    exceptions.AirflowException = base  # type: ignore[attr-defined]
+    for name in ("AirflowFailException", "AirflowSkipException"):
+        setattr(exceptions, name, type(name, (base,), {}))
+
+    def make_dag(**options: Any) -> Callable[[Callable[[], None]], Callable[[], None]]:
+        found.options = options
+        return lambda function: function
+
+    def task(function: Callable[[], Any]) -> Callable[[], None]:
+        def use() -> None:
+            found.tasks[function.__name__] = function
+
+        return use
+
+    sdk.dag, sdk.task = make_dag, task  # type: ignore[attr-defined]
+    for name, module in (
+        ("airflow", types.ModuleType("airflow")),
+        (exceptions.__name__, exceptions),
+        ("airflow.sdk", sdk),
+    ):
+        monkeypatch.setitem(sys.modules, name, module)
+
+    def load(program: Path, spec: Path) -> Dag:
+        monkeypatch.setenv("QBLOCK", str(program))
+        monkeypatch.setenv("QBLOCK_SPEC", str(spec))
+        file = EXAMPLES / "airflow" / "qblock_release.py"
+        module = types.ModuleType("example")
+        exec(compile(file.read_text("utf-8"), str(file), "exec"), vars(module))
+        return found
+
+    return load
+
+
+def test_the_dag_runs_the_job(job: Job, program: Path, dag: Callable[..., Dag]) -> None:  # noqa: F811
+    made = dag(program, job.spec.path)
+    assert (made.options["catchup"], made.options["max_active_runs"]) == (False, 1)
+    assert list(made.tasks) == ["release"]
+    result = made.tasks["release"]()
+    assert (result["status"], result["rows"]) == ("published", 12)
+    assert json.loads(json.dumps(result)) == result
+
+
+@pytest.mark.parametrize(
+    ("status", "raised"),
+    [(1, "AirflowException"), (2, "AirflowFailException"), (3, "AirflowFailException"), (4, "AirflowSkipException")],
+)
+def test_the_dag_tries_again_only_what_may_pass(
+    pretend: Callable[[int], Path], dag: Callable[..., Dag], tmp_path: Path, status: int, raised: str
+) -> None:
+    made = dag(pretend(status), tmp_path / "spec.yaml")
+    with pytest.raises(Exception, match="because") as error:
+        made.tasks["release"]()
+    assert type(error.value).__name__ == raised
+
+
+def test_the_table_of_exit_statuses_is_whole() -> None:
+    pattern = r"(?m)^\| (\d) \|"
+    readme = (EXAMPLES.parent / "README.md").read_text("utf-8")
+    assert (
+        re.findall(pattern, (EXAMPLES / "README.md").read_text("utf-8")) == re.findall(pattern, readme) == list("01234")
+    )
