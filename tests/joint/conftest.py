@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from engines import database
 
 from qblock.release.joint.book import Book, open_book, prepare
 from qblock.release.private import Place, place_of_url
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.postgresql import PostgresqlWarehouse
 
+MakePlace = Callable[[str, Path], AbstractContextManager[Place]]
 OpenBook = Callable[[], AbstractContextManager[Book]]
 
 
@@ -23,15 +26,34 @@ def scenarios(shared: Path) -> list[dict]:
     return json.loads((shared / "golden" / "release_scenarios.json").read_text("utf-8"))
 
 
+@pytest.fixture(scope="session")
+def empty_crosswalk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakePlace]:
+    """`empty_crosswalk(engine, folder)`: a place with an empty crosswalk, copied from one made once."""
+    made: dict[str, Place] = {}
+    with ExitStack() as stack:
+
+        @contextmanager
+        def copy(engine: str, folder: Path) -> Iterator[Place]:
+            server = request.getfixturevalue("postgresql_server") if engine == "postgresql" else ""
+            if engine not in made:
+                url = stack.enter_context(database(server)) if server else "duckdb:///qblock/ledger.duckdb"
+                made[engine] = place_of_url(url, tmp_path_factory.mktemp("crosswalk"))
+                prepare(made[engine])
+            if not server:
+                shutil.copytree(made[engine].folder, folder / "qblock")
+                yield place_of_url("duckdb:///qblock/ledger.duckdb", folder)
+            else:
+                with database(server, made[engine].url.database or "") as url:
+                    yield place_of_url(url, folder)
+
+        yield copy
+
+
 @pytest.fixture
-def place(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+def place(engine_name: str, empty_crosswalk: MakePlace, tmp_path: Path) -> Iterator[Place]:
     """A place with an empty crosswalk."""
-    url = "duckdb:///qblock/ledger.duckdb"
-    if engine_name == "postgresql":
-        url = request.getfixturevalue("postgresql_url")
-    found = place_of_url(url, tmp_path)
-    prepare(found)
-    return found
+    with empty_crosswalk(engine_name, tmp_path) as found:
+        yield found
 
 
 @pytest.fixture

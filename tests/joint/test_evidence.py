@@ -10,7 +10,7 @@ import pytest
 from qblock.hierarchy import builders
 from qblock.release.joint.book import Book
 from qblock.release.joint.crosswalk import recorded
-from qblock.release.joint.evidence import _margins, _rows, _vectors, evidence_of, explain, joined_labels
+from qblock.release.joint.evidence import _margins, _rows, _vectors, evidence_of, explanation, joined_labels
 from qblock.release.joint.explain import Change, bounds, fewest, supports
 from qblock.release.joint.gate import check
 from qblock.release.joint.signature import VersionKey
@@ -57,7 +57,7 @@ def test_the_reports_say_of_the_worked_scenarios_what_is_listed(book: Book, scen
         spec = make_spec(release=f"s{number}")
         publish(book, register, spec)
         one_block = builders.from_rows(["block", "all"], [(b, "*") for b in blocks(register)], attribute="block")
-        found = explain(book, spec, [one_block], 2)
+        found = explanation(book, spec, [one_block], 2)
         (left,) = found.left
         verdict = scenario["verdict"]
         assert left.supports == scenario["smallest"]["target_only"], scenario["id"]
@@ -109,7 +109,7 @@ def test_an_explanation_names_what_too_few_people_did(book: Book) -> None:
     hierarchy = builders.from_rows(["block", "all"], [("g", "*"), ("h", "*")], attribute="block")
     rows = [row for row in register.rows if row.version == 2]
     found = candidate_of(book, rows, 2, 2)
-    said = explain(book, spec, [hierarchy], 2, found)
+    said = explanation(book, spec, [hierarchy], 2, found)
     assert said.compared == 1
     assert said.changes == (
         (VersionKey("r", 1), Change("moved in", "h", 1)),
@@ -125,7 +125,7 @@ def test_a_history_with_too_many_cells_is_not_explained(book: Book, monkeypatch:
     spec = make_spec()
     publish(book, BY_NAME["two nodes that cross"].register, spec)
     hierarchy = builders.from_rows(["block", "all"], [(b, "*") for b in "ABCD"], attribute="block")
-    found = explain(book, spec, [hierarchy], 2)
+    found = explanation(book, spec, [hierarchy], 2)
     assert not found.explained
     assert found.left == found.components == ()
     assert found.lines()[-1] == "there are more than 3 joint cells: too many to say what is left of each"

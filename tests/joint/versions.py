@@ -109,17 +109,22 @@ def references(spec: Spec, rows: Iterable[Row]) -> list[list[Any]]:
     return [[one] if requirement.sensitive else [nothing] for requirement in spec.privacy]
 
 
-def publish(book: Book, register: Register, spec: Spec, audience: tuple[str, ...] = ()) -> list[Verdict]:
-    """Record every version of a register as a release's, whatever the check says; the verdict of each."""
+def publish(
+    book: Book, register: Register, spec: Spec, audience: tuple[str, ...] = (), least: int | None = None
+) -> list[Verdict]:
+    """Record every version of a register as a release's, whatever the check says; the verdict of each.
+
+    least: k of the labels, where it is not the register's.
+    """
     verdicts = []
     for version in register.versions:
-        found = candidate_of(book, register.rows, version, register.k, spec.release, audience)
+        found = candidate_of(book, register.rows, version, least or register.k, spec.release, audience)
         mine = [row for row in register.rows if row.version == version]
         verdicts.append(check(book, spec, references(spec, mine), found))
         record(book, found)
     return verdicts
 
 
-def verdict(book: Book, register: Register, spec: Spec) -> Verdict:
+def verdict(book: Book, register: Register, spec: Spec, least: int | None = None) -> Verdict:
     """What the check says of all versions of a register together, as of the last one."""
-    return publish(book, register, spec)[-1]
+    return publish(book, register, spec, least=least)[-1]

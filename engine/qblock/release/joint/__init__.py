@@ -1,0 +1,92 @@
+"""Versions of releases checked together, for tables that change (releases.md).
+
+Within a run of the job, with the release's lock held:
+
+    prepare(place)                                    before the snapshot: tables and the secret of the digests
+    admission = Admission(spec, place)                frozen quasi-identifiers; people set apart are left out
+    with open_task(spec, relation=admission) as task:
+        chosen = ...                                  a node, and what of it is suppressed
+        with open_book(place, task.source.session) as book:
+            found = candidate(book, task, chosen, version)
+            verdict = check(book, spec, references, found)      J1, or J1-linked; counts only
+            record(book, found); freeze(book, task.source, found)     where it passed, before anything is staged
+            explanation(book, spec, task.source.hierarchies, k, found).lines()     where it did not: reports
+    ...
+    unchanged(book, spec, verdict)                    in the transaction that publishes
+
+Every version in the crosswalk counts as readable, for good, whether it is retired or not. One that was recorded and
+never shown must be taken out by `discard`, under the lock, before the next check.
+
+Where `check` refuses, `versions.on_refusal` says what comes next: `published_node` (pin), `first_passing` (coarsen),
+`newcomers` and its companions (hold_back). People who withdraw: `withdraw`, then `batch` with `left` or `failed`, or at
+once `whole_cells` and `take_out`.
+"""
+
+from __future__ import annotations
+
+from qblock.release.joint.admission import Admission, freeze
+from qblock.release.joint.apart import counts, digests_of, entities_apart, set_apart
+from qblock.release.joint.book import Book, open_book, prepare
+from qblock.release.joint.cohorts import Cohort, Newcomers, cohort_size, failing, keep_out, newcomers
+from qblock.release.joint.crosswalk import Candidate, RecordedVersion, candidate, discard, least_rows, record, recorded
+from qblock.release.joint.erasure import (
+    NOT_RECALLED,
+    Batch,
+    Removal,
+    batch,
+    failed,
+    left,
+    take_out,
+    whole_cells,
+    withdraw,
+)
+from qblock.release.joint.evidence import Explanation, explanation
+from qblock.release.joint.gate import Verdict, check, members, members_of, unchanged
+from qblock.release.joint.nodes import COARSENED, Passing, first_passing, published_node
+from qblock.release.joint.signature import VersionKey
+
+__all__ = [
+    "COARSENED",
+    "NOT_RECALLED",
+    "Admission",
+    "Batch",
+    "Book",
+    "Candidate",
+    "Cohort",
+    "Explanation",
+    "Newcomers",
+    "Passing",
+    "RecordedVersion",
+    "Removal",
+    "Verdict",
+    "VersionKey",
+    "batch",
+    "candidate",
+    "check",
+    "cohort_size",
+    "counts",
+    "digests_of",
+    "discard",
+    "entities_apart",
+    "explanation",
+    "failed",
+    "failing",
+    "first_passing",
+    "freeze",
+    "keep_out",
+    "least_rows",
+    "left",
+    "members",
+    "members_of",
+    "newcomers",
+    "open_book",
+    "prepare",
+    "published_node",
+    "record",
+    "recorded",
+    "set_apart",
+    "take_out",
+    "unchanged",
+    "whole_cells",
+    "withdraw",
+]

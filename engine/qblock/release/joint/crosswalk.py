@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from qblock.blocks import Reference
 from qblock.errors import InputError, QblockError
+from qblock.lattice import Node
 from qblock.release.joint.book import Book, encoded, fresh_name
 from qblock.release.joint.signature import VersionKey, shown
 from qblock.release.records import canonical
@@ -62,7 +63,7 @@ class Candidate:
     """
 
     about: RecordedVersion
-    rows: sa.FromClause
+    rows: sa.TableClause
     labels: tuple[str, ...]
     shown: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -124,20 +125,8 @@ def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Qu
     arrays["kept"] = pa.array(chosen.kept.astype(np.int64))
     blocks = session.load(fresh_name(), pa.table(arrays))
     session.analyze(blocks)
-    joined: sa.FromClause = source.relation
-    same: list[sa.ColumnElement[bool]] = [sa.true()]
-    for i, (name, level) in enumerate(zip(source.quasi_identifiers, chosen.node, strict=True)):
-        dimension = source.dimensions[i]
-        if level == dimension.height:
-            continue
-        table = dimension.table.alias(f"d{i}")
-        joined = joined.outerjoin(table, source.expression(name) == table.c.leaf)
-        code: sa.ColumnElement[Any] = table.c[f"c{level}"]
-        default = dimension.null_code if dimension.null_code is not None else dimension.other_code
-        if default is not None:
-            # Only NULL and uncovered values that the spec maps are left without a leaf: the source was checked.
-            code = sa.func.coalesce(code, int(source.hierarchies[i].codes[level][default]))
-        same.append(code == blocks.c[f"q{i}"])
+    joined, codes = coded(source, chosen.node)
+    same = [sa.true(), *(code == blocks.c[f"q{i}"] for i, code in codes.items())]
     label = shown(blocks.c.kept == 1, blocks.c.block_rows, least)
     return sa.select(
         book.entity(entity_text(source)).label("entity"),
@@ -146,6 +135,24 @@ def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Qu
         blocks.c.block_rows,
         value_text(source).label("value"),
     ).select_from(joined.outerjoin(blocks, sa.and_(*same)))
+
+
+def coded(source: SourceTable, node: Node) -> tuple[sa.FromClause, dict[int, sa.ColumnElement[Any]]]:
+    """The source joined to its dimensions, and the code of each quasi-identifier that is not at its top level."""
+    joined: sa.FromClause = source.relation
+    codes: dict[int, sa.ColumnElement[Any]] = {}
+    for i, (name, level) in enumerate(zip(source.quasi_identifiers, node, strict=True)):
+        dimension = source.dimensions[i]
+        if level == dimension.height:
+            continue
+        table = dimension.table.alias(f"d{i}")
+        joined = joined.outerjoin(table, source.expression(name) == table.c.leaf)
+        codes[i] = table.c[f"c{level}"]
+        default = dimension.null_code if dimension.null_code is not None else dimension.other_code
+        if default is not None:
+            # Only NULL and uncovered values that the spec maps are left without a leaf: the source was checked.
+            codes[i] = sa.func.coalesce(codes[i], int(source.hierarchies[i].codes[level][default]))
+    return joined, codes
 
 
 def entity_text(source: SourceTable) -> sa.ColumnElement[Any]:

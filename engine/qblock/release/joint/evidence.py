@@ -83,7 +83,7 @@ class Explanation:
         return said
 
 
-def explain(
+def explanation(
     book: Book, spec: Spec, hierarchies: Sequence[Hierarchy], k: int, candidate: Candidate | None = None
 ) -> Explanation:
     """The reports on all versions that the audience may hold, with a candidate as the newest or without.

@@ -1,0 +1,109 @@
+"""Newcomers wait in cohorts that close by size alone (`versions.on_refusal: hold_back`).
+
+Waiting "until diverse" discloses: that two newcomers, enough by number, still wait says that they share a value. So who
+waits depends on sizes and quasi-identifiers only. The newcomers of a block are all in it who were never shown. When
+they are `cohort` many they form a cohort and are released; one that fails its check stays out for good, and is never
+topped up. The job's turn: open the source; `newcomers`; open it again with Admission(admitted=found.admitted); check;
+where it refuses, `failing`, `keep_out`, and try `found.without(failed)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from qblock.errors import InputError
+from qblock.lattice import Node
+from qblock.release.joint.admission import Admission
+from qblock.release.joint.apart import COHORT, OUT, set_apart
+from qblock.release.joint.book import Book
+from qblock.release.joint.crosswalk import Candidate, coded, entity_text, least_rows
+from qblock.release.joint.gate import Verdict, members_of
+from qblock.search.task import Task
+from qblock.spec import Spec
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Newcomers of one block who are released together. block: its codes; members: their digests."""
+
+    block: tuple[int, ...]
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Newcomers:
+    """Everybody who was never shown. waiting: how many do not form a cohort yet."""
+
+    cohorts: tuple[Cohort, ...]
+    waiting: int
+
+    @property
+    def admitted(self) -> list[str]:
+        """The digests that an Admission lets in."""
+        return [member for cohort in self.cohorts for member in cohort.members]
+
+    def without(self, failed: Sequence[Cohort]) -> Newcomers:
+        """What is left when cohorts are kept out."""
+        return Newcomers(tuple(cohort for cohort in self.cohorts if cohort not in failed), self.waiting)
+
+
+def cohort_size(spec: Spec) -> int:
+    """The size that closes a cohort. Raises InputError where there is none, or one smaller than any block must be."""
+    least, asked = least_rows(spec.privacy), spec.versions.cohort
+    if asked is None or asked < least:
+        raise InputError(
+            f"{spec.at('versions', 'cohort')}: newcomers wait until they are `cohort` many; give a number of at least "
+            f"{least}, the rows that every block must have; several times as many make it likely that a cohort passes"
+        )
+    return asked
+
+
+def newcomers(book: Book, task: Task, admission: Admission, node: Node) -> Newcomers:
+    """The newcomers of each block of a node and the cohorts that they form, by sizes and quasi-identifiers alone.
+
+    task: opened by `admission` with newcomers let in. node: the one that all versions keep. Raises as `cohort_size`.
+    """
+    size = cohort_size(task.spec)
+    blocks = by_block(book, task, node, admission.known, known=False)
+    closing = [Cohort(key, found) for key, found in sorted(blocks.items()) if len(found) >= size]
+    waiting = sum(len(found) for found in blocks.values() if len(found) < size)
+    return Newcomers(tuple(closing), waiting)
+
+
+def by_block(
+    book: Book, task: Task, node: Node, others: sa.FromClause | None, *, known: bool
+) -> dict[tuple[int, ...], tuple[str, ...]]:
+    """The digests of people in each block of a node who are in another relation (`known`), or who are not."""
+    source = task.source
+    joined, codes = coded(source, node)
+    columns = [book.entity(entity_text(source)).label("entity"), *(c.label(f"q{i}") for i, c in codes.items())]
+    rows = sa.select(*columns).select_from(joined).subquery("rows")
+    query = sa.select(*rows.c)
+    if others is not None:
+        joining = rows.outerjoin(others, others.c.entity == rows.c.entity)
+        query = query.select_from(joining).where(others.c.entity.is_not(None) == known)
+    found: dict[tuple[int, ...], list[str]] = {}
+    for row in source.session.fetch(query.order_by(rows.c.entity)).to_pylist():
+        found.setdefault(tuple(int(row.get(f"q{i}", 0)) for i in range(len(node))), []).append(row["entity"])
+    return {key: tuple(entities) for key, entities in found.items()}
+
+
+def failing(book: Book, spec: Spec, verdict: Verdict, candidate: Candidate, found: Newcomers) -> list[Cohort] | None:
+    """The cohorts that made the check fail, right after it; None where other people are in cells that fail as well.
+
+    Who changed the value begins an episode in the cells of newcomers, and cannot be held back: that would tell it.
+    """
+    query = members_of(book, spec, verdict.names, candidate)
+    entities = set(book.own.fetch(query)["entity"].to_pylist())
+    if not entities <= set(found.admitted):
+        return None
+    return [cohort for cohort in found.cohorts if entities & set(cohort.members)]
+
+
+def keep_out(book: Book, spec: Spec, failed: Sequence[Cohort], version: int) -> None:
+    """Keep cohorts out for good. In a book of its own, so that it outlasts a run that is refused."""
+    entities = [member for cohort in failed for member in cohort.members]
+    set_apart(book, spec.release, entities, COHORT, OUT, version)

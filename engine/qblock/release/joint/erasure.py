@@ -1,0 +1,117 @@
+"""People who withdraw: they leave in batches that close by size alone, or at once with their whole joint cells.
+
+k leavers of a block may share one value, and then the difference of two versions tells it. So those who leave and those
+who stay of each joint cell must both satisfy the models, which is what the check of the version without them finds. A
+batch that fails is not topped up: its people can leave at once only. What readers have copied cannot be recalled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.lattice import Node
+from qblock.release.joint.apart import CELL, FAILED, OUT, QUEUED, WITHDRAWN, digests_of, entities_apart, set_apart
+from qblock.release.joint.book import Book, fresh_name
+from qblock.release.joint.cohorts import by_block
+from qblock.release.joint.crosswalk import recorded
+from qblock.release.joint.gate import members, mode_of
+from qblock.release.joint.signature import PUBLISHED, VersionKey, episodes, placed, roll
+from qblock.search.task import Task
+from qblock.spec import Spec
+
+NOT_RECALLED = "copies that readers have made of earlier versions cannot be recalled"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """People whose withdrawal takes effect with the next version. waiting: those whose block has too few yet."""
+
+    members: tuple[str, ...]
+    blocks: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Whole joint cells. withdrawn, companions: digests; versions: those that show anybody who withdrew."""
+
+    withdrawn: tuple[str, ...]
+    companions: tuple[str, ...]
+    versions: tuple[VersionKey, ...]
+
+
+def withdraw(book: Book, spec: Spec, entities: Sequence[str]) -> int:
+    """Queue people who withdraw, by the text of the entity column; returns how many of them any version has shown.
+
+    Whoever was never shown is out at once. Whoever is queued stays in the versions until a batch closes, so the source
+    must keep the row as long.
+    """
+    t = book.tables.row
+    digests = digests_of(book, entities)
+    known = book.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
+    query = sa.select(t.c.entity).where(
+        t.c.release == spec.release, t.c.shown == PUBLISHED, t.c.entity.in_(sa.select(known.c.entity))
+    )
+    shown = set(book.own.fetch(query.distinct())["entity"].to_pylist())
+    gone = set(entities_apart(book, spec.release, [OUT]))
+    queued = [digest for digest in digests if digest in shown and digest not in gone]
+    set_apart(book, spec.release, queued, WITHDRAWN, QUEUED, None)
+    set_apart(book, spec.release, [d for d in digests if d not in shown], WITHDRAWN, OUT, None)
+    return len(shown)
+
+
+def batch(book: Book, task: Task, node: Node, size: int) -> Batch:
+    """The queued people of each block of a node where they are `size` many, by sizes and quasi-identifiers alone.
+
+    task: with the queued people still in it. Open the source again with Admission(leaving=found.members), check, and
+    call `left` or `failed`.
+    """
+    queued = entities_apart(book, task.spec.release, [QUEUED])
+    if not queued:
+        return Batch((), 0, 0)
+    loaded = task.source.session.load(fresh_name(), pa.table({"entity": pa.array(queued, pa.string())}))
+    blocks = by_block(book, task, node, loaded, known=True)
+    closing = [entities for entities in blocks.values() if len(entities) >= size]
+    leaving = tuple(entity for entities in closing for entity in entities)
+    return Batch(leaving, len(closing), len(queued) - len(leaving))
+
+
+def left(book: Book, spec: Spec, found: Batch, version: int) -> None:
+    """The batch has passed: its people are in no version from this one on. In the book that records the version."""
+    set_apart(book, spec.release, found.members, WITHDRAWN, OUT, version)
+
+
+def failed(book: Book, spec: Spec, found: Batch, version: int) -> None:
+    """The batch has failed, and its people can leave at once only. In a book of its own."""
+    set_apart(book, spec.release, found.members, WITHDRAWN, FAILED, version)
+
+
+def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
+    """What must leave when people (digests) leave at once: everybody who shares a joint cell with them now.
+
+    The difference that readers see then is cells that have passed already.
+    """
+    versions = members(spec, recorded(book))
+    roll(book, spec.release, [version.key for version in versions])
+    wanted = book.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
+    one = placed(book, episodes(book, spec.release), mode_of(spec))
+    theirs = sa.select(one.c.cell).where(one.c.running, one.c.entity.in_(sa.select(wanted.c.entity)))
+    query = sa.select(one.c.entity).where(one.c.running, one.c.cell.in_(theirs)).distinct()
+    found = set(book.own.fetch(query)["entity"].to_pylist())
+    t = book.tables.row
+    shows = sa.select(t.c.version).where(
+        t.c.release == spec.release, t.c.shown == PUBLISHED, t.c.entity.in_(sa.select(wanted.c.entity))
+    )
+    numbers = sorted(book.own.fetch(shows.distinct())["version"].to_pylist())
+    keys = tuple(VersionKey(spec.release, number) for number in numbers)
+    return Removal(tuple(sorted(set(entities))), tuple(sorted(found - set(entities))), keys)
+
+
+def take_out(book: Book, spec: Spec, removal: Removal, version: int | None = None) -> None:
+    """Set whole cells apart for good; the next version is made without them, and the versions named are retired."""
+    set_apart(book, spec.release, removal.companions, CELL, OUT, version)
+    set_apart(book, spec.release, removal.withdrawn, WITHDRAWN, OUT, version)
