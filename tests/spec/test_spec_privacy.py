@@ -231,7 +231,7 @@ def test_predicates_as_lists():
         (Literal["I", "II"], "II", "II"),
         (tuple[str, ...], ["a", Scalar("1", 1)], ("a", "1")),
         (tuple[int, str], [Scalar("1", 1), "a"], (1, "a")),
-        (frozenset[str], ["a", "b"], frozenset({"a", "b"})),
+        pytest.param(frozenset[str], ["a", "b"], frozenset({"a", "b"}), id="frozenset"),
         (dict[str, Fraction], {"a": Scalar("1", 1)}, {"a": Fraction(1)}),
         (str | tuple[str, ...], ["a"], ("a",)),
         (
