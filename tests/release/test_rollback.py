@@ -248,6 +248,23 @@ def test_a_model_that_needs_more_than_the_published_rows_is_taken_from_the_ledge
     }
 
 
+def test_versions_that_were_checked_together(make_job: MakeJob) -> None:
+    """Going back shows nothing that the joint check has not seen, and the next version is checked with both."""
+    attributes = {name: role for name, role in ATTRIBUTES.items() if name != "ward"}
+    job = make_job(entity="name", attributes=attributes, search={"node": [1, 2]})
+    job.run()
+    for number in range(4):
+        values = f"('new {number}', '14853', 49, '{('cancer', 'flu')[number % 2]}', 'A')"
+        job.change(f"INSERT INTO people VALUES {values}")
+    assert job.run().version == 2
+    back = rollback(job.spec, 1)
+    assert (back.status, back.joint, len(job.published())) == ("rolled_back", "episodes", 12)
+    assert verify(job.spec).problems == []
+    assert job.run().status == "published"
+    assert len(job.published()) == 16
+    assert verify(job.spec).problems == []
+
+
 def test_an_erasure_since_then(twice: Job) -> None:
     from qblock.release.ledger import ledger_transaction, record
     from qblock.release.records import Event
