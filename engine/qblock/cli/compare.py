@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.search.answer import number_json
@@ -76,9 +75,9 @@ def _print(found: Comparison) -> None:
         + (f"{len(wrong)} DO, which is a fault of qblock" if wrong else "none does")
     )
     for violation in wrong[:MOST]:
-        out.print(escape(f"  {violation.column}: {list(violation.finer)} -> {list(violation.coarser)}"))
+        out.print(f"  {violation.column}: {list(violation.finer)} -> {list(violation.coarser)}")
     for warning in found.warnings:
-        out.print(escape(f"warning: {warning}"))
+        out.print(f"warning: {warning}")
 
 
 def _print_reach(found: Comparison) -> None:
@@ -89,7 +88,7 @@ def _print_reach(found: Comparison) -> None:
             finite = sum(value is not None and value != float("inf") for value in values)
             wants = "at least" if bound.stricter == "larger" else "at most"
             ends = [shown(number_json(value)) for value in (values[0], values[-1])]
-            lines.append([escape(column), wants, *ends, f"{finite:,}"])
+            lines.append([column, wants, *ends, f"{finite:,}"])
     heading = (
         "\nTightest values: what the finest and the most general node reach, and how many nodes have a finite value"
     )
@@ -112,7 +111,7 @@ def _print_epsilons(found: Comparison) -> None:
         )
         if len(finite) > MOST:
             title += f"; the {MOST} most general of {len(finite):,} nodes, all of them with --csv"
-        console().print(table(title, ["node", *(escape(adversary_of(d.model)) for _, d in adversaries)], lines))
+        console().print(table(title, ["node", *(adversary_of(d.model) for _, d in adversaries)], lines))
 
 
 def _print_asked(found: Comparison) -> None:
@@ -121,13 +120,13 @@ def _print_asked(found: Comparison) -> None:
     for entry, definition in zip(answers, found.asked, strict=True):
         metrics = best(found, definition)
         figures = [shown(metrics[name]["value"]) if metrics else "-" for name in BEST]
-        lines.append([escape(definition.name), f"{entry['satisfying']:,}", f"{len(entry['minimal']):,}", *figures])
+        lines.append([definition.name, f"{entry['satisfying']:,}", f"{len(entry['minimal']):,}", *figures])
     columns = ["definition", "satisfying", "minimal", *(f"best {name.replace('_', ' ')}" for name in BEST)]
     console().print(
         table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines)
     )
     more, same = inclusions(found)
     for pair in same:
-        console().print(escape(f"{pair[0]} and {pair[1]} admit the same nodes"))
+        console().print(f"{pair[0]} and {pair[1]} admit the same nodes")
     for i in direct(more):
-        console().print(escape(f"{i.more} admits every node that {i.less} admits, and {i.only:,} more"))
+        console().print(f"{i.more} admits every node that {i.less} admits, and {i.only:,} more")

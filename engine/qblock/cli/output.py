@@ -26,9 +26,13 @@ def answer(value: Any) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def console() -> Console:
-    """Standard output for people; wide enough for tables where there is no terminal."""
-    return Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+def console(*, markup: bool = False) -> Console:
+    """Standard output for people; wide enough for tables where there is no terminal.
+
+    markup: whether [bold] and the like in a text is a style; names and labels of people's data hold brackets too.
+    """
+    width = None if sys.stdout.isatty() else 120
+    return Console(highlight=False, width=width, markup=markup, emoji=False)
 
 
 def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:

@@ -31,7 +31,7 @@ def demo(
     """Make up census-like people, write them to a warehouse, and run the release job on them, explaining each step."""
     from qblock.demo.run import run_demo
 
-    run_demo(Path(directory), rows=rows, seed=seed, url=url, console=console())
+    run_demo(Path(directory), rows=rows, seed=seed, url=url, console=console(markup=True))
 
 
 def init(

@@ -2,37 +2,56 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import duckdb_sqlalchemy
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.sql import quoted_name
 
 from qblock.search.nodes import parse_node
 from qblock.search.task import Task
-from qblock.warehouse import queries
+from qblock.warehouse import TableName, queries
+from qblock.warehouse.duckdb import DuckdbFacts
+from qblock.warehouse.postgresql import PostgresqlFacts
 
-ENGINES: tuple[tuple[str, sa.Dialect], ...] = (
-    ("DuckDB", duckdb_sqlalchemy.Dialect()),
-    ("PostgreSQL", postgresql.dialect()),  # type: ignore[no-untyped-call]
+# A driver's own way of writing parameters would double every percent sign in a name.
+ENGINES = (
+    ("DuckDB", DuckdbFacts(), duckdb_sqlalchemy.Dialect(paramstyle="named")),
+    ("PostgreSQL", PostgresqlFacts(), postgresql.dialect(paramstyle="named")),  # type: ignore[no-untyped-call]
 )
 
 
 def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
-    """(title, statement) of the base scan and of a node's counts, as they are sent to each engine."""
+    """(title, statement) of the base scan and of a node's counts, as they are sent to each engine.
+
+    The second and the following read what the first has stored, coded, as the leaf frequency set; a node is rolled up
+    from a finer one where that is smaller.
+    """
     source = task.source
     levels = parse_node(task, node or "top")
-    columns = {f"q{i}": source.expression(name) for i, name in enumerate(source.quasi_identifiers)}
-    columns |= {f"s{i}": source.expression(name) for i, name in enumerate(source.sensitives)}
+    table = TableName.parse(task.spec.source.table)
+    names = {f"q{i}": name for i, name in enumerate(source.quasi_identifiers)}
+    names |= {f"s{i}": name for i, name in enumerate(source.sensitives)}
     sets = source.frequency_sets
     leaf, bottom = sets.leaf, task.lattice.bottom
-    statements: list[tuple[str, queries.Query]] = [
-        ("the base table, scanned once", queries.raw_scan(source.relation, columns)),
-        (f"block sizes of node {list(levels)}", queries.roll_up(leaf, bottom, levels, sets.dimensions, ())),
-    ]
-    for i, name in enumerate(source.sensitives):
-        query = queries.roll_up(leaf, bottom, levels, sets.dimensions, (i,))
-        statements.append((f"counts of each value of {name} in the blocks of node {list(levels)}", query))
-    return [
-        (f"{engine}: {title}", str(query.compile(dialect=dialect, compile_kwargs={"literal_binds": True})))
-        for engine, dialect in ENGINES
-        for title, query in statements
-    ]
+    statements: list[tuple[str, queries.Query]] = []
+    for sensitive in ((), *((i,) for i in range(len(source.sensitives)))):
+        if sets.entities:
+            query = queries.count_entities(leaf, levels, sets.dimensions, sensitive)
+        else:
+            query = queries.roll_up(leaf, bottom, levels, sets.dimensions, sensitive)
+        what = f"counts of each value of {names[f's{sensitive[0]}']} in the blocks" if sensitive else "block sizes"
+        statements.append((f"{what} of node {list(levels)}", query))
+    found = []
+    for engine, facts, dialect in ENGINES:
+        columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in source.columns]
+        base = sa.table(quoted_name(table.name, quote=True), *columns, schema=facts.prefix(table.schema))
+        scanned = {key: source.session.comparable(base.c[name], source.columns[name]) for key, name in names.items()}
+        if sets.entities and task.spec.entity is not None:
+            scanned["e"] = base.c[task.spec.entity]
+        scan = ("the base table, scanned once", queries.raw_scan(base, scanned))
+        for title, query in (scan, *statements):
+            text = str(query.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+            found.append((f"{engine}: {title}", text))
+    return found

@@ -149,8 +149,8 @@ def run_search(
             chosen = task.assess(best)
             if not chosen.satisfied:
                 why = f"the node {list(best)}, chosen by block sizes alone, fails {failed(chosen)}"
-        if all_nodes:
-            nodes = [node_json(task, metrics, node) for node in task.lattice.nodes()]
+    if all_nodes:
+        nodes = [node_json(task, metrics, node) for node in task.lattice.nodes()]
     if chosen is not None and not chosen.satisfied:
         chosen = None
     found = metrics.of(chosen) if chosen is not None else {}
@@ -192,7 +192,7 @@ def check_node(task: Task, node: Sequence[int]) -> Node:
 def refusal(result: SearchResult) -> Refused:
     """Why nothing can be published, for a person: how far the top node is from what is asked."""
     task = result.task
-    if result.outcome is None or result.choice != "minimal":
+    if result.outcome is None or (result.choice != "minimal" and result.minimal):
         return Refused(result.why)
     top = task.assess(task.lattice.top)
     reasons = []
