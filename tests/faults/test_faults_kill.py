@@ -1,0 +1,102 @@
+"""The short form of the fault harness: a few random kills on each engine, and every state boundary of PostgreSQL once.
+
+The long form is `python -m tests.faults.harness --engine duckdb --kills 200`, and the same for postgresql.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults import harness
+from faults.harness import Harness, Report
+from faults.stage import Stage, stage
+
+RECORDED = [
+    {"record": state, "when": when}
+    for state in ("staged", "checked", "published", "retired")
+    for when in ("before", "after", "committed")
+]
+
+
+def server_for(engine: str, request: pytest.FixtureRequest) -> str | None:
+    return request.getfixturevalue("postgresql_server") if engine == "postgresql" else None
+
+
+@pytest.mark.parametrize(
+    ("engine", "points", "kills"),
+    [
+        ("postgresql", RECORDED, 13),
+        ("duckdb", [{"record": "checked", "when": "committed"}, {"rename": "before"}, {"rename": "after"}], 6),
+    ],
+)
+def test_killed_runs_leave_readers_a_complete_version_and_lose_nothing(
+    engine: str, points: list[dict[str, Any]], kills: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    report = harness.run(engine, kills, 3, tmp_path, points, server_for(engine, request))
+    assert report.problems == []
+    assert (report.failed_reads, report.reads_of_anything_else, report.rows_lost) == ([], [], [])
+    assert report.boundaries_not_reached == []
+    assert report.kills >= kills
+    assert report.kills_by_kind["boundary"] == len(points) + 1  # the first run
+    assert report.reads > 4 * report.versions_published
+
+
+@pytest.fixture
+def judged(tmp_path: Path) -> Harness:
+    """A harness that has published versions `one` and `two`."""
+    with stage("duckdb", tmp_path) as play:
+        play.legal += ["one", "two"]
+        return Harness(play, None, 0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        ({}, None),
+        ({"seen": ["one", "half of two", "two"]}, "unknown rows"),
+        ({"seen": ["one", "two", "one"]}, "an older version again"),
+        ({"torn": 1}, "two reads of one transaction differ"),
+        ({"failed": ["no such table"]}, "no such table"),
+    ],
+)
+def test_readers_are_judged(judged: Harness, found: dict[str, Any], says: str | None) -> None:
+    report = judged.end([{"reads": 3, "failed": [], "torn": 0, "seen": ["one", "two"], **found}])
+    assert report.clean == (says is None)
+    assert any((says or "") in line for line in ["", *report.failed_reads, *report.reads_of_anything_else])
+
+
+@pytest.mark.parametrize("what", ["row", "event", "chain"])
+def test_what_is_lost_is_noticed(what: str, tmp_path: Path) -> None:
+    with stage("duckdb", tmp_path) as play:
+        play.job.run()
+        play.check_rows()
+        assert play.lost == []
+        play.check_published()
+        ledger = tmp_path / "qblock" / "ledger.duckdb"
+        damage(play, what, ledger)
+        play.check_rows()
+        assert play.lost
+
+
+def damage(play: Stage, what: str, ledger: Path) -> None:
+    import duckdb
+
+    if what == "row":
+        play.job.change("DELETE FROM people WHERE age = 30")
+        return
+    with duckdb.connect(str(ledger)) as connection:
+        if what == "event":
+            connection.execute("DELETE FROM guarantee WHERE number = 3")
+            connection.execute("DELETE FROM event WHERE number = 3")
+        else:
+            connection.execute("UPDATE event SET rows_published = 1 WHERE number = 2")
+
+
+def test_a_report_is_clean_only_without_any_fault() -> None:
+    assert Report("duckdb").clean
+    for name in ("problems", "failed_reads", "reads_of_anything_else", "rows_lost"):
+        assert not Report("duckdb", **{name: ["something"]}).clean
+        assert Report("duckdb", **{name: ["something"]}).to_json()[name] == 1
