@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,10 @@ import sqlalchemy as sa
 import yaml
 
 from qblock.errors import InputError, Refused
-from qblock.hierarchy import Hierarchy, suppress, write_csv
+from qblock.hierarchy import TOP, Hierarchy, suppress, write_csv
 from qblock.warehouse import Column, Session, TableName, open_warehouse
 from qblock.warehouse.connect import duckdb_path, parse_url
+from qblock.warehouse.values import is_value
 
 IDENTIFYING = re.compile(
     r"(^|_)(id|uuid|name|surname|email|e_mail|phone|ssn|iban|account|address|person|patient)($|_)", re.I
@@ -28,19 +30,29 @@ SENSITIVE = re.compile(
     r"(disease|condition|diagnos|illness|salary|income|wage|occupation|treatment|drug|hiv|religion|party|offen[cs]e|debt)",
     re.I,
 )
+FILE = {"file": ""}
+"""A hierarchy file whose name is not settled yet."""
+WIDEST = 10**18
+"""Between the least and the greatest number of a column that is generalized to ranges."""
+LONGEST_NAME = 40
+"""Of a release and of a hierarchy file."""
+LONGEST_KEY = 120
+"""YAML takes no longer text before a colon without a question mark."""
 FEW = 1000
 """Text with more distinct values than this needs a hierarchy that nobody writes by hand: it is left out."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """One column: distinct values, NULLs, and the least and greatest value as text."""
+    """One column: distinct values, NULLs, the least and greatest value as text, and how many characters texts have."""
 
     column: Column
     distinct: int
     nulls: int
     least: str | None
     greatest: str | None
+    shortest: int | None = None
+    longest: int | None = None
 
 
 @dataclass(frozen=True)
@@ -65,14 +77,13 @@ def init(url: str, table: str, directory: Path, *, force: bool = False) -> tuple
             rows, profiles = profile(session, name)
             if rows == 0:
                 raise Refused(f"the table {name} is empty: there is nothing to profile")
-            proposals = propose(profiles, rows)
-            files = {
-                Path("hierarchies") / f"{_file_name(p.profile.column.name)}.csv": _leaves(session, name, p)
-                for p in proposals
-                if _needs_file(p)
-            }
+            proposals, hierarchies = _settle(propose(profiles, rows), session, name)
     finally:
         warehouse.close()
+    if not any(p.role == "quasi_identifier" for p in proposals):
+        reasons = "; ".join(f"{p.profile.column.name}: {p.role}, {p.reason}" for p in proposals)
+        raise InputError(f"no column of {name} can be a quasi-identifier ({reasons}); write a spec by hand")
+    files = {Path("hierarchies") / file: hierarchy for file, hierarchy in hierarchies.items()}
     spec_file = directory / "release.yaml"
     written = [*(directory / file for file in files), spec_file]
     present = [file for file in written if file.exists()]
@@ -88,9 +99,39 @@ def init(url: str, table: str, directory: Path, *, force: bool = False) -> tuple
     return proposals, written
 
 
-def _needs_file(proposal: Proposal) -> bool:
-    hierarchy = proposal.entry.get("hierarchy") if isinstance(proposal.entry, dict) else None
-    return isinstance(hierarchy, dict) and "file" in hierarchy
+def _settle(
+    proposals: Sequence[Proposal], session: Session, table: TableName
+) -> tuple[list[Proposal], dict[str, Hierarchy]]:
+    """The proposals as their values allow, and the hierarchy files that they name."""
+    settled = []
+    files: dict[str, Hierarchy] = {}
+    for proposal in proposals:
+        entry, column = proposal.entry, proposal.profile.column
+        few = column.kind == "text" and proposal.profile.distinct <= FEW
+        if not (isinstance(entry, dict) and "hierarchy" in entry and few):
+            settled.append(proposal)
+            continue
+        hierarchy = _leaves(session, table, column)
+        if entry.get("nulls") == "top" and TOP in hierarchy.leaves:
+            reason = f"holds NULL and `{TOP}`, which would be published alike; rename one of them"
+            settled.append(Proposal(proposal.profile, "left out", None, reason))
+            continue
+        if entry["hierarchy"] == FILE:
+            if all(leaf and "\r" not in leaf for leaf in hierarchy.leaves):
+                file = _unused(_file_name(column.name), files)
+                files[file] = hierarchy
+                entry = {**entry, "hierarchy": {"file": f"hierarchies/{file}"}}
+            else:
+                entry = {**entry, "hierarchy": "suppress"}
+        settled.append(Proposal(proposal.profile, proposal.role, entry, proposal.reason))
+    return settled, files
+
+
+def _unused(name: str, files: Iterable[str]) -> str:
+    """A file name that no other column has, also where names differ by case alone."""
+    taken = {file.lower() for file in files}
+    candidates = (f"{name}{suffix}.csv" for suffix in ("", *(f"_{i}" for i in range(2, len(taken) + 3))))
+    return next(candidate for candidate in candidates if candidate.lower() not in taken)
 
 
 def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
@@ -107,9 +148,14 @@ def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
             session.text_of(least, column.kind).label(f"l{i}"),
             session.text_of(greatest, column.kind).label(f"g{i}"),
         ]
+        length = sa.func.length(value) if column.kind == "text" else sa.null()
+        figures += [
+            sa.cast(sa.func.min(length), sa.Integer).label(f"s{i}"),
+            sa.cast(sa.func.max(length), sa.Integer).label(f"m{i}"),
+        ]
     found = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
     profiles = [
-        Profile(column, found[f"d{i}"], found["rows"] - found[f"c{i}"], found[f"l{i}"], found[f"g{i}"])
+        Profile(column, found[f"d{i}"], found["rows"] - found[f"c{i}"], *(found[f"{key}{i}"] for key in "lgsm"))
         for i, column in enumerate(columns.values())
     ]
     return int(found["rows"]), profiles
@@ -118,7 +164,7 @@ def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
 def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
     """A role for every column; when in doubt a column is a quasi-identifier, or left out."""
     made = [_propose(p, rows) for p in profiles]
-    if not any(p.role == "sensitive" for p in made):
+    if not any(p.role == "sensitive" for p in made) and sum(p.role == "quasi_identifier" for p in made) > 1:
         for i in reversed(range(len(made))):
             candidate = made[i]
             if candidate.role == "quasi_identifier" and not QUASI.search(candidate.profile.column.name):
@@ -140,7 +186,10 @@ def _propose(p: Profile, rows: int) -> Proposal:
             return Proposal(p, "identifying", "identifying", "nearly every row has its own value; never published")
     hierarchy = _hierarchy(p)
     if hierarchy is None:
-        return Proposal(p, "left out", None, f"{p.distinct} distinct values and no evident hierarchy; not published")
+        reason = f"{p.distinct} distinct values and no evident hierarchy; not published"
+        if kind != "text":
+            reason = "some values are infinite, no number, or not in the years 1 to 9999; not published"
+        return Proposal(p, "left out", None, reason)
     entry: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": hierarchy}
     if p.nulls:
         entry["nulls"] = "top"
@@ -153,32 +202,40 @@ def _sensitive(p: Profile) -> Any:
 
 
 def _hierarchy(p: Profile) -> Any:
+    """The short form of a hierarchy; None where none fits the values."""
     kind = p.column.kind
-    if kind in ("integer", "decimal", "float") and p.least is not None and p.greatest is not None:
-        return {"ranges": _widths(float(p.greatest) - float(p.least))} if p.distinct > 2 else "suppress"
-    if kind in ("date", "timestamp"):
-        return {"dates": ["month", "quarter", "year"]}
+    ends = (p.least or "", p.greatest or "")
+    if kind in ("integer", "decimal", "float") and p.distinct:
+        if not all(is_value(end, "decimal") for end in ends):
+            return None
+        spread = Fraction(ends[1]) - Fraction(ends[0])
+        return {"ranges": _widths(spread)} if p.distinct > 2 and spread < WIDEST else "suppress"
+    if kind in ("date", "timestamp") and p.distinct:
+        return (
+            {"dates": ["month", "quarter", "year"]}
+            if all(re.match(r"\d{4}-\d{2}-\d{2}( (?!\(?BC)|$)", e) for e in ends)
+            else None
+        )
     if p.distinct <= 2:
         return "suppress"
-    sample = [p.least or "", p.greatest or ""]
-    if all(s.isdigit() for s in sample) and len({len(s) for s in sample}) == 1 and 3 <= len(sample[0]) <= 12:
-        return {"digits": len(sample[0])}
-    return {"file": f"hierarchies/{_file_name(p.column.name)}.csv"} if p.distinct <= FEW else None
+    if all(re.fullmatch("[0-9]{3,12}", end) for end in ends) and p.shortest == p.longest == len(ends[0]):
+        return {"digits": len(ends[0])}
+    return FILE if p.distinct <= FEW else None
 
 
-def _widths(spread: float) -> list[int]:
+def _widths(spread: Fraction) -> list[int]:
     step = 1
     while spread / (5 * step) > 50:
         step *= 10
     return [5 * step, 10 * step, 20 * step]
 
 
-def _file_name(column: str) -> str:
-    return re.sub(r"\W+", "_", column).strip("_").lower() or "column"
+def _file_name(name: str) -> str:
+    """Letters, digits and _ of a name, for files, releases and views."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:LONGEST_NAME] or "column"
 
 
-def _leaves(session: Session, table: TableName, p: Proposal) -> Hierarchy:
-    column = p.profile.column
+def _leaves(session: Session, table: TableName, column: Column) -> Hierarchy:
     value = session.comparable(session.relation(table).c[column.name], column)
     text = session.text_of(value, column.kind)
     found = session.fetch(sa.select(text.label("value")).where(value.is_not(None)).distinct())
@@ -192,17 +249,17 @@ def render(url: str, table: TableName, proposals: Sequence[Proposal], rows: int,
         "# A first spec, proposed by `qblock init`: check every role, then try `qblock search release.yaml`.",
         "version: 1",
     ]
-    lines.append(f"release: {_file_name(table.name)[:40]}")
+    lines.append(f"release: {_flow(_file_name(table.name))}")
     if engine == "duckdb":
-        shown = f"duckdb:///{duckdb_path(parsed, Path.cwd())}"
+        shown = f"duckdb:///{duckdb_path(parsed, Path.cwd())}".replace("$", "$$")
         lines.append(f"source: {_flow({'url': shown, 'table': _table_text(table)})}")
     else:
         lines.append("# The URL stays in the environment, so that no password is written down.")
         lines.append(f"source: {_flow({'url': '${WAREHOUSE_URL}', 'table': _table_text(table)})}")
     lines.append("attributes:")
     for p in proposals:
-        name = _flow({p.profile.column.name.replace("$", "$$"): 0})[1:].rsplit(":", 1)[0]
-        entry = f"  {name}: {_flow(p.entry)}" if p.entry is not None else f"  # {name}: left out"
+        name = _key(p.profile.column.name)
+        entry = f"  {name}: {_flow(p.entry)}" if p.entry is not None else f"  # {' '.join(name.split())}: left out"
         lines.append(f"{entry}  # {p.reason}")
     lines.append("privacy:")
     k = 5 if rows >= 100 else 2
@@ -217,6 +274,14 @@ def render(url: str, table: TableName, proposals: Sequence[Proposal], rows: int,
         publish = {"url": "duckdb:///published.duckdb", **publish}
     lines.append(f"publish: {_flow(publish)}")
     return "\n".join(lines) + "\n"
+
+
+def _key(name: str) -> str:
+    """A column name as a key of the spec, on one line; nothing in a key stands for a variable."""
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and yaml.safe_load(name) == name:
+        return name
+    text: str = yaml.safe_dump(name, default_style='"', allow_unicode=True, width=10**6)
+    return f"? {text.strip()}\n  " if len(text) > LONGEST_KEY else text.strip()
 
 
 def _flow(value: Any) -> str:
