@@ -28,7 +28,7 @@ def server_for(engine: str, request: pytest.FixtureRequest) -> str | None:
 @pytest.mark.parametrize(
     ("engine", "points", "kills"),
     [
-        ("postgresql", RECORDED, 13),
+        ("postgresql", RECORDED, 14),
         ("duckdb", [{"record": "checked", "when": "committed"}, {"rename": "before"}, {"rename": "after"}], 6),
     ],
 )
