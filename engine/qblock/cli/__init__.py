@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
-from qblock.cli.app import main
+import sys
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run the command line and leave with its exit status."""
+    try:
+        from qblock.cli.app import main as run
+    except KeyboardInterrupt:
+        # Loading everything takes a moment, in which somebody may have thought better of it.
+        print("qblock: interrupted: nothing was published", file=sys.stderr)
+        sys.exit(130)
+    run()
+
 
 __all__ = ["main"]

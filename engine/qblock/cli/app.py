@@ -51,22 +51,35 @@ def _root(
     """Options of every command."""
 
 
-def _terminate(_number: int, _frame: Any) -> NoReturn:
-    raise Terminated
+AGAIN_SECONDS = 5.0
+"""A driver may swallow what a signal raises while it is busy: it is raised again until somebody hears it."""
+
+
+def _stop(number: int, _frame: Any) -> NoReturn:
+    signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS)
+    raise Terminated if Terminated.arrived or number == signal.SIGTERM else KeyboardInterrupt
 
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit status."""
-    signal.signal(signal.SIGTERM, _terminate)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, _stop)
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: list[str]) -> int:
     """Run one command; returns its exit status. Messages go to standard error."""
     command = typer.main.get_command(app)
+    Terminated.arrived = False
     try:
-        result = command.main(args=arguments, prog_name="qblock", standalone_mode=False)
-        return int(result or 0) if isinstance(result, int) else 0
+        if "_QBLOCK_COMPLETE" in os.environ:
+            return int(command.main(args=arguments, prog_name="qblock", standalone_mode=False) or 0)
+        # Not `main`, which would make an exit status of its own out of Ctrl-C.
+        with command.make_context("qblock", arguments) as context:
+            command.invoke(context)
+        return 0
+    except typer.Exit as ended:
+        return int(ended.exit_code)
     except QblockError as error:
         _say(str(error), error)
         return error.exit_status
@@ -78,11 +91,7 @@ def run(arguments: list[str]) -> int:
             _say(str(error))
         return int(getattr(error, "exit_code", 2))
     except (KeyboardInterrupt, typer.Abort) as error:
-        _say("interrupted: nothing was published", error)
-        return 130
-    except Terminated as error:
-        _say("terminated: nothing was published", error)
-        return 143
+        return _stopped(error)
     except BrokenPipeError:
         # Whoever read the answer has had enough (qblock history | head).
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -93,8 +102,7 @@ def run(arguments: list[str]) -> int:
     except Exception as error:
         # The driver reports an interrupted query as an error of its own.
         if "interrupted" in str(error).lower():
-            _say("interrupted: nothing was published", error)
-            return 130
+            return _stopped(error)
         if os.environ.get("QBLOCK_DEBUG"):
             traceback.print_exc()
         _say(
@@ -102,6 +110,12 @@ def run(arguments: list[str]) -> int:
             error,
         )
         return 1
+
+
+def _stopped(error: BaseException) -> int:
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    _say(f"{'terminated' if Terminated.arrived else 'interrupted'}: nothing was published", error)
+    return 143 if Terminated.arrived else 130
 
 
 def _say(message: str, error: BaseException | None = None) -> None:

@@ -18,15 +18,25 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from qblock.cli.log import Log
 from qblock.errors import InputError, QblockError, Refused
 from qblock.release.result import ReleaseResult
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived; raised like Ctrl-C, so that everything on the way out is released."""
+class Terminated(KeyboardInterrupt):
+    """SIGTERM arrived; raised like Ctrl-C, so that everything on the way out is released.
+
+    Drivers and the command line library know Ctrl-C alone, and may raise another exception in its place: `arrived` says
+    what it was.
+    """
+
+    arrived: ClassVar[bool] = False
+
+    def __init__(self, *arguments: object) -> None:
+        Terminated.arrived = True
+        super().__init__(*arguments)
 
 
 @dataclass(frozen=True)
@@ -103,9 +113,8 @@ class Job:
     def _failed(self, error: BaseException) -> dict[str, Any]:
         reason = str(error) if isinstance(error, QblockError) else f"internal error ({type(error).__name__})"
         status = error.exit_status if isinstance(error, QblockError) else 1
-        if isinstance(error, KeyboardInterrupt | Terminated):
-            reason = "interrupted" if isinstance(error, KeyboardInterrupt) else "terminated"
-            status = 130 if isinstance(error, KeyboardInterrupt) else 143
+        if isinstance(error, KeyboardInterrupt):
+            reason, status = ("terminated", 143) if Terminated.arrived else ("interrupted", 130)
         return {
             "status": "refused" if isinstance(error, Refused) else "failed",
             "release": self.release,

@@ -169,6 +169,8 @@ class DuckdbWarehouse:
         try:
             with translated(facts):
                 connection.exec_driver_sql(f"SET temp_directory = {quote_text(self._spill)}")
+                # It would be drawn on standard output, between the answers.
+                connection.exec_driver_sql("SET enable_progress_bar = false")
                 if self._memory_limit:
                     connection.exec_driver_sql(f"SET memory_limit = {quote_text(self._memory_limit)}")
                 connection.commit()
