@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,8 @@ quick = settings(
     max_examples=60, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
 )
 """Every law runs with this; derandomized, so that a failure in CI is the failure at home."""
+KINDS = {"epsilon_privacy": 300, "nt_closeness": 150, "t_closeness": 120}
+"""Examples for models that are several models in one."""
 
 
 @dataclass(frozen=True)
@@ -169,10 +171,25 @@ def plain_case(histograms: Sequence[dict[int, int]], values: int | None = None, 
     return Case(tuple(dict(h) for h in histograms), **{**usual, **more})
 
 
-def _taxonomy(codes: list[list[int]], values: int) -> tuple[tuple[int, ...], ...]:
+COUNTS = (0, 0, 1, 1, 2, 3, 4, 5)
+"""Equal counts, and values that do not occur, are common."""
+
+
+@lru_cache
+def _below(size: int) -> st.SearchStrategy[int]:
+    return st.sampled_from(range(size))
+
+
+def _digits(draw: st.DrawFn, base: int, length: int) -> list[int]:
+    """That many digits, all as likely, from a single draw: a draw costs more than most of what is tested."""
+    number = draw(_below(base**length))
+    return [number // base**place % base for place in range(length)]
+
+
+def _taxonomy(levels: list[list[int]], values: int) -> tuple[tuple[int, ...], ...]:
     """Groups of values, groups of groups, .., one root: nested by construction."""
     paths = [[v] for v in range(values)]
-    for level in codes:
+    for level in levels:
         for path in paths:
             path.append(level[path[-1]])
     return tuple((*path, 0) for path in paths)
@@ -181,28 +198,31 @@ def _taxonomy(codes: list[list[int]], values: int) -> tuple[tuple[int, ...], ...
 @st.composite
 def cases(draw: st.DrawFn, least_blocks: int = 1) -> Case:
     """Tables of up to 4 blocks over a declared domain of up to 5 values, some of which may not occur."""
-    values = draw(st.integers(1, 5))
-    counts = st.sampled_from([1, 1, 2, 2, 3, 4, 5])
-    histogram = st.dictionaries(st.integers(0, values - 1), counts, min_size=1)
-    histograms = draw(st.lists(histogram, min_size=least_blocks, max_size=4))
-    size = len(histograms)
-    halves = draw(st.lists(st.integers(-6, 12), min_size=values, max_size=values, unique=True))
-    levels = draw(st.lists(st.lists(st.integers(0, 2), min_size=5, max_size=5), max_size=2))
-    weights = draw(st.lists(st.integers(0, 3), min_size=values, max_size=values).filter(any))
-    middle = draw(st.lists(st.integers(0, 1), min_size=size, max_size=size))
-    extra = draw(st.lists(st.integers(0, 4), min_size=size, max_size=size))
-    some = st.sets(st.integers(0, values - 1), min_size=1, max_size=max(values - 1, 1)).map(lambda v: tuple(sorted(v)))
-    guarded = draw(st.lists(some, max_size=3, unique=True)) if values > 1 else []
-    mine = st.sets(st.sampled_from(range(len(guarded)))) if guarded else st.just(set())
+    values = draw(_below(5)) + 1
+    size = least_blocks + draw(_below(5 - least_blocks))
+    histograms = []
+    for _ in range(size):
+        counts = [COUNTS[digit] for digit in _digits(draw, len(COUNTS), values)]
+        histograms.append({v: n for v, n in enumerate(counts) if n} or {0: 1})
+    gaps = _digits(draw, 6, values)
+    numbers = [Fraction(sum(gaps[: v + 1]) + v - gaps[-1] * 2, 2) for v in range(values)]
+    levels = [_digits(draw, 3, 5) for _ in range(draw(_below(3)))]
+    weights = _digits(draw, 4, values)
+    middle = _digits(draw, 2, size)
+    extra = _digits(draw, 5, size)
+    alone = draw(_below(6))
+    sets = [{v for v, bit in enumerate(_digits(draw, 2, values)) if bit} for _ in range(2)]
+    guarded = tuple(dict.fromkeys(tuple(sorted(chosen)) for chosen in sets if 0 < len(chosen) < values))
+    bits = _digits(draw, 2, 2 * size)
     return Case(
         histograms=tuple(histograms),
-        guarded=tuple(guarded),
-        guards=tuple(tuple(sorted(draw(mine))) for _ in histograms),
-        numbers=tuple(Fraction(x, 2) for x in sorted(halves)),
+        guarded=guarded,
+        guards=tuple(tuple(place for place in range(len(guarded)) if bits[2 * i + place]) for i in range(size)),
+        numbers=tuple(numbers),
         taxonomy=_taxonomy(levels, values),
-        prior=tuple(map(Fraction, weights)),
+        prior=tuple(map(Fraction, weights if any(weights) else [1] * values)),
         population=tuple(sum(h.values()) + more for h, more in zip(histograms, extra, strict=True)),
-        population_only=tuple(draw(st.lists(st.integers(1, 5), max_size=2))),
+        population_only=(alone - 2,) if alone > 2 else (),
         coarser=(tuple(_dense(middle, i) for i in middle), (0,) * size),
     )
 
@@ -215,5 +235,5 @@ def _dense(numbers: list[int], one: int) -> int:
 @st.composite
 def partitions(draw: st.DrawFn, size: int) -> tuple[int, ...]:
     """A way of merging blocks: the number of the union of each block."""
-    numbers = draw(st.lists(st.integers(0, max(size - 2, 0)), min_size=size, max_size=size))
+    numbers = _digits(draw, max(size - 1, 1), size)
     return tuple(_dense(numbers, i) for i in numbers)

@@ -67,6 +67,11 @@ def _distance(draw: st.DrawFn) -> Params:
     return {"distance": kind, **({"bandwidth": draw(fractions("1/8", "1/2", "1", "2"))} if kind == "kernel_js" else {})}
 
 
+def _sizes(case: Case) -> list[int]:
+    """The sizes of the blocks and of all that contains them, where (n,t)-closeness changes."""
+    return sorted({len(rows) for block in case.slow[1] for rows in [*block.containing, case.slow[0].rows]})
+
+
 def _ground(p: Params) -> dict[str, Any]:
     return {"kind": p["distance"], "bandwidth": p.get("bandwidth")}
 
@@ -79,6 +84,8 @@ def _epsilon(draw: st.DrawFn, case: Case) -> Params:
         "known": draw(st.sampled_from([0, 0, 1, 2])),
     }
     kinds: list[Any] = ["singletons", "negative", "taxonomy", *(["guarded"] if case.guards else [])]
+    if case.values >= 2:
+        kinds.append(((case.names[0],),))
     if case.values >= 3:
         kinds.append((case.names[:2], case.names[1 : case.values]))
     params["predicates"] = draw(st.sampled_from(kinds))
@@ -226,7 +233,7 @@ RULES: dict[str, Rule] = {
     ),
     "nt_closeness": Rule(
         lambda draw, case: {
-            "n": draw(st.integers(1, sum(case.totals))),
+            "n": draw(st.integers(1, sum(case.totals)) | st.sampled_from(_sizes(case))),
             "t": draw(TS),
             "variant": draw(st.sampled_from(["lattice", "own_or_top"])),
             **_distance(draw),

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laws.cases import cases, plain_case, quick
+from laws.cases import KINDS, Case, cases, plain_case, quick
 from laws.draws import SMALL, models, same, valid, worst
-from laws.rules import RULES
+from laws.rules import RULES, Params
 from qblock.models import BY_NAME, REGISTRY, Model
 
 NAMES = [model.name for model in REGISTRY]
@@ -26,12 +26,20 @@ def test_every_registered_model_has_a_rule(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@quick
-@given(data=st.data())
-def test_agrees_with_the_reference(name: str, data: st.DataObject) -> None:
-    case = data.draw(cases())
-    model, params = data.draw(models(name, case))
-    rule, slow = RULES[name], case.slow[1]
+def test_agrees_with_the_reference(name: str) -> None:
+    @settings(quick, max_examples=KINDS.get(name, 60))
+    @given(data=st.data())
+    def agrees(data: st.DataObject) -> None:
+        case = data.draw(cases())
+        model, params = data.draw(models(name, case))
+        agree(case, model, params)
+
+    agrees()
+
+
+def agree(case: Case, model: Model, params: Params) -> None:
+    """Verdicts, tightest values and the least size."""
+    rule, slow = RULES[model.name], case.slow[1]
     verdicts = [rule.passes(block, params, case) for block in slow]
     assert model.passes(*case.engine).tolist() == verdicts
     assert model.holds(*case.engine) is all(verdicts)

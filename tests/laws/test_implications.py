@@ -216,3 +216,11 @@ def test_npd_asks_for_every_protected_value(c2: int) -> None:
     case = plain_case([{0: 3, 1: 2}], values=3)
     params = {"c1": 2, "c2": c2, "l": 2, "protected": ("2",)}
     assert passes(case, "npd_recursive_cl_diversity", **params) == [c2 == 0]
+
+
+def test_a_node_in_between_counts_for_the_lattice_form_alone() -> None:
+    """Two blocks alike within a table that is not: 10 and 20 rows of equal shares, and 240 rows of one value."""
+    case = plain_case([{0: 5, 1: 5}, {0: 10, 1: 10}, {0: 240}], coarser=((0, 0, 1), (0, 0, 0)))
+    params: dict[str, Any] = {"n": 30, "t": 0}
+    assert passes(case, "nt_closeness", variant="lattice", **params) == [True, True, True]
+    assert passes(case, "nt_closeness", variant="own_or_top", **params) == [False, False, True]

@@ -42,6 +42,34 @@ def test_attributes(model: type[Model]) -> None:
     assert model.needs <= NEEDS
 
 
+BOUNDS: dict[str, dict[str, str]] = {
+    "k_anonymity": {"k": "larger"},
+    "distinct_l_diversity": {"l": "larger"},
+    "frequency_l_diversity": {"l": "larger"},
+    "entropy_l_diversity": {"l": "larger"},
+    "recursive_cl_diversity": {"l": "larger", "c": "smaller, strict"},
+    "pd_recursive_cl_diversity": {"l": "larger", "c": "smaller, strict"},
+    "npd_recursive_cl_diversity": {"l": "larger", "c1": "smaller, strict", "c2": "larger"},
+    "alpha_k_anonymity": {"alpha": "smaller", "k": "larger"},
+    "epsilon_m_anonymity": {"m": "larger"},
+    "delta_l_diversity": {"l": "larger", "delta": "larger, strict"},
+    "t_closeness": {"t": "smaller"},
+    "nt_closeness": {"t": "smaller", "n": "larger"},
+    "epsilon_privacy": {"epsilon": "smaller"},
+    "beta_likeness": {"beta": "smaller"},
+    "delta_disclosure": {"delta": "smaller, strict"},
+    "k_map": {"k": "larger"},
+    "delta_presence": {"min": "larger", "max": "smaller"},
+}
+"""Which way each parameter is stricter, and whether its tightest value fails; the parameter in the name first."""
+
+
+@pytest.mark.parametrize("model", REGISTRY, ids=lambda model: model.name)
+def test_bounds(model: type[Model]) -> None:
+    declared = {b.parameter: b.stricter + ("" if b.attained else ", strict") for b in model.bounds}
+    assert list(declared.items()) == list(BOUNDS[model.name].items())
+
+
 INVALID: dict[str, list[dict[str, Any]]] = {
     "k_anonymity": [{"k": 0}, {"k": Fraction(3, 2)}, {"k": True}],
     "distinct_l_diversity": [{"l": 0}, {"l": Fraction(3, 2)}],

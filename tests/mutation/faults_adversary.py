@@ -55,10 +55,17 @@ ADVERSARY: tuple[Mutation, ...] = (
         "epsilon_privacy or vldb",
     ),
     Mutation(
-        "epsilon: a block of one value passes",
+        "epsilon: more known people than others (III)",
         "models/epsilon*.py",
         "never = (mass == 0) | (left <= x)",
-        "never = (mass == 0) | (left < x)",
+        "never = mass == 0",
+        "epsilon_privacy",
+    ),
+    Mutation(
+        "epsilon: more known people than others (I, II)",
+        "models/epsilon*.py",
+        "never = ((x == 1) & (mass == 0)) | (left <= x)",
+        "never = (x == 1) & (mass == 0)",
         "epsilon_privacy",
     ),
     Mutation(

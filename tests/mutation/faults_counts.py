@@ -38,13 +38,6 @@ SHARED: tuple[Mutation, ...] = (
         "alpha_k or npd or delta_presence",
     ),
     Mutation(
-        "bounds that do not decide do",
-        "models/base.py",
-        "if bound.decides and len(blocks):",
-        "if len(blocks):",
-        "delta_l",
-    ),
-    Mutation(
         "the table's value is its best block's",
         "models/base.py",
         'largest = bound.stricter == "smaller"\n',
