@@ -64,10 +64,15 @@ def together(registers: Sequence[tuple[int, Register]]) -> list[Row]:
     ]
 
 
-def refused_seeds(book: Book, spec: Spec, registers: Sequence[tuple[int, Register]]) -> set[int]:
-    """The histories that the gate refuses at any version, asked of the database for all of them at once."""
+def refused_seeds(
+    book: Book, spec: Spec, registers: Sequence[tuple[int, Register]], least: int | None = None
+) -> set[int]:
+    """The histories that the gate refuses at any version, asked of the database for all of them at once.
+
+    least: k of the labels, where it is not that of the registers.
+    """
     rows = together(registers)
-    k = registers[0][1].k
+    k = least or registers[0][1].k
     refused: set[int] = set()
     for version in sorted({row.version for row in rows}):
         found = candidate_of(book, rows, version, k, spec.release)

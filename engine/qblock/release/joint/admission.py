@@ -16,7 +16,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.release.joint.book import Book, fresh_name, open_book
-from qblock.release.joint.crosswalk import Candidate, entity_text
+from qblock.release.joint.crosswalk import DIGEST, Candidate, entity_of
 from qblock.release.joint.signature import NOTHING
 from qblock.release.private import Place
 from qblock.release.records import canonical
@@ -68,11 +68,11 @@ class Admission:
             if not names and self.apart is None and self.admitted is None and not self.leaving:
                 return table
             text = session.text_of(session.comparable(table.c[entity], columns[entity]), columns[entity].kind)
-            who = book.entity(text).label("qblock_entity")
+            who = book.entity(text).label(DIGEST)
         rows = sa.select(*table.c, who).subquery("qblock_source")
         joined: sa.FromClause = rows
         if self.known is not None:
-            joined = rows.outerjoin(self.known, self.known.c.entity == rows.c.qblock_entity)
+            joined = rows.outerjoin(self.known, self.known.c.entity == rows.c[DIGEST])
             self._moves = self._moved(session, rows, columns)
         selected = []
         for column in table.c:
@@ -80,7 +80,7 @@ class Admission:
             if self.known is not None and column.name in self.spec.quasi_identifiers:
                 value = self._frozen(session, value, columns[column.name], names)
             selected.append(value.label(column.name))
-        query = sa.select(*selected).select_from(joined)
+        query = sa.select(*selected, rows.c[DIGEST]).select_from(joined)
         return self._without(session, query, rows).subquery("qblock_admitted")
 
     def moves(self, session: Session) -> int:
@@ -92,7 +92,7 @@ class Admission:
         names = self.spec.quasi_identifiers
         now = together([sa.cast(session.comparable(rows.c[name], columns[name]), sa.Text) for name in names])
         layout = sa.cast(sa.literal(canonical(list(names))), sa.Text)
-        both = rows.join(self.known, self.known.c.entity == rows.c.qblock_entity)
+        both = rows.join(self.known, self.known.c.entity == rows.c[DIGEST])
         counted = sa.select(sa.func.count()).select_from(both)
         return counted.where(self.known.c.place != now, self.known.c.names == layout)
 
@@ -111,7 +111,7 @@ class Admission:
         return sa.case(*cases, else_=now) if cases else now
 
     def _without(self, session: Session, query: Query, rows: sa.FromClause) -> Query:
-        who = rows.c.qblock_entity
+        who = rows.c[DIGEST]
         if self.apart is not None:
             query = query.where(who.not_in(sa.select(self.apart.c.entity)))
         if self.leaving:
@@ -128,10 +128,17 @@ class Admission:
 
 def frozen(book: Book, release: str) -> Query:
     """The quasi-identifiers that a release has frozen: entity, names (a JSON list), place (their texts)."""
-    t = book.tables.frozen
-    newest = sa.func.row_number().over(partition_by=t.c.entity, order_by=t.c.version.desc())
-    numbered = sa.select(t.c.entity, t.c.names, t.c.place, newest.label("n")).where(t.c.release == release).subquery()
-    return sa.select(numbered.c.entity, numbered.c.names, numbered.c.place).where(numbered.c.n == 1)
+    t = book.tables
+    # Not by a window function: DuckDB 1.5 fails internally on some plans that keep the first row of a window.
+    newest = (
+        sa.select(t.frozen.c.entity, sa.func.max(t.frozen.c.version).label("version"))
+        .where(t.frozen.c.release == release)
+        .group_by(t.frozen.c.entity)
+        .subquery("qblock_newest")
+    )
+    same = sa.and_(t.frozen.c.entity == newest.c.entity, t.frozen.c.version == newest.c.version)
+    columns = (t.frozen.c.entity, t.frozen.c.names, t.frozen.c.place)
+    return sa.select(*columns).select_from(t.frozen.join(newest, same)).where(t.frozen.c.release == release)
 
 
 def freeze(book: Book, source: SourceTable, found: Candidate) -> None:
@@ -141,30 +148,30 @@ def freeze(book: Book, source: SourceTable, found: Candidate) -> None:
     Admission, whose values of earlier entities are the frozen ones already.
     """
     t, about = book.tables.frozen, found.about
-    session = source.session
     names = canonical(list(source.quasi_identifiers))
-    texts = [sa.cast(source.expression(name), sa.Text) for name in source.quasi_identifiers]
-    rows = sa.select(book.entity(entity_text(source)).label("entity"), together(texts).label("place")).subquery("rows")
-    known = book.lend(frozen(book, about.key.release))
-    same = sa.and_(known.c.entity == rows.c.entity, known.c.names == sa.cast(sa.literal(names), sa.Text))
-    new = sa.select(rows.c.entity, rows.c.place).select_from(rows.outerjoin(known, same))
-    brought = book.bring(new.where(known.c.entity.is_(None)))
-    shown = found.rows
-    query = (
-        sa.select(
-            sa.cast(sa.literal(about.key.release), sa.Text),
-            sa.literal(about.key.version),
-            brought.c.entity,
-            sa.cast(sa.literal(names), sa.Text),
-            brought.c.place,
-        )
-        .select_from(brought.join(shown, shown.c.entity == brought.c.entity))
-        .where(shown.c.shown != NOTHING)
+    layout = sa.cast(sa.literal(names), sa.Text)
+    known = frozen(book, about.key.release).subquery("known")
+    same = sa.and_(known.c.entity == found.rows.c.entity, known.c.names == layout)
+    new = book.own.store(
+        fresh_name(),
+        sa.select(found.rows.c.entity)
+        .select_from(found.rows.outerjoin(known, same))
+        .where(found.rows.c.shown != NOTHING, known.c.entity.is_(None)),
     )
-    book.own.run(sa.insert(t).from_select(["release", "version", "entity", "names", "place"], query))
-    book.own.drop(brought)
-    if session is not book.own and isinstance(known, sa.TableClause):
-        session.drop(known)
+    if book.own.scalar(sa.select(sa.func.count()).select_from(new)):
+        wanted = book.lend(sa.select(new.c.entity))
+        texts = [sa.cast(source.expression(name), sa.Text) for name in source.quasi_identifiers]
+        rows = sa.select(entity_of(book, source).label("entity"), together(texts).label("place")).subquery("rows")
+        query = sa.select(rows.c.entity, rows.c.place).select_from(rows.join(wanted, wanted.c.entity == rows.c.entity))
+        brought = book.bring(query)
+        columns: list[Any] = [sa.cast(sa.literal(about.key.release), sa.Text), sa.literal(about.key.version)]
+        into = sa.insert(t).from_select(
+            ["release", "version", "names", "entity", "place"],
+            sa.select(*columns, layout, brought.c.entity, brought.c.place),
+        )
+        book.own.run(into)
+        book.own.drop(brought)
+    book.own.drop(new)
 
 
 def together(texts: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:

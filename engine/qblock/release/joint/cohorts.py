@@ -19,7 +19,7 @@ from qblock.lattice import Node
 from qblock.release.joint.admission import Admission
 from qblock.release.joint.apart import COHORT, OUT, set_apart
 from qblock.release.joint.book import Book
-from qblock.release.joint.crosswalk import Candidate, coded, entity_text, least_rows
+from qblock.release.joint.crosswalk import Candidate, coded, entity_of, least_rows
 from qblock.release.joint.gate import Verdict, members_of
 from qblock.search.task import Task
 from qblock.spec import Spec
@@ -79,7 +79,7 @@ def by_block(
     """The digests of people in each block of a node who are in another relation (`known`), or who are not."""
     source = task.source
     joined, codes = coded(source, node)
-    columns = [book.entity(entity_text(source)).label("entity"), *(c.label(f"q{i}") for i, c in codes.items())]
+    columns = [entity_of(book, source).label("entity"), *(c.label(f"q{i}") for i, c in codes.items())]
     rows = sa.select(*columns).select_from(joined).subquery("rows")
     query = sa.select(*rows.c)
     if others is not None:

@@ -28,6 +28,9 @@ from qblock.source import SourceTable
 from qblock.spec import Requirement, Spec
 from qblock.warehouse.queries import Query
 
+DIGEST = "qblock entity"
+"""The column of an admitted source that holds the digests."""
+
 
 @dataclass(frozen=True, eq=False)
 class RecordedVersion:
@@ -129,7 +132,7 @@ def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Qu
     same = [sa.true(), *(code == blocks.c[f"q{i}"] for i, code in codes.items())]
     label = shown(blocks.c.kept == 1, blocks.c.block_rows, least)
     return sa.select(
-        book.entity(entity_text(source)).label("entity"),
+        entity_of(book, source).label("entity"),
         blocks.c.block,
         sa.cast(label, sa.Text).label("shown"),
         blocks.c.block_rows,
@@ -155,10 +158,13 @@ def coded(source: SourceTable, node: Node) -> tuple[sa.FromClause, dict[int, sa.
     return joined, codes
 
 
-def entity_text(source: SourceTable) -> sa.ColumnElement[Any]:
-    """The entity of a row as text."""
+def entity_of(book: Book, source: SourceTable) -> sa.ColumnElement[Any]:
+    """The digest of the entity of a row; an Admission has computed it already."""
+    if not isinstance(source.relation, sa.TableClause) and DIGEST in source.relation.c:
+        return source.relation.c[DIGEST]
     assert source.spec.entity is not None
-    return source.session.text_of(source.expression(source.spec.entity), source.columns[source.spec.entity].kind)
+    column = source.columns[source.spec.entity]
+    return book.entity(source.session.text_of(source.expression(source.spec.entity), column.kind))
 
 
 def value_text(source: SourceTable) -> sa.ColumnElement[Any]:

@@ -54,28 +54,27 @@ def next_episodes(book: Book, checked: str, rows: sa.FromClause, version: Versio
     Columns: entity, episode (1, 2, ...), begun (the version in which it began), running (the entity's newest one),
     value, signature, before (the signature without this version), published (1 where this version shows it).
     """
-    old = book.tables.episode
-    current = sa.and_(rows.c.entity == old.c.entity, old.c.running, old.c.release == checked)
+    t = book.tables.episode
+    # Joined by one equality: with more conditions DuckDB compares every row with every other.
+    present = sa.case((t.c.running, t.c.entity))
+    old = sa.select(t, present.label("present")).where(t.c.release == checked).subquery("qblock_old")
+    newest = sa.select(t).where(t.c.release == checked, t.c.running).subquery("qblock_newest")
     same = rows.c.value == old.c.value
-    kept = (
-        sa.select(
-            old.c.entity,
-            old.c.episode,
-            old.c.begun,
-            sa.and_(old.c.running, sa.func.coalesce(same, sa.true())).label("running"),
-            old.c.value,
-            sa.case((same, _signature(book, old.c.signature, rows, version)), else_=old.c.signature).label("signature"),
-            old.c.signature.label("before"),
-            sa.case((sa.and_(same, rows.c.shown == PUBLISHED), 1), else_=0).label("published"),
-        )
-        .select_from(old.outerjoin(rows, current))
-        .where(old.c.release == checked)
-    )
+    kept = sa.select(
+        old.c.entity,
+        old.c.episode,
+        old.c.begun,
+        sa.and_(old.c.running, sa.func.coalesce(same, sa.true())).label("running"),
+        old.c.value,
+        sa.case((same, _signature(book, old.c.signature, rows, version)), else_=old.c.signature).label("signature"),
+        old.c.signature.label("before"),
+        sa.case((sa.and_(same, rows.c.shown == PUBLISHED), 1), else_=0).label("published"),
+    ).select_from(old.outerjoin(rows, rows.c.entity == old.c.present))
     none = sa.literal_column("''", sa.Text)
     begun = (
         sa.select(
             rows.c.entity,
-            (sa.func.coalesce(old.c.episode, 0) + 1).label("episode"),
+            (sa.func.coalesce(newest.c.episode, 0) + 1).label("episode"),
             _text(version.text).label("begun"),
             sa.true().label("running"),
             rows.c.value,
@@ -83,8 +82,8 @@ def next_episodes(book: Book, checked: str, rows: sa.FromClause, version: Versio
             none.label("before"),
             sa.case((rows.c.shown == PUBLISHED, 1), else_=0).label("published"),
         )
-        .select_from(rows.outerjoin(old, current))
-        .where(sa.or_(old.c.value.is_(None), sa.not_(same)))
+        .select_from(rows.outerjoin(newest, newest.c.entity == rows.c.entity))
+        .where(sa.or_(newest.c.value.is_(None), rows.c.value != newest.c.value))
     )
     both = sa.union_all(kept, begun).subquery("qblock_next")
     return sa.select(*both.c)
