@@ -15,22 +15,22 @@ import psycopg
 import pytest
 from integration.sources import execute
 
+from qblock.cli import app
+from qblock.search.task import Task
+
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}
 START = """
-import signal, sys
 from qblock.cli import main
 from qblock.warehouse.session import SqlSession
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a process in the background is started without
 stored = SqlSession.store
 
 def store(self, name, query):
-    if name == sys.argv[1]:
+    if name == "qblock_raw":
         print("reached", flush=True)
     return stored(self, name, query)
 
 SqlSession.store = store
-sys.argv[1:] = sys.argv[2:]
 main()
 """
 SLOW = {
@@ -52,7 +52,7 @@ def test_in_the_middle_of_a_statement(
     file = spec(url, "slow", {"a": QUASI, "s": "sensitive"})
     (spill := tmp_path / "tmp").mkdir()
     process = subprocess.Popen(
-        [sys.executable, "-c", START, "qblock_raw", "search", str(file), "--json"],
+        [sys.executable, "-c", START, "search", str(file), "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -99,10 +99,6 @@ def test_between_two_nodes(
     warehouse, spec: Callable[..., Path], qblock, monkeypatch: pytest.MonkeyPatch, sent: int, status: int
 ) -> None:
     """In this process: the search is left where it is, and the next one finds everything as before."""
-    from qblock.cli import app
-    from qblock.search import evaluator
-    from qblock.search.task import Task
-
     url = warehouse("people", {"a": ["x", "y", "x", "y"], "b": [1, 2, 1, 2], "s": ["u", "v", "v", "u"]})
     file = spec(url, "people", {"a": QUASI, "b": QUASI, "s": "sensitive"}, [{"distinct_l_diversity": {"l": 2}}])
     asked = Task.passes
@@ -111,14 +107,15 @@ def test_between_two_nodes(
         os.kill(os.getpid(), sent)
         return asked(self, node)
 
-    assert evaluator is not None
-    before = signal.signal(signal.SIGTERM, app._terminate)
+    before = {number: signal.signal(number, app._stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)}
     try:
         with monkeypatch.context() as patch:
             patch.setattr(Task, "passes", passes)
             ran = qblock("search", file, "--json")
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
     assert (ran.status, ran.out) == (status, "")
     assert "nothing was published" in ran.err
     assert qblock("search", file, "--json").status == 0
