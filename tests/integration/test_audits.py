@@ -75,6 +75,24 @@ def test_null_is_a_value_only_where_there_is_one(warehouse) -> None:
         assert tightest(found["tightest"], "epsilon_privacy", given)["values"][0]["exact"] == "9/2"
 
 
+@pytest.mark.parametrize("source", ["INTEGER", "VARCHAR", "DECIMAL(6,2)"])
+def test_a_prior_counts_equal_values_of_another_type(warehouse, tmp_path: Path, source: str) -> None:
+    """Values of the prior's table that the source's type cannot hold have no part; each count weighs one more."""
+    url = warehouse("t", {"q": ["x"] * 4, "s": ["1", "1", "1", "2"]}, {"q": "VARCHAR", "s": source})
+    point = ".00" if source == "DECIMAL(6,2)" else ""
+    warehouse("numbers", {"v": [1, 2, 2, 7]}, {"v": "INTEGER"})
+    warehouse("texts", {"v": [f"1{point}", f"2{point}", f"2{point}", "none"]}, {"v": "VARCHAR"})
+    priors: list[dict[str, Any]] = [{"from_table": table, "column": "v"} for table in ("numbers", "texts")]
+    attributes = {"q": {"role": "quasi_identifier", "hierarchy": "suppress"}, "s": {"role": "sensitive"}}
+    reached = set()
+    for prior in [*priors, {"values": {f"1{point}": 2, f"2{point}": 3}}]:
+        asked = [{"epsilon_privacy": {"epsilon": 3, "adversary": "III", "prior": prior}}]
+        found = audit_spec(make_spec(url, "t", attributes, asked, tmp_path))["tightest"][0]
+        assert found["model"] == "epsilon_privacy"
+        reached.add(found["values"][0]["exact"])
+    assert reached == {"12/5"}
+
+
 def test_hostile_names(warehouse) -> None:
     for start in range(0, len(NAMES), 12):
         names = NAMES[start : start + 12]

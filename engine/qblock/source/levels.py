@@ -18,8 +18,7 @@ from qblock.warehouse import queries
 from qblock.warehouse.dimensions import is_value
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension
-
-NUMERIC = ("integer", "decimal", "float")
+from qblock.warehouse.values import NUMERIC
 
 
 def build_hierarchy(

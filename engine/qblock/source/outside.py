@@ -18,6 +18,7 @@ from qblock.spec import Requirement
 from qblock.spec.prior import PriorTable, PriorValues
 from qblock.warehouse import queries
 from qblock.warehouse.protocol import TableName
+from qblock.warehouse.values import NUMERIC
 
 
 def with_prior(source: SourceTable, requirement: Requirement, values: Values) -> Reference:
@@ -60,8 +61,12 @@ def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, va
     grouped = sa.select(value.label("value"), sa.func.count().label("n")).where(*conditions).group_by(value).subquery()
     dimension = values.dimension
     leaf = dimension.table.c.leaf
-    # The other table's column may have another type: its values compare as the source's do.
-    same = leaf == sa.cast(grouped.c.value, sa.Text) if values.column.kind == "text" else leaf == grouped.c.value
+    own, theirs = values.column.kind, columns[prior.column].kind
+    if own == theirs or {own, theirs} <= NUMERIC:
+        same = leaf == grouped.c.value
+    else:
+        # Of another type: as text, for a cast would fail on values that the source's type cannot hold.
+        same = dimension.table.c.t0 == session.text_of(grouped.c.value, theirs)
     joined = dimension.table.join(grouped, same)
     query = sa.select(
         queries.whole(dimension.code(0)).label("code"), queries.whole(sa.func.sum(grouped.c.n)).label("n")

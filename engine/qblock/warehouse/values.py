@@ -11,6 +11,8 @@ import numpy as np
 
 from qblock.warehouse.protocol import Column, Kind
 
+NUMERIC: frozenset[Kind] = frozenset({"integer", "decimal", "float"})
+
 INTEGER = re.compile(r"[+-]?\d{1,100}", re.ASCII)
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
