@@ -12,7 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from qblock import __version__
-from qblock.cli import compare, explore, hierarchies, publish, start
+from qblock.cli import compare, erase, explore, hierarchies, publish, start
 from qblock.cli.job import Terminated
 from qblock.errors import QblockError
 
@@ -36,6 +36,7 @@ hierarchies.register(app)
 explore.register(app)
 compare.register(app)
 publish.register(app)
+erase.register(app)
 
 
 def _version(asked: bool) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from qblock.errors import QblockError, Refused
 from qblock.release import steps, together
 from qblock.release.content import content_digest
 from qblock.release.copy import copy_of, disclosure, label_codes, nearly_unique
+from qblock.release.joint.book import own_book
 from qblock.release.lock import release_lock
 from qblock.release.log import Entries
 from qblock.release.migrate import upgrade_ledger
@@ -18,6 +20,7 @@ from qblock.release.recover import clear_leftovers, record_failure
 from qblock.release.reference import Kept
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run, retirable
+from qblock.release.waiting import KEPT, StartOver, entering, spec_in_force
 from qblock.search import Progress
 from qblock.search.run import open_task, refusal, run_search
 from qblock.search.task import Assessment
@@ -45,12 +48,15 @@ def release(
     run.entries = entries
     with run.lock_held:
         try:
-            for step in made.steps:
-                run.step = step.name
-                run.say(step.describe())
-                PERFORM[type(step)](run, step)
-                if run.unchanged:
-                    break
+            left = list(made.steps)
+            while left and not run.unchanged:
+                try:
+                    _perform(run, left[0])
+                except StartOver as again:
+                    _start_over(run, again)
+                    left = list(made.steps[[type(step) for step in made.steps].index(steps.Snapshot) :])
+                else:
+                    del left[0]
         except BaseException as error:
             run.transaction.close()
             if run.ledger_ready:
@@ -59,6 +65,22 @@ def release(
         finally:
             run.transaction.close()
     return run.result()
+
+
+def _perform(run: Run, step: steps.Step) -> None:
+    run.step = step.name
+    run.say(step.describe())
+    PERFORM[type(step)](run, step)
+
+
+def _start_over(run: Run, again: StartOver) -> None:
+    """What a check has told outlasts the run, whatever becomes of it."""
+    run.say(str(again))
+    run.notes.append(str(again))
+    run.transaction.close()
+    run.waiting = None
+    with own_book(run.place) as book:
+        again.settle(book)
 
 
 def _lock(run: Run, step: steps.Lock) -> None:
@@ -74,11 +96,15 @@ def _upgrade(run: Run, _: steps.UpgradeLedger) -> None:
 def _clear(run: Run, _: steps.ClearLeftovers) -> None:
     for message in clear_leftovers(run):
         run.say(message)
+    run.read_ledger()
 
 
 def _snapshot(run: Run, _: steps.Snapshot) -> None:
     run.admission = together.admission(run)
-    run.task = run.transaction.enter_context(open_task(run.spec, name_values=False, relation=run.admission))
+    spec = run.spec if run.admission is None else spec_in_force(run)
+    opened = open_task(spec, name_values=False, relation=run.admission, again=entering(run))
+    run.task = run.transaction.enter_context(opened)
+    run.detail = together.waiting_counts(run)
 
 
 def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
@@ -89,6 +115,8 @@ def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
 
 def _search(run: Run, _: steps.Search | steps.CheckNode) -> None:
     found = run_search(run.task, progress=run.progress)
+    if run.inherited is not None:
+        found = replace(found, why=KEPT if found.chosen is not None else f"{KEPT}, and fails: {found.why}")
     if found.chosen is None:
         raise refusal(found)
     run.found = found
@@ -106,7 +134,6 @@ def _settle(run: Run, chosen: Assessment) -> None:
 
 def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
     run.digest = _digest(run)
-    run.read_ledger()
     if not step.force and run.nothing_changed():
         run.unchanged = True
         for given in run.target.grant():
@@ -135,6 +162,7 @@ def _together(run: Run) -> None:
     refused: together.TogetherRefused | None = None
     for chosen in together.attempts(run):
         if chosen is not run.chosen:
+            run.fell_back = True
             _settle(run, chosen)
             run.digest = _digest(run)
         try:
@@ -180,10 +208,16 @@ def _publish(run: Run, _: steps.Publish) -> None:
 
 def _retire(run: Run, step: steps.Retire) -> None:
     try:
-        run.notes += run.target.retire({v: run.retiring(v) for v in retirable(run, step.keep)})
+        run.notes += retire(run, step.keep)
     except QblockError as error:
         # The version is published; what could not be dropped is tried again by the next run.
         run.notes.append(f"old versions were not dropped: {error}")
+
+
+def retire(run: Run, keep: int) -> list[str]:
+    """Drop versions beyond the newest `keep`, and those that show people who have left; says which stay for now."""
+    versions = {**dict.fromkeys(retirable(run, keep)), **dict.fromkeys(together.showing_withdrawn(run))}
+    return run.target.retire({version: run.retiring(version) for version in versions})
 
 
 PERFORM: dict[type[steps.Step], Callable[[Run, Any], None]] = {

@@ -43,6 +43,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0) -> Plan:
     place = place_of(spec)
     target = target_of(spec, place)
     notes = target.check()
+    together.check_spec(spec)
     revision, current, version = _ledger(spec, place)
     models = tuple(dict.fromkeys(requirement.model.name for requirement in spec.privacy))
     published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")

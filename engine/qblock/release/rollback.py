@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Refused
 from qblock.models import Tightest
-from qblock.release import reference, steps
+from qblock.release import reference, steps, together
 from qblock.release.content import content_digest
 from qblock.release.copy import PublishedColumn
 from qblock.release.ledger import ledger_transaction, record, set_pointer
@@ -145,7 +145,7 @@ class _Rollback:
             self.first, self.event = own[0], own[-1]
             if version not in published_versions(events) or not self.target.holds(version):
                 raise self._refused("it is no longer kept")
-            if any(e.state == "erased" and e.number > self.event.number for e in events):
+            if self._shows_withdrawn(events):
                 raise self._refused("people have withdrawn since it was published")
             if any(e.joint == "none" for e in published):
                 self.joint = "none"
@@ -160,6 +160,12 @@ class _Rollback:
         self.matched = rematch(self.spec, self.kept, self.recorded, same_spec=same)
         if self.matched.problems:
             raise self._refused("; ".join(self.matched.problems))
+
+    def _shows_withdrawn(self, events: Sequence[RecordedEvent]) -> bool:
+        if not together.applies(self.spec):
+            return any(e.state == "erased" and e.number > self.event.number for e in events)
+        together.make_ready(self)
+        return self.version in together.showing_withdrawn(self)
 
     def _read_reference(self, reader: LedgerReader) -> None:
         text = reader.reference(self.spec.release, self.version)

@@ -15,6 +15,7 @@ from qblock.models import Tightest
 from qblock.release import reference
 from qblock.release.copy import Copy
 from qblock.release.joint.admission import Admission
+from qblock.release.joint.erasure import NOT_RECALLED
 from qblock.release.joint.gate import Verdict
 from qblock.release.ledger import record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
@@ -26,6 +27,7 @@ from qblock.release.records import PUBLISHING, Event, Guarantee, RecordedEvent, 
 from qblock.release.reference import Kept
 from qblock.release.result import ReleaseResult
 from qblock.release.targets import Checked, Record
+from qblock.release.waiting import Waiting
 from qblock.search import Progress
 from qblock.search.answer import requirements_json
 from qblock.search.run import SearchResult
@@ -72,7 +74,11 @@ class Run:
         self.ledger_ready = self.unchanged = self.published = False
         self.recheck: Counted | None = None
         self.together: Verdict | None = None
+        self.waiting: Waiting | None = None
         self.current: RecordedEvent | None = None
+        self.inherited: RecordedEvent | None = None
+        self.fell_back = False
+        self.detail: dict[str, int] = {}
         self.notes = list(plan.notes)
         self.started = time.monotonic()
         self._log = log
@@ -124,7 +130,16 @@ class Run:
     @property
     def protected(self) -> bool:
         """Whether an attacker who knows the search learns nothing from what was chosen and suppressed."""
-        return self.task.protected or (self.found.choice != "minimal" and not self.chosen.suppressed)
+        if self.task.protected:
+            return True
+        if self.fell_back or self.chosen.suppressed:
+            return False
+        return bool(self.inherited.protected) if self.inherited else self.found.choice != "minimal"
+
+    @property
+    def choice(self) -> str:
+        """How the node was chosen: for one that is kept, how the first version's was."""
+        return self.inherited.choice or "pinned" if self.inherited else self.found.choice
 
     @property
     def tightest(self) -> list[Tightest]:
@@ -144,9 +159,20 @@ class Run:
         release = self.spec.release
         if state == "staged":
             reference.write(connection, release, self.version, self.kept.text())
+        if state == "published":
+            self.record_erasure(connection)
         record(connection, self._event(state), self.guarantees("search" if state == "staged" else "recheck"))
         if state == "published":
             set_pointer(connection, release, self.version)
+
+    def record_erasure(self, connection: sa.Connection) -> None:
+        """That people have left with this version, before it is recorded as published."""
+        people = len(self.waiting.leaving.members) if self.waiting else 0
+        if people:
+            event = Event(
+                release=self.spec.release, state="erased", run=self.id, detail={"people": people}, reason=NOT_RECALLED
+            )
+            record(connection, event)
 
     def retiring(self, version: int) -> Record:
         """How an old version is recorded as retired."""
@@ -166,7 +192,7 @@ class Run:
             version=self.version,
             quasi_identifiers=self.spec.quasi_identifiers,
             node=self.chosen.node,
-            choice=self.found.choice,  # type: ignore[arg-type]
+            choice=self.choice,  # type: ignore[arg-type]
             protected=self.protected,
             joint=joint,
             rows_source=self.task.source.rows,
@@ -178,6 +204,7 @@ class Run:
             reference_digest=reference.digest(self.kept.text()),
             view=self.target.view,
             stale_after=self.spec.versions.stale_after,
+            detail=self.detail,
             reason=NOT_JOINT if joint == "none" and state == "published" else None,
         )
 
@@ -196,7 +223,7 @@ class Run:
             digest=self.digest,
             ledger_head=self._head(),
             tightest=self._tightest_json(),
-            choice=self.found.choice,
+            choice=self.choice,
             protected=self.protected,
             optimality=outcome.optimality if outcome else "pinned",
             joint=self.spec.versions.joint,

@@ -6,10 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from qblock.errors import Refused
+from qblock.release import waiting
+from qblock.release.joint import erasure
 from qblock.release.joint.admission import Admission, freeze
-from qblock.release.joint.book import open_book, prepare
+from qblock.release.joint.book import Book, open_book, own_book, prepare
+from qblock.release.joint.cohorts import cohort_size
 from qblock.release.joint.crosswalk import candidate, discard, record, recorded
 from qblock.release.joint.gate import Verdict, check, unchanged
+from qblock.release.joint.signature import VersionKey
+from qblock.release.ledger_reader import ledger_reader
+from qblock.release.records import PUBLISHING
+from qblock.release.recover import Running, published_versions
 from qblock.search.measure import Metrics
 from qblock.search.metrics import BY_NAME
 from qblock.search.task import Assessment
@@ -38,7 +45,13 @@ def applies(spec: Spec) -> bool:
     return spec.entity is not None and spec.count == "rows" and spec.versions.joint != "none"
 
 
-def make_ready(run: Run) -> None:
+def check_spec(spec: Spec) -> None:
+    """Raise InputError where newcomers are to wait and the spec does not say until when."""
+    if applies(spec) and (spec.versions.on_refusal == "hold_back" or spec.versions.cohort is not None):
+        cohort_size(spec)
+
+
+def make_ready(run: Running) -> None:
     """Make the crosswalk where it is missing, before the snapshot, which would not see it otherwise."""
     if applies(run.spec):
         prepare(run.place)
@@ -82,6 +95,7 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
         for version in recorded(book, release):
             if version.key.version not in shown:
                 discard(book, version.key)
+        _check_audience(run, book)
         missing = shown - {version.key.version for version in recorded(book, release)}
         if missing:
             raise Refused(
@@ -92,10 +106,50 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
         found = candidate(book, run.task, chosen, run.version)
         verdict = check(book, run.spec, run.kept.references, found)
         if not verdict.passed:
+            again = waiting.start_over(run, book, verdict, found)
+            if again is not None:
+                raise again
             raise TogetherRefused(refusal(run.spec, verdict))
         record(book, found)
+        waiting.passed(run, book)
         freeze(book, run.task.source, found)
     return verdict
+
+
+def _check_audience(run: Run, book: Book) -> None:
+    """Refuse where a release that the same readers may hold has versions that no crosswalk knows."""
+    known = {version.key for version in recorded(book)}
+    with ledger_reader(run.place) as reader:
+        for name in run.spec.versions.audience:
+            events = [e for e in reader.history(name) if e.state in PUBLISHING and e.version is not None]
+            without = [e.version for e in events if VersionKey(name, e.version or 0) not in known]
+            if without:
+                raise Refused(
+                    f"version {without[0]} of release {name}, which versions.audience names, was published without a "
+                    "crosswalk (without `entity`, or with `versions: {joint: none}`), so no version can be checked "
+                    "together with it; nothing is published. Leave it out of the audience if no reader can hold both, "
+                    "or write `versions: {joint: none}`"
+                )
+
+
+def waiting_counts(run: Run) -> dict[str, int]:
+    """How many people wait, leave, or have moved since their first publication: for the private ledger alone."""
+    if run.admission is None:
+        return {}
+    found = {"moves_waiting": run.admission.moves(run.task.source.session)}
+    found |= run.waiting.counts() if run.waiting else {}
+    return {name: n for name, n in found.items() if n}
+
+
+def showing_withdrawn(run: Running) -> list[int]:
+    """The versions still kept that show people who have left since, but for the one that readers see."""
+    if not applies(run.spec):
+        return []
+    with ledger_reader(run.place) as reader:
+        kept = published_versions(reader.history(run.spec.release))
+        current = reader.pointer(run.spec.release)
+    with own_book(run.place) as book:
+        return [v for v in erasure.showing_withdrawn(book, run.spec.release) if v in kept and v != current]
 
 
 def still_complete(run: Run, session: Session) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +16,7 @@ from qblock.search.choose import candidates, choose
 from qblock.search.evaluator import Outcome
 from qblock.search.measure import Metrics
 from qblock.search.task import Assessment, Task
-from qblock.source import Admitted, local_frequency_sets, open_source
+from qblock.source import Admitted, SourceTable, local_frequency_sets, open_source
 from qblock.spec import Spec
 from qblock.warehouse import open_warehouse
 from qblock.warehouse.duckdb import DuckdbWarehouse
@@ -24,14 +24,27 @@ from qblock.warehouse.duckdb import DuckdbWarehouse
 
 @contextmanager
 def open_task(
-    spec: Spec, *, name_values: bool = True, published: bool = True, relation: Admitted | None = None
+    spec: Spec,
+    *,
+    name_values: bool = True,
+    published: bool = True,
+    relation: Admitted | None = None,
+    again: Callable[[SourceTable], Admitted | None] | None = None,
 ) -> Iterator[Task]:
-    """Open the source of a spec within one snapshot and scan it (see open_source); all is released at the end."""
+    """Open the source of a spec within one snapshot and scan it (see open_source); all is released at the end.
+
+    again: looks at the source, and gives what is to be released of it instead; it is scanned anew then, in the same
+    snapshot.
+    """
     with ExitStack() as stack:
         warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
         stack.callback(warehouse.close)
         session = stack.enter_context(warehouse.snapshot())
         source = open_source(spec, session, name_values=name_values, published=published, relation=relation)
+        instead = again(source) if again is not None else None
+        if instead is not None:
+            session.clear()
+            source = open_source(spec, session, name_values=name_values, published=published, relation=instead)
         if spec.search.roll_up == "local" and warehouse.engine != "duckdb":
             local = DuckdbWarehouse(None, spec.search.memory_limit)
             stack.callback(local.close)

@@ -96,6 +96,9 @@ class Session(Protocol):
     def drop(self, table: sa.TableClause) -> None:
         """Drop a temporary table."""
 
+    def clear(self) -> None:
+        """Drop all temporary tables that this session made."""
+
     def relation(self, table: TableName) -> sa.TableClause:
         """The table or view with its columns; raises InputError naming near ones when it does not exist."""
 

@@ -84,6 +84,7 @@ class SqlSession:
         self.statements = 0
         self._facts = facts
         self._described: dict[TableName, dict[str, Column]] = {}
+        self._made: dict[str, sa.TableClause] = {}
 
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
         self.statements += 1
@@ -110,11 +111,13 @@ class SqlSession:
         self.statements += 1
         with translated(self._facts):
             self._facts.load(self.connection, name, columns)
-        return sa.table(name, *(sa.column(c) for c in columns.column_names))
+        self._made[name] = sa.table(name, *(sa.column(c) for c in columns.column_names))
+        return self._made[name]
 
     def store(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
         self.run(sa.CreateTableAs(query, name, temporary=True))
-        return sa.table(name, *(sa.column(c.name, c.type) for c in query.selected_columns))
+        self._made[name] = sa.table(name, *(sa.column(c.name, c.type) for c in query.selected_columns))
+        return self._made[name]
 
     def analyze(self, table: sa.TableClause) -> None:
         with translated(self._facts):
@@ -122,6 +125,11 @@ class SqlSession:
 
     def drop(self, table: sa.TableClause) -> None:
         self.run(f"DROP TABLE {self.dialect.identifier_preparer.format_table(table)}")
+        self._made.pop(table.name, None)
+
+    def clear(self) -> None:
+        for table in list(self._made.values()):
+            self.drop(table)
 
     def relation(self, table: TableName) -> sa.TableClause:
         columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in self.columns(table)]

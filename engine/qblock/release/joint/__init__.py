@@ -17,16 +17,16 @@ Within a run of the job, with the release's lock held:
 Every version in the crosswalk counts as readable, for good, whether it is retired or not. One that was recorded and
 never shown must be taken out by `discard`, under the lock, before the next check.
 
-Where `check` refuses, `versions.on_refusal` says what comes next: `published_node` (pin), `first_passing` (coarsen),
-`newcomers` and its companions (hold_back). People who withdraw: `withdraw`, then `batch` with `left` or `failed`, or at
-once `whole_cells` and `take_out`.
+Where `check` refuses, `versions.on_refusal` says what comes next: the published node again (pin), coarser ones
+(coarsen), or the newcomers in cohorts (hold_back: `newcomers`, `failing`, `keep_out`). People who withdraw: `withdraw`,
+then `batch` with `left` or `failed`, or at once `whole_cells` and `take_out`.
 """
 
 from __future__ import annotations
 
 from qblock.release.joint.admission import Admission, freeze
 from qblock.release.joint.apart import counts, digests_of, entities_apart, set_apart
-from qblock.release.joint.book import Book, open_book, prepare
+from qblock.release.joint.book import Book, open_book, own_book, prepare
 from qblock.release.joint.cohorts import Cohort, Newcomers, cohort_size, failing, keep_out, newcomers
 from qblock.release.joint.crosswalk import Candidate, RecordedVersion, candidate, discard, least_rows, record, recorded
 from qblock.release.joint.erasure import (
@@ -36,17 +36,17 @@ from qblock.release.joint.erasure import (
     batch,
     failed,
     left,
+    showing_withdrawn,
     take_out,
     whole_cells,
     withdraw,
 )
 from qblock.release.joint.evidence import Explanation, explanation
 from qblock.release.joint.gate import Verdict, check, members, members_of, unchanged
-from qblock.release.joint.nodes import COARSENED, Passing, first_passing, published_node
+from qblock.release.joint.nodes import published_node
 from qblock.release.joint.signature import VersionKey
 
 __all__ = [
-    "COARSENED",
     "NOT_RECALLED",
     "Admission",
     "Batch",
@@ -55,7 +55,6 @@ __all__ = [
     "Cohort",
     "Explanation",
     "Newcomers",
-    "Passing",
     "RecordedVersion",
     "Removal",
     "Verdict",
@@ -71,7 +70,6 @@ __all__ = [
     "explanation",
     "failed",
     "failing",
-    "first_passing",
     "freeze",
     "keep_out",
     "least_rows",
@@ -80,11 +78,13 @@ __all__ = [
     "members_of",
     "newcomers",
     "open_book",
+    "own_book",
     "prepare",
     "published_node",
     "record",
     "recorded",
     "set_apart",
+    "showing_withdrawn",
     "take_out",
     "unchanged",
     "whole_cells",

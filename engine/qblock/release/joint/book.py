@@ -18,6 +18,7 @@ from qblock.release.ledger import ledger_transaction, opened
 from qblock.release.private import Place, translated
 from qblock.resources import sql_text
 from qblock.warehouse.duckdb import DuckdbFacts
+from qblock.warehouse.postgresql import PostgresqlFacts
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Query
 from qblock.warehouse.session import SqlSession
@@ -143,6 +144,22 @@ def open_book(place: Place, session: Session) -> Iterator[Book]:
         if not migrate.ready(connection):
             raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
         yield Book(session, SqlSession(connection, DuckdbFacts(None)))
+
+
+@contextmanager
+def own_book(place: Place) -> Iterator[Book]:
+    """The crosswalk in a transaction of its own, without a source, committed at the end: it outlasts a refused run.
+
+    Not within `open_book` of the same thread: DuckDB has one writer, and on PostgreSQL it would wait for itself.
+    """
+    if place.engine == "postgresql":
+        with ledger_transaction(place) as connection:
+            session = SqlSession(connection, PostgresqlFacts())
+            yield Book(session, session)
+        return
+    with opened(_crosswalk_of(place), read_only=False) as connection, translated(place), connection.begin():
+        session = SqlSession(connection, DuckdbFacts(None))
+        yield Book(session, session)
 
 
 def _crosswalk_of(place: Place) -> Place:

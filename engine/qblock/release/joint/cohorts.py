@@ -4,7 +4,7 @@ Waiting "until diverse" discloses: that two newcomers, enough by number, still w
 waits depends on sizes and quasi-identifiers only. The newcomers of a block are all in it who were never shown. When
 they are `cohort` many they form a cohort and are released; one that fails its check stays out for good, and is never
 topped up. The job's turn: open the source; `newcomers`; open it again with Admission(admitted=found.admitted); check;
-where it refuses, `failing`, `keep_out`, and try `found.without(failed)`.
+where it refuses, `failing`, `keep_out`, and begin again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from qblock.release.joint.apart import COHORT, OUT, set_apart
 from qblock.release.joint.book import Book
 from qblock.release.joint.crosswalk import Candidate, coded, entity_of, least_rows
 from qblock.release.joint.gate import Verdict, members_of
-from qblock.search.task import Task
+from qblock.source import SourceTable
 from qblock.spec import Spec
 
 
@@ -45,10 +45,6 @@ class Newcomers:
         """The digests that an Admission lets in."""
         return [member for cohort in self.cohorts for member in cohort.members]
 
-    def without(self, failed: Sequence[Cohort]) -> Newcomers:
-        """What is left when cohorts are kept out."""
-        return Newcomers(tuple(cohort for cohort in self.cohorts if cohort not in failed), self.waiting)
-
 
 def cohort_size(spec: Spec) -> int:
     """The size that closes a cohort. Raises InputError where there is none, or one smaller than any block must be."""
@@ -61,23 +57,22 @@ def cohort_size(spec: Spec) -> int:
     return asked
 
 
-def newcomers(book: Book, task: Task, admission: Admission, node: Node) -> Newcomers:
+def newcomers(book: Book, source: SourceTable, admission: Admission, node: Node) -> Newcomers:
     """The newcomers of each block of a node and the cohorts that they form, by sizes and quasi-identifiers alone.
 
-    task: opened by `admission` with newcomers let in. node: the one that all versions keep. Raises as `cohort_size`.
+    source: opened by `admission` with newcomers let in. node: the one that all versions keep. Raises as `cohort_size`.
     """
-    size = cohort_size(task.spec)
-    blocks = by_block(book, task, node, admission.known, known=False)
+    size = cohort_size(source.spec)
+    blocks = by_block(book, source, node, admission.known, known=False)
     closing = [Cohort(key, found) for key, found in sorted(blocks.items()) if len(found) >= size]
     waiting = sum(len(found) for found in blocks.values() if len(found) < size)
     return Newcomers(tuple(closing), waiting)
 
 
 def by_block(
-    book: Book, task: Task, node: Node, others: sa.FromClause | None, *, known: bool
+    book: Book, source: SourceTable, node: Node, others: sa.FromClause | None, *, known: bool
 ) -> dict[tuple[int, ...], tuple[str, ...]]:
     """The digests of people in each block of a node who are in another relation (`known`), or who are not."""
-    source = task.source
     joined, codes = coded(source, node)
     columns = [entity_of(book, source).label("entity"), *(c.label(f"q{i}") for i, c in codes.items())]
     rows = sa.select(*columns).select_from(joined).subquery("rows")
@@ -91,16 +86,17 @@ def by_block(
     return {key: tuple(entities) for key, entities in found.items()}
 
 
-def failing(book: Book, spec: Spec, verdict: Verdict, candidate: Candidate, found: Newcomers) -> list[Cohort] | None:
-    """The cohorts that made the check fail, right after it; None where other people are in cells that fail as well.
+def failing(
+    book: Book, spec: Spec, verdict: Verdict, candidate: Candidate, cohorts: Sequence[Cohort]
+) -> tuple[list[Cohort], bool]:
+    """The cohorts that are in cells that fail, right after the check, and whether other people are in such cells too.
 
     Who changed the value begins an episode in the cells of newcomers, and cannot be held back: that would tell it.
     """
     query = members_of(book, spec, verdict.names, candidate)
     entities = set(book.own.fetch(query)["entity"].to_pylist())
-    if not entities <= set(found.admitted):
-        return None
-    return [cohort for cohort in found.cohorts if entities & set(cohort.members)]
+    waited = {member for cohort in cohorts for member in cohort.members}
+    return [cohort for cohort in cohorts if entities & set(cohort.members)], not entities <= waited
 
 
 def keep_out(book: Book, spec: Spec, failed: Sequence[Cohort], version: int) -> None:

@@ -20,7 +20,7 @@ from qblock.release.joint.cohorts import by_block
 from qblock.release.joint.crosswalk import recorded
 from qblock.release.joint.gate import members, mode_of
 from qblock.release.joint.signature import PUBLISHED, VersionKey, episodes, placed, roll
-from qblock.search.task import Task
+from qblock.source import SourceTable
 from qblock.spec import Spec
 
 NOT_RECALLED = "copies that readers have made of earlier versions cannot be recalled"
@@ -64,17 +64,17 @@ def withdraw(book: Book, spec: Spec, entities: Sequence[str]) -> int:
     return len(shown)
 
 
-def batch(book: Book, task: Task, node: Node, size: int) -> Batch:
+def batch(book: Book, source: SourceTable, node: Node, size: int) -> Batch:
     """The queued people of each block of a node where they are `size` many, by sizes and quasi-identifiers alone.
 
-    task: with the queued people still in it. Open the source again with Admission(leaving=found.members), check, and
+    source: with the queued people still in it. Open the source again with Admission(leaving=found.members), check, and
     call `left` or `failed`.
     """
-    queued = entities_apart(book, task.spec.release, [QUEUED])
+    queued = entities_apart(book, source.spec.release, [QUEUED])
     if not queued:
         return Batch((), 0, 0)
-    loaded = task.source.session.load(fresh_name(), pa.table({"entity": pa.array(queued, pa.string())}))
-    blocks = by_block(book, task, node, loaded, known=True)
+    loaded = source.session.load(fresh_name(), pa.table({"entity": pa.array(queued, pa.string())}))
+    blocks = by_block(book, source, node, loaded, known=True)
     closing = [entities for entities in blocks.values() if len(entities) >= size]
     leaving = tuple(entity for entities in closing for entity in entities)
     return Batch(leaving, len(closing), len(queued) - len(leaving))
@@ -95,6 +95,7 @@ def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
 
     The difference that readers see then is cells that have passed already.
     """
+    gone = set(entities_apart(book, spec.release, [OUT]))
     versions = members(spec, recorded(book))
     roll(book, spec.release, [version.key for version in versions])
     wanted = book.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
@@ -108,7 +109,17 @@ def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
     )
     numbers = sorted(book.own.fetch(shows.distinct())["version"].to_pylist())
     keys = tuple(VersionKey(spec.release, number) for number in numbers)
-    return Removal(tuple(sorted(set(entities))), tuple(sorted(found - set(entities))), keys)
+    return Removal(tuple(sorted(set(entities))), tuple(sorted(found - gone - set(entities))), keys)
+
+
+def showing_withdrawn(book: Book, release: str) -> list[int]:
+    """The versions that show anybody whose withdrawal has taken effect, or who left with them."""
+    t, gone = book.tables.row, book.tables.apart
+    who = sa.select(gone.c.entity).where(
+        gone.c.release == release, gone.c.state == OUT, gone.c.why.in_((WITHDRAWN, CELL))
+    )
+    query = sa.select(t.c.version).where(t.c.release == release, t.c.shown == PUBLISHED, t.c.entity.in_(who))
+    return sorted(book.own.fetch(query.distinct())["version"].to_pylist())
 
 
 def take_out(book: Book, spec: Spec, removal: Removal, version: int | None = None) -> None:

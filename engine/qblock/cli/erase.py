@@ -1,0 +1,77 @@
+"""erase: people withdraw from a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from qblock.cli.log import Log
+from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress
+from qblock.cli.publish import Wait
+from qblock.errors import InputError
+from qblock.release.erase import erase as run_erase
+from qblock.spec import load_spec
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("erase")(erase)
+
+
+def erase(
+    spec: SpecPath,
+    people: Annotated[
+        list[str] | None, typer.Argument(metavar="[ENTITY]...", help="Values of the entity column, as text.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file with one of them on each line, besides those named.")
+    ] = None,
+    now: Annotated[
+        bool,
+        typer.Option(
+            "--now",
+            help="They leave at once, with everybody who shares a joint cell with them: a version without them is "
+            "published, and the versions that show them are dropped.",
+        ),
+    ] = False,
+    wait: Wait = 0,
+    log_format: Annotated[
+        str | None, typer.Option(metavar="FORMAT", help="Log each step on standard error: text, or json (JSON lines).")
+    ] = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """People withdraw from a release that names its entities.
+
+    Without --now they wait until enough people of their block withdraw, and leave together with a later release: one
+    who leaves alone would tell their value to whoever kept the version before. Copies that readers have made cannot be
+    recalled.
+    """
+    log = Log.of(log_format, False)
+    loaded = load_spec(spec)
+    named = [*(people or []), *(_lines(file) if file is not None else [])]
+    with progress(quiet or not now or log.format is not None) as report:
+        found = run_erase(loaded, named, now=now, wait=wait, progress=report, entries=log)
+    if json_:
+        answer(found.to_json())
+        return
+    out = console()
+    others = f", and {found.companions} who share their joint cells" if found.companions else ""
+    out.print(f"{found.asked} people named, {found.shown} of them shown by some version{others}: {found.status}.")
+    if found.published is not None:
+        out.print(f"Readers see version {found.published.version}, which shows none of them.")
+    if found.retired:
+        out.print(f"Dropped: versions {', '.join(map(str, found.retired))}.")
+    for note in found.notes:
+        out.print(f"Note: {note}")
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return [line for line in file.read_text("utf-8-sig").splitlines() if line]
+    except OSError as error:
+        raise InputError(f"--file {file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"--file {file}: is not UTF-8 text") from None

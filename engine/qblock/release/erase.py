@@ -1,0 +1,146 @@
+"""Erasure: people who withdraw wait for a batch that closes by size, or leave at once with their whole joint cells."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from qblock.errors import InputError, QblockError
+from qblock.release import together
+from qblock.release.apply import release, retire
+from qblock.release.joint.apart import digests_of
+from qblock.release.joint.book import own_book, prepare
+from qblock.release.joint.erasure import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
+from qblock.release.ledger import ledger_transaction, record
+from qblock.release.lock import release_lock
+from qblock.release.log import Entries
+from qblock.release.migrate import upgrade_ledger
+from qblock.release.plan import plan
+from qblock.release.private import Place, place_of
+from qblock.release.records import Event
+from qblock.release.recover import kept_versions
+from qblock.release.result import ReleaseResult
+from qblock.release.run import Run
+from qblock.search import Progress
+from qblock.spec import Spec
+
+QUEUED = (
+    "they stay in the versions until a batch of their block closes, so the source must keep their rows as long; the "
+    "next releases see to it"
+)
+STILL_SHOWN = (
+    "they are out of every later version, but none could be published without them now, and version {version}, which "
+    "shows them, is still what readers see"
+)
+
+
+@dataclass(frozen=True)
+class EraseResult:
+    """Counts alone. asked: people named; shown: of them, whom any version has shown; companions: others that left with
+    them, as they shared a joint cell; retired: versions dropped; published: the version without them, if there is one.
+    """
+
+    status: str
+    release: str
+    asked: int
+    shown: int
+    companions: int = 0
+    retired: list[int] = field(default_factory=list)
+    published: ReleaseResult | None = None
+    notes: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "published": self.published.to_json() if self.published else None}
+
+
+def erase(
+    spec: Spec,
+    entities: Sequence[str],
+    *,
+    now: bool = False,
+    wait: float = 0,
+    progress: Progress | None = None,
+    log: Callable[[str], None] | None = None,
+    entries: Entries | None = None,
+) -> EraseResult:
+    """People withdraw from a release, named by the text of its entity column.
+
+    Whoever was never shown is out at once. The others are queued: k of a block leaving together could still share a
+    value, so a batch closes by size and must pass the joint check on both sides. now: they leave at once, with
+    everybody who shares a joint cell with them; a version without them is published, and those that show them are
+    dropped. Raises InputError for a release without entities, and what `release` raises; what was set apart stays so.
+    """
+    named = list(dict.fromkeys(entities))
+    if not named:
+        raise InputError("nobody is named: give the values of the entity column, or a file with one on each line")
+    if not together.applies(spec):
+        raise InputError(
+            f"{spec.at('versions')}: people can withdraw where the spec says who a row is about and versions are "
+            "checked together: write `entity: COLUMN`, with `count: rows` and without `joint: none`"
+        )
+    place = place_of(spec)
+    with release_lock(place, spec.release, wait):
+        upgrade_ledger(place)
+        prepare(place)
+        shown, removal = _set_apart(place, spec, named, now)
+        if removal is not None:
+            detail = {"people": shown, "companions": len(removal.companions)}
+            event = Event(
+                release=spec.release, state="erased", run=secrets.token_hex(8), detail=detail, reason=NOT_RECALLED
+            )
+            with ledger_transaction(place) as connection:
+                record(connection, event)
+    if removal is None:
+        notes = [QUEUED] if shown else []
+        return EraseResult("queued", spec.release, len(named), shown, notes=[*notes, NOT_RECALLED])
+    return _publish_without(spec, len(named), shown, removal, wait, progress, log, entries)
+
+
+def _set_apart(place: Place, spec: Spec, named: Sequence[str], now: bool) -> tuple[int, Removal | None]:
+    with own_book(place) as book:
+        shown = withdraw(book, spec, named)
+        if not now:
+            return shown, None
+        removal = whole_cells(book, spec, digests_of(book, named))
+        take_out(book, spec, removal)
+        return shown, removal
+
+
+def _publish_without(
+    spec: Spec,
+    asked: int,
+    shown: int,
+    removal: Removal,
+    wait: float,
+    progress: Progress | None,
+    log: Callable[[str], None] | None,
+    entries: Entries | None,
+) -> EraseResult:
+    run = Run(plan(spec, wait=wait), progress, log)
+    concerned = {version.version for version in removal.versions}
+    published = None
+    if concerned:
+        try:
+            published = release(spec, wait=wait, progress=progress, log=log, entries=entries)
+        except QblockError as error:
+            run.read_ledger()
+            with release_lock(run.place, spec.release, wait):
+                retire(run, spec.versions.keep)
+            if run.current is not None and run.current.version in concerned:
+                raise type(error)(f"{STILL_SHOWN.format(version=run.current.version)}: {error}") from error
+            raise
+    with release_lock(run.place, spec.release, wait):
+        left = retire(run, spec.versions.keep) if published is None or published.status == "unchanged" else []
+    kept = set(kept_versions(run))
+    return EraseResult(
+        "erased",
+        spec.release,
+        asked,
+        shown,
+        companions=len(removal.companions),
+        retired=sorted(concerned - kept),
+        published=published,
+        notes=[*left, NOT_RECALLED],
+    )

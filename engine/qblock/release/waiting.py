@@ -1,0 +1,151 @@
+"""Who waits and who leaves with a version: newcomers in cohorts, people who withdrew in batches, by sizes alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from qblock.errors import Refused
+from qblock.lattice import Node
+from qblock.release.joint.admission import Admission
+from qblock.release.joint.book import Book, open_book
+from qblock.release.joint.cohorts import Newcomers, cohort_size, failing, keep_out, newcomers
+from qblock.release.joint.crosswalk import Candidate, least_rows
+from qblock.release.joint.erasure import Batch, batch, failed, left
+from qblock.release.joint.gate import Verdict
+from qblock.release.joint.nodes import published_node
+from qblock.source import Admitted, SourceTable
+from qblock.spec import Spec
+
+if TYPE_CHECKING:
+    from qblock.release.run import Run
+
+STAY_OUT = (
+    "{} cohorts of newcomers fail together with earlier versions, and stay out for good: topped up until they pass, "
+    "they would tell their values"
+)
+STAY_IN = (
+    "the batch of {} people who withdrew fails: its leavers or those who stay would tell their values; they stay in, "
+    "and can leave with their whole joint cells (`qblock erase --now`)"
+)
+KEPT = "the published node was kept, as all versions must have one (versions.on_refusal: hold_back)"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """newcomers: None where newcomers do not wait; leaving: whose withdrawal takes effect with this version."""
+
+    newcomers: Newcomers | None
+    leaving: Batch
+
+    def counts(self) -> dict[str, int]:
+        """For the private ledger, never for readers."""
+        found = {"leaving": len(self.leaving.members), "leaving_waiting": self.leaving.waiting}
+        if self.newcomers is not None:
+            found |= {"newcomers": len(self.newcomers.admitted), "newcomers_waiting": self.newcomers.waiting}
+        return found
+
+
+class StartOver(Exception):
+    """The check told that some people stay apart for good. settle writes that down; the run begins again without them,
+    in a new snapshot. Each time fewer are left to set apart, so it ends."""
+
+    def __init__(self, message: str, settle: Callable[[Book], None]) -> None:
+        super().__init__(message)
+        self.settle = settle
+
+
+def spec_in_force(run: Run) -> Spec:
+    """The spec, with the published node pinned where all versions keep it.
+
+    Raises Refused where that node has other quasi-identifiers.
+    """
+    spec, current = run.spec, run.current
+    if spec.versions.on_refusal != "hold_back" or spec.pinned is not None or current is None or current.node is None:
+        return spec
+    if current.quasi_identifiers != spec.quasi_identifiers:
+        raise Refused(
+            f"newcomers wait by the blocks of the published node, and version {current.version} of release "
+            f"{spec.release} has other quasi-identifiers; pin a node in the spec (search.node), or publish under "
+            "another release name"
+        )
+    run.inherited = current
+    return replace(spec, search=replace(spec.search, node=current.node))
+
+
+def entering(run: Run) -> Callable[[SourceTable], Admitted | None] | None:
+    """The hook by which `open_task` opens the source again, without those who wait and those who leave."""
+    if run.admission is None:
+        return None
+
+    def settled(source: SourceTable) -> Admitted | None:
+        assert run.admission is not None
+        spec = source.spec
+        with open_book(run.place, source.session) as book:
+            shown = published_node(book, run.spec)
+            node = spec.pinned if spec.pinned is not None else shown
+            if shown is None or node is None:
+                return None
+            _check(source, node)
+            run.waiting = _waiting(book, source, run.admission, node)
+        if run.waiting is None:
+            return None
+        wait = run.waiting.newcomers
+        run.admission = Admission(
+            run.spec,
+            run.place,
+            admitted=None if wait is None else wait.admitted,
+            leaving=run.waiting.leaving.members,
+        )
+        return run.admission
+
+    return settled
+
+
+def _check(source: SourceTable, node: Node) -> None:
+    if node not in source.frequency_sets.lattice and source.spec.pinned is None:
+        raise Refused(
+            f"the published node {list(node)} is not in the lattice any more: hierarchies have changed; pin a node in "
+            "the spec (search.node)"
+        )
+
+
+def _waiting(book: Book, source: SourceTable, admission: Admission, node: Node) -> Waiting | None:
+    spec = source.spec
+    if node not in source.frequency_sets.lattice:
+        return None  # the search says so
+    waits = newcomers(book, source, admission, node) if spec.versions.on_refusal == "hold_back" else None
+    size = least_rows(spec.privacy) if spec.versions.cohort is None else cohort_size(spec)
+    leaving = batch(book, source, node, max(2, size))
+    if not leaving.members and (waits is None or not (waits.cohorts or waits.waiting)):
+        return None
+    return Waiting(waits, leaving)
+
+
+def start_over(run: Run, book: Book, verdict: Verdict, found: Candidate) -> StartOver | None:
+    """Who is to be set apart after a check that failed; None where nobody can be, and the version is refused."""
+    waiting, spec, version = run.waiting, run.spec, run.version
+    if waiting is None:
+        return None
+    cohorts = waiting.newcomers.cohorts if waiting.newcomers else ()
+    bad, others = failing(book, spec, verdict, found, cohorts)
+    batch_failed = others and bool(waiting.leaving.members)
+    if others and not batch_failed:
+        return None
+    said = [STAY_OUT.format(len(bad))] if bad else []
+    said += [STAY_IN.format(len(waiting.leaving.members))] if batch_failed else []
+
+    def settle(own: Book) -> None:
+        if bad:
+            keep_out(own, spec, bad, version)
+        if batch_failed:
+            failed(own, spec, waiting.leaving, version)
+
+    return StartOver("; ".join(said), settle)
+
+
+def passed(run: Run, book: Book) -> None:
+    """The version passed: those who leave are in no version from this one on."""
+    if run.waiting is not None and run.waiting.leaving.members:
+        left(book, run.spec, run.waiting.leaving, run.version)

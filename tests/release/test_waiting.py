@@ -1,0 +1,166 @@
+"""Newcomers that wait in cohorts and people who withdraw, through the job itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from qblock.errors import InputError, Refused
+from qblock.release.erase import erase
+from qblock.release.history import history
+from qblock.release.rollback import rollback
+from qblock.release.verify import verify
+from release.jobs import Job, MakeJob
+
+ATTRIBUTES = {"block": {"role": "quasi_identifier", "hierarchy": "suppress"}, "value": "sensitive"}
+HOLD_BACK = {"on_refusal": "hold_back", "cohort": 2}
+
+
+def people_job(make_job: MakeJob, text: str, **versions: Any) -> Job:
+    """A job over people given as `person:block:value ...`."""
+    rows = [item.split(":") for item in text.split()]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(("id", "block", "value"))}
+    privacy = [{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}]
+    return make_job(columns, attributes=ATTRIBUTES, privacy=privacy, entity="id", versions=versions)
+
+
+def insert(job: Job, text: str) -> None:
+    for item in text.split():
+        person, block, value = item.split(":")
+        job.change(f"INSERT INTO people VALUES ('{person}', '{block}', '{value}')")
+
+
+def shown(job: Job) -> str:
+    return " ".join(":".join(row) for row in sorted(job.published()))
+
+
+def events(job: Job, state: str) -> list[dict[str, Any]]:
+    return [event for event in history(job.spec)["events"] if event["state"] == state]
+
+
+def test_a_cohort_that_fails_stays_out_and_the_run_goes_on(make_job: MakeJob) -> None:
+    """The scenario of waiting until diverse: t and u have one value, w comes later with another one."""
+    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
+    job.run()
+    insert(job, "t:q:a u:q:a")
+    found = job.run()
+    assert (found.status, shown(job)) == ("unchanged", "q:a q:b")
+    assert any("stay out for good" in note for note in found.notes)
+    insert(job, "w:q:c")
+    assert job.run().status == "unchanged"
+    insert(job, "x:q:a")
+    found = job.run()
+    assert (found.status, found.version, shown(job)) == ("published", 2, "q:a q:a q:b q:c")
+    assert not verify(job.spec).problems
+    assert events(job, "staged")[-1]["detail"] == {"newcomers": 2}
+    assert history(job.spec)["events"][-1]["choice"] == events(job, "published")[0]["choice"]
+
+
+def test_a_cohort_that_fails_does_not_keep_another_one_out(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b r1:r:a r2:r:b", **HOLD_BACK)
+    job.run()
+    insert(job, "t:q:a u:q:a v:r:a w:r:b")
+    found = job.run()
+    assert (found.status, shown(job)) == ("published", "q:a q:b r:a r:a r:b r:b")
+
+
+def test_newcomers_wait_until_they_are_enough_whatever_they_have(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b", on_refusal="hold_back", cohort=3)
+    job.run()
+    insert(job, "t:q:a u:q:b")
+    assert job.run().status == "unchanged"
+    insert(job, "v:q:c")
+    assert job.run().rows == 5
+
+
+def test_a_change_that_no_newcomer_made_is_refused(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b p3:q:a", **HOLD_BACK)
+    job.run()
+    job.change("DELETE FROM people WHERE id = 'p3'")
+    insert(job, "t:q:a u:q:b")
+    with pytest.raises(Refused, match="2 versions together"):
+        job.run()
+    assert shown(job) == "q:a q:a q:b"
+
+
+def test_a_cohort_needs_a_size(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b", on_refusal="hold_back")
+    with pytest.raises(InputError, match="give a number of at least 2"):
+        job.run()
+    assert not history(job.spec)["events"]
+
+
+def test_other_quasi_identifiers_have_no_blocks_to_wait_in(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
+    job.run()
+    job.set(attributes={"block": "sensitive", "value": {"role": "quasi_identifier", "hierarchy": "suppress"}})
+    with pytest.raises(Refused, match="has other quasi-identifiers; pin a node"):
+        job.run()
+
+
+BATCH = "p1:q:b p2:q:c p3:q:b t:q:a u:q:a r1:r:a r2:r:b r3:r:a r4:r:b"
+
+
+def test_who_withdraws_leaves_in_a_batch_that_passes(make_job: MakeJob) -> None:
+    job = people_job(make_job, BATCH)
+    job.run()
+    found = erase(job.spec, ["r3", "nobody"])
+    assert (found.status, found.asked, found.shown) == ("queued", 2, 1)
+    assert job.run().status == "unchanged"
+    erase(job.spec, ["r4", "r3"])
+    result = job.run()
+    assert (result.status, shown(job)) == ("published", "q:a q:a q:b q:b q:c r:a r:b")
+    assert events(job, "erased")[-1]["detail"] == {"people": 2}
+    assert "cannot be recalled" in events(job, "erased")[-1]["reason"]
+    # The source still holds them, and the version that shows them is gone.
+    assert job.run().status == "unchanged"
+    assert [event["version"] for event in events(job, "retired")] == [1]
+    with pytest.raises(Refused, match="no longer kept"):
+        rollback(job.spec, 1)
+
+
+def test_a_batch_of_one_value_stays_in_and_is_not_topped_up(make_job: MakeJob) -> None:
+    job = people_job(make_job, BATCH)
+    job.run()
+    before = shown(job)
+    erase(job.spec, ["t", "u"])
+    found = job.run()
+    assert (found.status, shown(job)) == ("unchanged", before)
+    assert any("2 people who withdrew fails" in note for note in found.notes)
+    erase(job.spec, ["p1"])
+    assert job.run().status == "unchanged"
+
+
+def test_who_leaves_at_once_takes_whole_joint_cells(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:b p2:q:c r1:r:a r2:r:b")
+    job.run()
+    insert(job, "t:q:a u:q:b")
+    job.run()
+    found = erase(job.spec, ["t"], now=True)
+    assert (found.status, found.companions, found.retired) == ("erased", 1, [2])
+    assert found.published is not None
+    assert (found.published.version, shown(job)) == (3, "q:b q:c r:a r:b")
+    assert events(job, "erased")[-1]["detail"] == {"people": 1, "companions": 1}
+    assert job.run().status == "unchanged"
+    assert rollback(job.spec, 1).version == 1
+    again = erase(job.spec, ["t", "nobody"], now=True)
+    assert (again.companions, again.retired) == (0, [2])
+
+
+def test_where_nothing_is_left_that_could_be_published_the_message_says_what_readers_see(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:b p2:q:c")
+    job.run()
+    with pytest.raises(Refused, match=r"version 1, which shows them, is still what readers see: .* is empty"):
+        erase(job.spec, ["p1"], now=True)
+    assert shown(job) == "q:b q:c"
+
+
+def test_a_release_without_entities_has_nobody_who_could_withdraw(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:b p2:q:c")
+    with pytest.raises(InputError, match="nobody is named"):
+        erase(job.spec, [])
+    job.set(entity=None)
+    del job.settings["entity"]
+    with pytest.raises(InputError, match="write `entity: COLUMN`"):
+        erase(job.spec, ["p1"])
