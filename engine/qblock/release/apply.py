@@ -20,6 +20,7 @@ from qblock.release.recover import clear_leftovers, record_failure
 from qblock.release.reference import Kept
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run, retirable
+from qblock.release.targets import exposure
 from qblock.release.waiting import KEPT, StartOver, entering, spec_in_force
 from qblock.search import Progress
 from qblock.search.run import open_task, refusal, run_search
@@ -97,6 +98,12 @@ def _clear(run: Run, _: steps.ClearLeftovers) -> None:
     for message in clear_leftovers(run):
         run.say(message)
     run.read_ledger()
+
+
+def _readers(run: Run, _: steps.CheckReaders) -> None:
+    found = run.target.exposed()
+    if found:
+        raise Refused(exposure(found))
 
 
 def _snapshot(run: Run, _: steps.Snapshot) -> None:
@@ -201,7 +208,7 @@ def _publish(run: Run, _: steps.Publish) -> None:
             "another release that the same readers may hold was published meanwhile; nothing is published, the next "
             "run checks them together"
         )
-    run.checked.publish(run.record)
+    run.notes += run.checked.publish(run.record)
     run.transaction.close()
     run.published = True
 
@@ -224,6 +231,7 @@ PERFORM: dict[type[steps.Step], Callable[[Run, Any], None]] = {
     steps.Lock: _lock,
     steps.UpgradeLedger: _upgrade,
     steps.ClearLeftovers: _clear,
+    steps.CheckReaders: _readers,
     steps.Snapshot: _snapshot,
     steps.CheckDisclosure: _disclosure,
     steps.Search: _search,

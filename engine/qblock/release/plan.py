@@ -56,6 +56,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0) -> Plan:
         steps.Lock(spec.release, wait),
         steps.UpgradeLedger(revision, migrate.revisions()[-1]),
         steps.ClearLeftovers(spec.release),
+        *((steps.CheckReaders(spec.publish.readers),) if place.engine == "postgresql" else ()),
         steps.Snapshot(place.engine, spec.source.table),
         steps.CheckDisclosure(spec.insensitives),
         search,

@@ -129,7 +129,7 @@ class _Rollback:
                 return
             self.say(Republish(self.version, self.target.view).describe())
             lock.check()
-            checked.publish(self._record)
+            self.notes += checked.publish(self._record)
 
     def _read_ledger(self) -> None:
         release, version = self.spec.release, self.version

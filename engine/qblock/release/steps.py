@@ -54,6 +54,15 @@ class ClearLeftovers(Step):
 
 
 @dataclass(frozen=True)
+class CheckReaders(Step):
+    readers: tuple[str, ...]
+
+    def describe(self) -> str:
+        who = ", ".join((*self.readers, "PUBLIC"))
+        return f"Refuse if {who}, or a role that one of them can become, could read the source or anything private."
+
+
+@dataclass(frozen=True)
 class Snapshot(Step):
     engine: str
     table: str

@@ -45,6 +45,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
             raise Refused(f"no version of release {spec.release} is published")
     else:
         checks.published(current, text)
+        problems += target.exposed()
     return VerifyResult(
         release=spec.release,
         version=current.version if current else None,

@@ -6,11 +6,11 @@ from qblock.errors import InputError
 from qblock.release.private import Place, place_of
 from qblock.release.targets.duckdb import DuckdbTarget
 from qblock.release.targets.postgresql import PostgresqlTarget
-from qblock.release.targets.protocol import Checked, Record, Rows, Target
+from qblock.release.targets.protocol import Checked, Record, Rows, Target, exposure
 from qblock.spec import Spec
 from qblock.warehouse.connect import duckdb_path, parse_url
 
-__all__ = ["Checked", "Record", "Rows", "Target", "target_of"]
+__all__ = ["Checked", "Record", "Rows", "Target", "exposure", "target_of"]
 
 
 def target_of(spec: Spec, place: Place | None = None) -> Target:

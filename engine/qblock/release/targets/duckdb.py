@@ -85,6 +85,10 @@ class DuckdbTarget:
                 "replaced: name another file, or move it away"
             )
 
+    def exposed(self) -> list[str]:
+        # The file holds what is published and nothing else; who may open it is the file system's matter.
+        return []
+
     def stage(self, session: Session, copy: Copy, version: int, record: Record) -> None:
         path = self._version(version)
         for folder in (self.place.folder, self.folder.parent, self.folder):
@@ -205,7 +209,7 @@ class DuckdbChecked:
             self.rows = Rows(session, self._target._rows(session))
             yield
 
-    def publish(self, record: Record) -> None:
+    def publish(self, record: Record) -> list[str]:
         place, target = self._target.place, self._target.file
         with ledger_transaction(place) as ledger:
             record(ledger, "checked")
@@ -217,6 +221,7 @@ class DuckdbChecked:
         sync(target.parent)
         with ledger_transaction(place) as ledger:
             record(ledger, "published")
+        return []
 
 
 @contextmanager

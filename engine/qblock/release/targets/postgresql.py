@@ -11,7 +11,8 @@ import sqlalchemy as sa
 from qblock.errors import InputError, Refused
 from qblock.release.copy import Copy, PublishedColumn
 from qblock.release.private import SCHEMA, Place, create_engine, translated
-from qblock.release.targets.protocol import Record, Rows
+from qblock.release.targets import rights
+from qblock.release.targets.protocol import Record, Rows, exposure
 from qblock.release.targets.view import MOST_BYTES, View, text
 from qblock.spec import Spec
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse, explain, prepare, quote
@@ -53,6 +54,26 @@ class PostgresqlTarget:
         with self._session() as session:
             self._view.check(session.connection)
         return []
+
+    def exposed(self) -> list[str]:
+        with self._session() as session, translated(self.place):
+            return rights.ways(session.connection, self.spec, self._readers(session.connection))
+
+    def _readers(self, connection: sa.Connection) -> list[str]:
+        """The readers of the spec, and whoever else has been given something on the view."""
+        facts = self._view.facts(connection)
+        given = connection.execute(text("relation_grantees"), {"oid": facts.oid}) if facts is not None else ()
+        others = sorted({row.grantee for row in given if row.grantee is not None})
+        return list(dict.fromkeys([*self.spec.publish.readers, *others]))
+
+    def prove(self, connection: sa.Connection) -> list[str]:
+        """Raise Refused where a reader could reach something private, as the catalog says or as it is tried."""
+        readers = self._readers(connection)
+        found = rights.ways(connection, self.spec, readers)
+        problems, notes = rights.tried(connection, self.spec, readers, self._view.sql)
+        if found or problems:
+            raise Refused(exposure([*found, *problems]))
+        return notes
 
     def stage(self, session: Session, copy: Copy, version: int, record: Record) -> None:
         parent = self._parent(session, copy.columns)
@@ -225,7 +246,7 @@ class PostgresqlChecked:
         self._version = version
         self._columns = columns
 
-    def publish(self, record: Record) -> None:
+    def publish(self, record: Record) -> list[str]:
         target, connection = self._target, self.rows.session.connection
         with translated(target.place):
             record(connection, "checked")
@@ -233,8 +254,10 @@ class PostgresqlChecked:
             parent = next(t.parent for t in target._tables(connection) if t.name == name)
             target._view.ensure(connection, parent, self._columns, _version_column(self._columns))
             target._view.grant(connection)
+            notes = target.prove(connection)
             record(connection, "published")
             connection.commit()
+        return notes
 
 
 def _version_column(columns: Sequence[PublishedColumn]) -> str:

@@ -31,8 +31,11 @@ class Checked(Protocol):
 
     rows: Rows
 
-    def publish(self, record: Record) -> None:
-        """Make it the version that readers see, together with its ledger rows."""
+    def publish(self, record: Record) -> list[str]:
+        """Make it the version that readers see, together with its ledger rows; notes for the person who runs the job.
+
+        Raises Refused where readers could reach what is private.
+        """
 
 
 class Target(Protocol):
@@ -44,6 +47,9 @@ class Target(Protocol):
 
     def check(self) -> list[str]:
         """Notes for the person who runs the job. Reads only; raises InputError for a target that cannot be used."""
+
+    def exposed(self) -> list[str]:
+        """How readers could reach what is private besides the view, one sentence each."""
 
     def stage(self, session: Session, copy: Copy, version: int, record: Record) -> None:
         """Build a version where no reader can see it, and record it as staged: the end of the first transaction.
@@ -74,3 +80,13 @@ class Target(Protocol):
 
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
         """Drop old versions, each with its event in one transaction; says which could not be dropped yet, and why."""
+
+
+SHOWN = 5
+"""How many ways a message names: enough to know where to look."""
+
+
+def exposure(found: Sequence[str]) -> str:
+    """What a publication says that is refused for what its readers could reach besides the view."""
+    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"readers could reach what is private, nothing is published: {'; '.join(found[:SHOWN])}{more}"

@@ -1,0 +1,137 @@
+"""The proof, before a version is published on PostgreSQL, that no reader reaches what is private by another way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.release.private import SCHEMA
+from qblock.release.targets.view import KINDS, text
+from qblock.spec import Spec
+from qblock.spec.sources import DimensionTable
+from qblock.warehouse.postgresql import quote
+from qblock.warehouse.protocol import TableName
+
+MARK = "qblock release %"
+DENIED = "42501"
+PUBLIC = 0
+
+
+def private_tables(spec: Spec) -> list[TableName]:
+    """What a reader of the release must not read: its source, hierarchies in tables, and what people guard."""
+    found = [spec.source.table]
+    for attribute in spec.attributes.values():
+        found += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
+    found += [requirement.guards.table for requirement in spec.privacy if requirement.guards is not None]
+    return [TableName.parse(name) for name in dict.fromkeys(found)]
+
+
+def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[str]:
+    """How a reader, PUBLIC, or a role that a reader can become, reaches something private; one sentence each.
+
+    A privilege counts even where the schema is closed: one GRANT USAGE later it would be open. Functions that run with
+    their owner's rights count where they can be called now and the owner may read something private, since what a
+    function reads is not in the catalog. Reads the catalog only.
+    """
+    oids = _oids(connection, private_tables(spec))
+    relations = connection.execute(text("reader_relations"), {"oids": oids, "private": SCHEMA, "mark": MARK}).all()
+    roles = connection.execute(text("reader_roles"), {"readers": list(readers)}).all()
+    found = [f"{_who(r.reader, r.role)} {r.attribute}; give {r.reader} another login" for r in roles if r.attribute]
+    powerful = {r.oid for r in roles if r.attribute}
+    subjects: dict[int, tuple[str, str]] = {PUBLIC: ("PUBLIC", "PUBLIC")}
+    for one in roles:
+        if one.oid not in powerful:
+            subjects.setdefault(one.oid, (one.reader, one.role))
+    named = {r.oid: f"{quote(r.schema)}.{quote(r.name)}" for r in relations}
+    kinds = {r.oid: KINDS.get(r.kind, "relation") + (" over it" if r.over else "") for r in relations}
+    for relation in relations:
+        if relation.owner in subjects:
+            reader, role = subjects[relation.owner]
+            found.append(f"{_who(reader, role)} owns {named[relation.oid]}; give it another owner")
+    grants = connection.execute(text("reader_grants"), {"oids": list(named)})
+    found += _grants(grants, subjects, named, kinds)
+    callers = [oid for oid in subjects if oid != PUBLIC]
+    for row in connection.execute(text("reader_functions"), {"roles": callers, "oids": list(named)}):
+        reader, role = subjects[row.role]
+        found.append(
+            f"{_who(reader, role)} may call {row.function}, which runs with the rights of {row.owner}, who may read "
+            f"private tables; REVOKE EXECUTE ON FUNCTION {row.function} FROM PUBLIC, {quote(role)}"
+        )
+    return list(dict.fromkeys(found))
+
+
+def _oids(connection: sa.Connection, tables: Iterable[TableName]) -> list[int]:
+    names = [".".join(quote(part) for part in (t.schema, t.name) if part) for t in tables]
+    query = sa.text("SELECT CAST(to_regclass(:name) AS oid)")
+    found = [connection.scalar(query, {"name": name}) for name in names]
+    return [int(oid) for oid in found if oid is not None]
+
+
+def _grants(
+    grants: Iterable[Any], subjects: Mapping[int, tuple[str, str]], named: Mapping[int, str], kinds: Mapping[int, str]
+) -> list[str]:
+    found = []
+    for grant in grants:
+        if grant.grantee not in subjects:
+            continue
+        reader, role = subjects[grant.grantee]
+        privilege = grant.privilege + (f" ({quote(grant.column)})" if grant.column else "")
+        who = "PUBLIC" if grant.grantee == PUBLIC else quote(role)
+        found.append(
+            f"{_who(reader, role)} has {privilege} on {kinds[grant.oid]} {named[grant.oid]}; "
+            f"REVOKE {privilege} ON {named[grant.oid]} FROM {who}"
+        )
+    return found
+
+
+def _who(reader: str, role: str) -> str:
+    if reader == "PUBLIC":
+        return "everybody (PUBLIC)"
+    return f"reader {reader}" if reader == role else f"reader {reader}, who can become {role},"
+
+
+def tried(connection: sa.Connection, spec: Spec, readers: Sequence[str], view: str) -> tuple[list[str], list[str]]:
+    """Become each reader within a savepoint, read the view, and try to read the source: problems, and notes.
+
+    Where the login may not SET ROLE to a reader, a note says so: the catalog alone was asked then.
+    """
+    problems, untried = [], []
+    private = [".".join(quote(p) for p in (t.schema, t.name) if p) for t in private_tables(spec)]
+    private.append(f"{SCHEMA}.event")
+    for reader in readers:
+        inside = connection.begin_nested()
+        try:
+            if not _allowed(connection, f"SET LOCAL ROLE {quote(reader)}"):
+                untried.append(reader)
+                continue
+            if not _allowed(connection, f"SELECT 1 FROM {view} LIMIT 0"):
+                problems.append(f"reader {reader} cannot read the view {view}: something was taken from its schema")
+            problems += [
+                f"reader {reader} could read {table} when it was tried"
+                for table in private
+                if _allowed(connection, f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT 1) AS one")
+            ]
+        finally:
+            inside.rollback()  # takes the role back, too
+    notes = []
+    if untried:
+        notes.append(
+            f"not tried as the readers themselves, since the job's login may not SET ROLE to {', '.join(untried)}; "
+            "what the catalog says of their privileges was checked"
+        )
+    return problems, notes
+
+
+def _allowed(connection: sa.Connection, statement: str) -> bool:
+    inside = connection.begin_nested()
+    try:
+        connection.execute(sa.text(statement.replace(":", r"\:")))
+    except sa.exc.DBAPIError as error:
+        inside.rollback()
+        if getattr(error.orig, "sqlstate", None) == DENIED:
+            return False
+        raise
+    inside.commit()
+    return True

@@ -1,0 +1,20 @@
+-- Purpose: functions that run with the rights of an owner who may read what no reader may, and that a role may call
+-- Inputs: roles (oids), oids (of the relations)
+-- Output: role (oid), function (with its arguments), owner (name)
+SELECT
+    role.oid AS role,
+    CAST(CAST(function.oid AS regprocedure) AS text) AS function,
+    CAST(owner.rolname AS text) AS owner
+FROM pg_proc AS function
+JOIN pg_roles AS owner ON owner.oid = function.proowner
+JOIN pg_roles AS role ON role.oid = ANY(:roles)
+WHERE
+    function.prosecdef
+    AND has_function_privilege(role.oid, function.oid, 'EXECUTE')
+    AND has_schema_privilege(role.oid, function.pronamespace, 'USAGE')
+    AND (
+        owner.rolsuper
+        OR EXISTS (SELECT 1 FROM unnest(CAST(:oids AS oid [])) AS relation (oid)
+            WHERE has_any_column_privilege(owner.oid, relation.oid, 'SELECT'))
+    )
+ORDER BY 2, 1

@@ -1,0 +1,200 @@
+"""Before a version is published on PostgreSQL: nobody who reads it reaches what is private by another way."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+import sqlalchemy as sa
+
+from qblock.errors import Refused
+from qblock.release.history import history
+from qblock.release.rollback import rollback
+from qblock.release.verify import verify
+from release.jobs import ATTRIBUTES, Job
+
+ROLES = ("reader", "staff", "owner")
+
+
+@pytest.fixture
+def engine_name() -> str:
+    """DuckDB has no roles."""
+    return "postgresql"
+
+
+@pytest.fixture
+def roles(postgresql_server: str, job: Job) -> Iterator[dict[str, str]]:
+    """reader: named by the spec; staff, owner: two more."""
+    suffix = secrets.token_hex(4)
+    found = {name: f"qblock_{name}_{suffix}" for name in ROLES}
+    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+        for name in found.values():
+            connection.execute(f"CREATE ROLE {name} LOGIN")
+    job.settings["publish"]["readers"] = [found["reader"]]
+    job.set(versions={"joint": "none"})
+    yield found
+    with psycopg.connect(job.url, autocommit=True) as connection:
+        for name in found.values():
+            connection.execute(f"DROP OWNED BY {name} CASCADE")
+        for name in found.values():
+            connection.execute(f"DROP ROLE {name}")
+
+
+OPENINGS = {
+    "the source": (["GRANT SELECT ON people TO {reader}"], "SELECT on table .*people.*; REVOKE SELECT ON"),
+    "one column": (["GRANT SELECT (age) ON people TO {reader}"], r"SELECT \(.?age.?\) on table"),
+    "to write": (["GRANT UPDATE ON people TO {reader}"], "UPDATE on table"),
+    "everybody": (["GRANT SELECT ON people TO PUBLIC"], r"everybody \(PUBLIC\) has SELECT .* FROM PUBLIC"),
+    "a role": (
+        ["GRANT SELECT ON people TO {staff}", "GRANT {staff} TO {reader}"],
+        "who can become {staff}, has SELECT",
+    ),
+    "a role that is not inherited": (
+        ["ALTER ROLE {reader} NOINHERIT", "GRANT SELECT ON people TO {staff}", "GRANT {staff} TO {reader}"],
+        "who can become {staff}, has SELECT",
+    ),
+    "a role of a role": (
+        ["GRANT SELECT ON people TO {owner}", "GRANT {owner} TO {staff}", "GRANT {staff} TO {reader}"],
+        "who can become {owner}, has SELECT",
+    ),
+    "its owner": (["ALTER TABLE people OWNER TO {staff}", "GRANT {staff} TO {reader}"], "{staff}, owns .*people"),
+    "a superuser": (["ALTER ROLE {reader} SUPERUSER"], "is a superuser"),
+    "to become one": (["ALTER ROLE {staff} SUPERUSER", "GRANT {staff} TO {reader}"], "{staff}, is a superuser"),
+    "to replicate": (["ALTER ROLE {reader} REPLICATION"], "may replicate"),
+    "to read all": (["GRANT pg_read_all_data TO {reader}"], "may reach every table"),
+    "a view": (
+        ["CREATE VIEW old AS SELECT age FROM people", "GRANT SELECT ON old TO {reader}"],
+        "SELECT on view over it .*old",
+    ),
+    "a view of a view": (
+        [
+            "CREATE VIEW old AS SELECT age FROM people",
+            "CREATE VIEW older AS SELECT * FROM old",
+            "GRANT SELECT ON older TO {reader}",
+        ],
+        "SELECT on view over it .*older",
+    ),
+    "a copy that is refreshed": (
+        ["CREATE MATERIALIZED VIEW old AS SELECT age FROM people", "GRANT SELECT ON old TO {reader}"],
+        "materialized view over it",
+    ),
+    "a function": (
+        [
+            "CREATE FUNCTION peek() RETURNS SETOF people LANGUAGE sql SECURITY DEFINER AS 'SELECT * FROM people'",
+            "GRANT USAGE ON SCHEMA public TO {reader}",
+        ],
+        r"may call peek\(\), which runs with the rights of",
+    ),
+    "a part of the source": (
+        ["CREATE TABLE part () INHERITS (people)", "GRANT SELECT ON part TO {reader}"],
+        "SELECT on table .*part",
+    ),
+    "the ledger": (["GRANT SELECT ON qblock.event TO {reader}"], "SELECT on table .*qblock.*event"),
+    "the crosswalk": (["GRANT SELECT ON qblock.crosswalk TO {reader}"], "SELECT on table .*crosswalk"),
+    "an officer's view": (["GRANT SELECT ON qblock.release_history TO {reader}"], "SELECT on view .*release_history"),
+    "an older version": (["GRANT SELECT ON qblock.v1_people TO {reader}"], "SELECT on table .*v1_people"),
+}
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_whatever_is_open_is_named_and_nothing_is_published(job: Job, roles: dict[str, str], opening: str) -> None:
+    job.run()
+    before = job.published()
+    job.change("UPDATE people SET ward = ward || '2'")
+    statements, message = OPENINGS[opening]
+    for statement in statements:
+        job.change(statement.format(**roles))
+    with pytest.raises(Refused, match=message.format(**roles)):
+        job.run()
+    assert job.published() == before
+    event = history(job.spec)["events"][-1]
+    assert (event["state"], event["version"]) == ("refused", None)
+    assert any("reader" in p or "PUBLIC" in p for p in verify(job.spec).problems)
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        ["GRANT SELECT ON people TO {staff}"],
+        ["CREATE VIEW own WITH (security_invoker = true) AS SELECT age FROM people", "GRANT SELECT ON own TO {reader}"],
+        ["CREATE VIEW further AS SELECT * FROM published.people", "GRANT SELECT ON further TO {reader}"],
+        ["CREATE TABLE other (a int)", "GRANT SELECT ON other TO PUBLIC"],
+        ["CREATE FUNCTION plain() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people'"],
+        [
+            "CREATE SCHEMA closed",
+            "CREATE FUNCTION closed.peek() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
+        ],
+    ],
+    ids=["somebody_else", "invoker", "on_the_release", "another_table", "plain_function", "closed_schema"],
+)
+def test_what_is_no_way_in_is_let_be(job: Job, roles: dict[str, str], statements: list[str]) -> None:
+    job.run()
+    job.change("UPDATE people SET ward = ward || '2'")
+    for statement in statements:
+        job.change(statement.format(**roles))
+    assert job.run().version == 2
+    assert not verify(job.spec).problems
+
+
+def test_a_way_that_opens_during_the_run_is_found_before_publication(
+    job: Job, roles: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from qblock.release.targets.postgresql import PostgresqlTarget
+
+    checking = PostgresqlTarget.checking
+
+    def meanwhile(self: PostgresqlTarget, *arguments: object) -> object:
+        job.change(f"GRANT SELECT ON people TO {roles['reader']}")
+        return checking(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(PostgresqlTarget, "checking", meanwhile)
+    with pytest.raises(Refused, match="nothing is published: reader"):
+        job.run()
+    assert not [e for e in history(job.spec)["events"] if e["state"] == "published"]
+
+
+def test_who_was_given_the_view_by_hand_is_a_reader_too(job: Job, roles: dict[str, str]) -> None:
+    job.run()
+    job.change(f"GRANT SELECT ON published.people TO {roles['staff']}")
+    job.change(f"GRANT SELECT ON people TO {roles['staff']}")
+    job.change("UPDATE people SET ward = ward || '2'")
+    with pytest.raises(Refused, match=f"reader {roles['staff']} has SELECT"):
+        job.run()
+
+
+def test_a_rollback_proves_it_too(job: Job, roles: dict[str, str]) -> None:
+    job.run()
+    job.change("UPDATE people SET ward = ward || '2'")
+    job.run()
+    job.change(f"GRANT SELECT ON people TO {roles['reader']}")
+    with pytest.raises(Refused, match="could reach what is private"):
+        rollback(job.spec, 1)
+
+
+def test_hierarchies_and_what_a_source_view_reads_are_private(job: Job, roles: dict[str, str]) -> None:
+    job.change("CREATE TABLE zips AS SELECT DISTINCT zip, left(zip, 3) AS area FROM people")
+    job.change("CREATE VIEW seen AS SELECT * FROM people")
+    zips = {"role": "quasi_identifier", "hierarchy": {"table": "zips", "levels": ["zip", "area"]}}
+    job.set(attributes=ATTRIBUTES | {"zip": zips}, source={"url": job.url, "table": "seen"})
+    for table in ("zips", "people", "seen"):
+        job.change(f"GRANT SELECT ON {table} TO {roles['reader']}")
+        with pytest.raises(Refused, match=f"has SELECT on .*{table}"):
+            job.run()
+        job.change(f"REVOKE SELECT ON {table} FROM {roles['reader']}")
+    assert job.run().status == "published"
+
+
+def test_where_the_job_may_become_a_reader_it_tries(job: Job, roles: dict[str, str]) -> None:
+    """The owner of the tests' database may; a login that may not says so."""
+    assert not [note for note in job.run().notes if "not tried" in note]
+    job.change(f"ALTER ROLE {roles['owner']} NOINHERIT")
+    job.change(f"GRANT CREATE ON DATABASE {sa.make_url(job.url).database} TO {roles['owner']}")
+    job.change(f"GRANT SELECT ON people TO {roles['owner']}")
+    job.change("DROP SCHEMA qblock CASCADE")
+    job.change("DROP SCHEMA published CASCADE")
+    url = sa.make_url(job.url).set(username=roles["owner"], password=None).render_as_string(False)
+    job.settings["source"]["url"] = url
+    notes = job.run().notes
+    assert [note for note in notes if "not tried" in note and roles["reader"] in note]
