@@ -110,20 +110,32 @@ def warehouse(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) 
         types: Mapping[str, str] | None = None,
         schema: str | None = None,
     ) -> str:
-        declared = {name: (types or {}).get(name) or _type_of(values) for name, values in columns.items()}
-        body = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in declared.items())
-        table = ".".join(_quoted(part) for part in (schema, table_name) if part)
-        creation = [f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}"] if schema else []
-        creation.append(f"CREATE TABLE {table} ({body})")
-        if engine_name == "duckdb":
-            file = tmp_path / "warehouse.duckdb"
-            _fill_duckdb(file, creation, table, columns, declared)
-            return f"duckdb:///{file}"
-        url: str = request.getfixturevalue("postgresql_url")
-        _fill_postgresql(url, creation, table, columns)
+        url = f"duckdb:///{tmp_path / 'warehouse.duckdb'}"
+        if engine_name == "postgresql":
+            url = request.getfixturevalue("postgresql_url")
+        create_table(url, table_name, columns, types, schema)
         return url
 
     return create
+
+
+def create_table(
+    url: str,
+    table_name: str,
+    columns: Mapping[str, Sequence[Any]],
+    types: Mapping[str, str] | None = None,
+    schema: str | None = None,
+) -> None:
+    """Create a table of these rows in the database of a URL."""
+    declared = {name: (types or {}).get(name) or _type_of(values) for name, values in columns.items()}
+    body = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in declared.items())
+    table = ".".join(_quoted(part) for part in (schema, table_name) if part)
+    creation = [f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}"] if schema else []
+    creation.append(f"CREATE TABLE {table} ({body})")
+    if url.startswith("duckdb:///"):
+        _fill_duckdb(Path(url.removeprefix("duckdb:///")), creation, table, columns, declared)
+    else:
+        _fill_postgresql(url, creation, table, columns)
 
 
 def _fill_duckdb(

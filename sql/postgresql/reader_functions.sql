@@ -14,7 +14,10 @@ WHERE
     AND has_schema_privilege(role.oid, function.pronamespace, 'USAGE')
     AND (
         owner.rolsuper
-        OR EXISTS (SELECT 1 FROM unnest(CAST(:oids AS oid [])) AS relation (oid)
-            WHERE has_any_column_privilege(owner.oid, relation.oid, 'SELECT'))
+        OR EXISTS (
+            SELECT 1
+            FROM pg_class AS class
+            WHERE class.oid = ANY(:oids) AND has_any_column_privilege(owner.oid, class.oid, 'SELECT')
+        )
     )
 ORDER BY 2, 1

@@ -1,6 +1,7 @@
-"""The short form of the fault harness: a few random kills on each engine, and every state boundary of PostgreSQL once.
+"""The short form of the fault harness: a few random kills on each engine, and some of the state boundaries.
 
-The long form is `python -m tests.faults.harness --engine duckdb --kills 200`, and the same for postgresql.
+The long form, with every boundary, is `python -m tests.faults.harness --engine duckdb --kills 200`, and the same for
+postgresql.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from faults.harness import Harness, Report
 from faults.stage import Stage, stage
 
 RECORDED = [
-    {"record": state, "when": when}
-    for state in ("staged", "checked", "published", "retired")
-    for when in ("before", "after", "committed")
+    {"record": "staged", "when": "committed"},
+    {"record": "checked", "when": "after"},
+    {"record": "published", "when": "before"},
+    {"record": "published", "when": "committed"},
 ]
 
 
@@ -28,8 +30,8 @@ def server_for(engine: str, request: pytest.FixtureRequest) -> str | None:
 @pytest.mark.parametrize(
     ("engine", "points", "kills"),
     [
-        ("postgresql", RECORDED, 14),
-        ("duckdb", [{"record": "checked", "when": "committed"}, {"rename": "before"}, {"rename": "after"}], 6),
+        ("postgresql", RECORDED, 6),
+        ("duckdb", [{"record": "checked", "when": "committed"}, {"rename": "before"}, {"rename": "after"}], 5),
     ],
 )
 def test_killed_runs_leave_readers_a_complete_version_and_lose_nothing(

@@ -25,7 +25,7 @@ from integration.sources import (
 )
 
 few = settings(
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     derandomize=True,
     database=None,

@@ -66,7 +66,7 @@ def check_nodes(result: SearchResult, world: World, expected: dict[tuple[int, ..
 
 
 @pytest.mark.parametrize("count", ["rows", "entities"])
-@settings(few, max_examples=8)
+@settings(few, max_examples=5)
 @given(data=st.data())
 def test_random_tables(warehouse, tmp_path: Path, count: str, data: st.DataObject) -> None:
     number = len(list(tmp_path.glob("case*")))

@@ -112,10 +112,10 @@ def test_an_explanation_names_what_too_few_people_did(book: Book) -> None:
     said = explanation(book, spec, [hierarchy], 2, found)
     assert said.compared == 1
     assert said.changes == (
-        (VersionKey("r", 1), Change("moved in", "h", 1)),
-        (VersionKey("r", 1), Change("moved out", "g", 1)),
+        (VersionKey("r", 1), Change("moved into", "h", 1)),
+        (VersionKey("r", 1), Change("moved out of", "g", 1)),
     )
-    assert said.lines()[0] == "since version 1 of r, 1 moved in: h"
+    assert said.lines()[0] == "since version 1 of r too few people moved into 1 block, moved out of 1 block"
     assert any("is left with" in line for line in said.lines())
     assert said.versions == (VersionKey("r", 1), VersionKey("r", 2))
 

@@ -156,8 +156,8 @@ def pairs(register: Register, first: int, second: int) -> list[tuple[str | None,
 
 def test_the_delta_check_names_what_too_few_people_did() -> None:
     mover = BY_NAME["a lone mover"].register
-    assert delta_check(pairs(mover, 1, 2), 2) == [Change("moved in", "h", 1), Change("moved out", "g", 1)]
-    assert delta_check(pairs(BY_NAME["a lone newcomer"].register, 1, 2), 2) == [Change("came", "q", 1)]
+    assert delta_check(pairs(mover, 1, 2), 2) == [Change("moved into", "h", 1), Change("moved out of", "g", 1)]
+    assert delta_check(pairs(BY_NAME["a lone newcomer"].register, 1, 2), 2) == [Change("came to", "q", 1)]
     assert delta_check(pairs(BY_NAME["newcomers with one value"].register, 1, 2), 2) == []
     assert delta_check(pairs(BY_NAME["leavers with one value"].register, 1, 2), 3) == [Change("left", "q", 2)]
 

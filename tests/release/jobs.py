@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,9 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
+import sqlalchemy as sa
 import yaml
+from engines import create_table, database
 
 from qblock.release.apply import release
 from qblock.release.result import ReleaseResult
@@ -97,6 +101,68 @@ class Job:
 
 
 MakeJob = Callable[..., Job]
+CopyJob = Callable[[str, Callable[[Job], object]], Job]
+
+
+def new_job(engine: str, folder: Path, url: str, table: str = "people", **settings: Any) -> Job:
+    """A job over a table that is there."""
+    publish = {"schema": "published", "view": "people"}
+    if engine == "duckdb":
+        publish["url"] = f"duckdb:///{folder}/release.duckdb"
+    return Job(
+        engine,
+        folder,
+        url,
+        {
+            "version": 1,
+            "release": "people",
+            "source": {"url": url, "table": table},
+            "attributes": ATTRIBUTES,
+            "privacy": [{"k_anonymity": {"k": 3}}, {"distinct_l_diversity": {"l": 2}}],
+            "publish": publish,
+            **settings,
+        },
+    )
+
+
+@pytest.fixture(scope="session")
+def job_templates(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[tuple[str, str], tuple[Job, ExitStack]]]:
+    """Jobs that were run once, to be copied, by engine and name."""
+    made: dict[tuple[str, str], tuple[Job, ExitStack]] = {}
+    yield made
+    for _, stack in made.values():
+        stack.close()
+
+
+@pytest.fixture
+def copy_job(
+    engine_name: str,
+    job_templates: dict[tuple[str, str], tuple[Job, ExitStack]],
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[CopyJob]:
+    """`copy_job(name, build)`: a copy of a job over PEOPLE and of all that `build` left, which runs once a name."""
+    with ExitStack() as stack:
+
+        def copied(name: str, build: Callable[[Job], object]) -> Job:
+            server = request.getfixturevalue("postgresql_server") if engine_name == "postgresql" else ""
+            if (engine_name, name) not in job_templates:
+                folder, kept = tmp_path_factory.mktemp("template"), ExitStack()
+                url = kept.enter_context(database(server)) if server else f"duckdb:///{folder}/warehouse.duckdb"
+                create_table(url, "people", PEOPLE)
+                first = new_job(engine_name, folder, url)
+                build(first)
+                job_templates[engine_name, name] = first, kept
+            template, _ = job_templates[engine_name, name]
+            shutil.copytree(template.folder, tmp_path, dirs_exist_ok=True)
+            url = f"duckdb:///{tmp_path}/warehouse.duckdb"
+            if server:
+                url = stack.enter_context(database(server, sa.make_url(template.url).database or ""))
+            made = new_job(engine_name, tmp_path, url)
+            return made.set(**{k: v for k, v in template.settings.items() if k not in ("source", "publish")})
+
+        yield copied
 
 
 @pytest.fixture
@@ -111,24 +177,8 @@ def make_job(engine_name: str, warehouse: Callable[..., str], tmp_path: Path) ->
         **settings: Any,
     ) -> Job:
         url = warehouse(table, columns, types, schema)
-        publish = {"schema": "published", "view": "people"}
-        if engine_name == "duckdb":
-            publish["url"] = f"duckdb:///{tmp_path}/release.duckdb"
         quoted = ".".join(f'"{part}"' for part in (schema, table) if part)
-        return Job(
-            engine_name,
-            tmp_path,
-            url,
-            {
-                "version": 1,
-                "release": "people",
-                "source": {"url": url, "table": quoted},
-                "attributes": ATTRIBUTES,
-                "privacy": [{"k_anonymity": {"k": 3}}, {"distinct_l_diversity": {"l": 2}}],
-                "publish": publish,
-                **settings,
-            },
-        )
+        return new_job(engine_name, tmp_path, url, quoted, **settings)
 
     return make
 
@@ -137,3 +187,9 @@ def make_job(engine_name: str, warehouse: Callable[..., str], tmp_path: Path) ->
 def job(make_job: MakeJob) -> Job:
     """The job over PEOPLE."""
     return make_job()
+
+
+@pytest.fixture
+def released(copy_job: CopyJob) -> Job:
+    """The job over PEOPLE after its first run."""
+    return copy_job("released", Job.run)

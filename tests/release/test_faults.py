@@ -19,12 +19,10 @@ from qblock.release.history import history
 from qblock.release.recheck import Counted
 from qblock.release.targets import duckdb as duckdb_target
 from qblock.release.verify import verify
-from release.jobs import Job
+from release.jobs import CopyJob, Job
 
-STEPS = 11
-PUBLISH = 10
-BEFORE_PUBLICATION = range(2, PUBLISH + 1)
-"""Log lines, one before each step; the tenth comes before `publish`."""
+STEPS = {"duckdb": 11, "postgresql": 12}
+"""Log lines, one before each step; the last but one comes before `publish`."""
 
 
 class Boom(Exception):
@@ -42,13 +40,16 @@ def stop_at(line: int, error: type[BaseException]) -> Callable[[str], None]:
     return log
 
 
-@pytest.fixture
-def published(job: Job) -> Job:
-    """A job that has published version 1 of 12 rows, and whose source has 13 now."""
+def publish_and_change(job: Job) -> None:
     job.set(versions={"joint": "none"})
     job.run()
     job.change("INSERT INTO people VALUES ('new', '13053', 33, 'flu', 'A')")
-    return job
+
+
+@pytest.fixture
+def published(copy_job: CopyJob) -> Job:
+    """A job that has published version 1 of 12 rows, and whose source has 13 now."""
+    return copy_job("published_and_changed", publish_and_change)
 
 
 def leftovers(job: Job, *kept: int) -> list[Any]:
@@ -76,7 +77,7 @@ def check_recovered(job: Job, before: int = 12) -> None:
 
 
 def test_a_fault_between_any_two_steps(published: Job) -> None:
-    for line in BEFORE_PUBLICATION:
+    for line in range(2, STEPS[published.engine]):
         with pytest.raises(Boom):
             published.run(log=stop_at(line, Boom))
         events = history(published.spec)["events"]
@@ -108,12 +109,13 @@ def test_a_process_that_is_killed(published: Job) -> None:
         ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
         assert ended.returncode == -signal.SIGKILL
 
-    for line in (PUBLISH - 1, PUBLISH):
+    steps_of = STEPS[published.engine]
+    for line in (steps_of - 2, steps_of - 1):
         kill(line)
         assert len(published.published()) == 12
     check_recovered(published)
     published.change("DELETE FROM people WHERE name = 'new'")
-    kill(PUBLISH + 1)
+    kill(steps_of)
     assert len(published.published()) == 12
     assert verify(published.spec).problems == []
     assert published.run().status == "unchanged"
@@ -260,4 +262,6 @@ def test_versions_that_cannot_be_dropped_do_not_undo_the_publication(
 
 def test_what_is_recovered_is_every_state_that_is_no_end() -> None:
     assert set(recover.UNFINISHED) == {"staged", "checked"}
-    assert len({step for step in apply.PERFORM if issubclass(step, steps.Step)}) == STEPS + 1  # search or check_node
+    assert (
+        len({step for step in apply.PERFORM if issubclass(step, steps.Step)}) == max(STEPS.values()) + 1
+    )  # search or check_node

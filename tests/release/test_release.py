@@ -71,14 +71,13 @@ def nothing_is_published(job: Job) -> bool:
     return found == [(0,)]
 
 
-def test_a_refusal_leaves_the_earlier_version_published(job: Job) -> None:
-    job.run()
-    before = job.published()
-    job.set(privacy=[{"k_anonymity": {"k": 13}}])
+def test_a_refusal_leaves_the_earlier_version_published(released: Job) -> None:
+    before = released.published()
+    released.set(privacy=[{"k_anonymity": {"k": 13}}])
     with pytest.raises(Refused):
-        job.run()
-    assert job.published() == before
-    assert states(job)[-1] == (None, "refused")
+        released.run()
+    assert released.published() == before
+    assert states(released)[-1] == (None, "refused")
 
 
 def test_an_empty_source_is_refused(make_job: MakeJob) -> None:
@@ -121,23 +120,22 @@ def test_two_rows_for_each_value_are_enough(make_job: MakeJob) -> None:
     assert make_job(PEOPLE | {"ward": pairs}).run().status == "published"
 
 
-def test_changed_data_is_refused_unless_the_spec_gives_up_joint_protection(job: Job) -> None:
-    job.run()
-    before = job.published()
-    job.change(ANOTHER)
+def test_changed_data_is_refused_unless_the_spec_gives_up_joint_protection(released: Job) -> None:
+    before = released.published()
+    released.change(ANOTHER)
     with pytest.raises(Refused, match=r"checked together only where.*joint: none"):
-        job.run()
-    assert job.published() == before
-    assert states(job)[-1] == (None, "refused")
-    job.set(versions={"joint": "none"})
-    result = job.run()
+        released.run()
+    assert released.published() == before
+    assert states(released)[-1] == (None, "refused")
+    released.set(versions={"joint": "none"})
+    result = released.run()
     assert (result.status, result.version, result.rows) == ("published", 2, 13)
     assert any("not protected together" in note for note in result.notes)
-    event = history(job.spec)["events"][-1]
+    event = history(released.spec)["events"][-1]
     assert event["joint"] == "none"
     assert "not protected together" in event["reason"]
-    assert len(job.published()) == 13
-    assert not verify(job.spec).problems
+    assert len(released.published()) == 13
+    assert not verify(released.spec).problems
 
 
 def test_a_version_that_was_replaced_still_counts_as_read(job: Job) -> None:
@@ -151,19 +149,20 @@ def test_a_version_that_was_replaced_still_counts_as_read(job: Job) -> None:
         job.run(force=True)
 
 
-def test_another_spec_with_the_same_content_is_published_anew(job: Job) -> None:
-    job.run()
-    job.set(privacy=[{"k_anonymity": {"k": 4}}, {"distinct_l_diversity": {"l": 2}}])
-    result = job.run()
+def test_another_spec_with_the_same_content_is_published_anew(released: Job) -> None:
+    released.set(privacy=[{"k_anonymity": {"k": 4}}, {"distinct_l_diversity": {"l": 2}}])
+    result = released.run()
     assert (result.status, result.version) == ("published", 2)
-    assert not verify(job.spec).problems
+    assert not verify(released.spec).problems
 
 
 def test_two_releases_of_one_source_do_not_mix(job: Job) -> None:
     job.run()
     before = job.published()
     publish = dict(job.settings["publish"])
-    job.set(release="people_2", publish=publish | {"view": "more", "url": f"duckdb:///{job.folder}/more.duckdb"})
+    job.set(
+        release="people_2", publish=publish | {"view": "more", "url": f"duckdb:///{job.folder}/more.duckdb"}
+    )
     if job.engine == "postgresql":
         del job.settings["publish"]["url"]
     assert job.run().version == 1
@@ -172,12 +171,11 @@ def test_two_releases_of_one_source_do_not_mix(job: Job) -> None:
     assert job.run().status == "unchanged"
 
 
-def test_one_run_at_a_time(job: Job) -> None:
-    job.run()
-    with release_lock(place_of(job.spec), "people"), pytest.raises(Busy) as raised:
-        job.run()
+def test_one_run_at_a_time(released: Job) -> None:
+    with release_lock(place_of(released.spec), "people"), pytest.raises(Busy) as raised:
+        released.run()
     assert raised.value.exit_status == 4
-    assert len(states(job)) == 3
+    assert len(states(released)) == 3
 
 
 def test_a_plan_writes_nothing_and_names_the_steps_that_are_run(job: Job) -> None:
@@ -188,6 +186,7 @@ def test_a_plan_writes_nothing_and_names_the_steps_that_are_run(job: Job) -> Non
         "lock",
         "upgrade_ledger",
         "clear_leftovers",
+        *(["check_readers"] if job.engine == "postgresql" else []),
         "snapshot",
         "check_disclosure",
         "search",

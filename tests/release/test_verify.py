@@ -77,57 +77,52 @@ def test_nothing_published_is_refused(job: Job) -> None:
         ("UPDATE {data} SET ward = 'C' WHERE disease = 'flu'", "content was altered"),
     ],
 )
-def test_altered_rows_are_found(job: Job, statement: str, found: str) -> None:
-    job.run()
-    tamper(job, statement.format(data=data(job)))
-    said = problems(job)
+def test_altered_rows_are_found(released: Job, statement: str, found: str) -> None:
+    tamper(released, statement.format(data=data(released)))
+    said = problems(released)
     assert found in said
     assert "never seen" not in said
 
 
-def test_values_exchanged_between_blocks_are_found_by_the_content_alone(job: Job) -> None:
-    job.run()
+def test_values_exchanged_between_blocks_are_found_by_the_content_alone(released: Job) -> None:
     # Each block keeps its size and its number of distinct values.
     tamper(
-        job,
-        f"UPDATE {data(job)} SET disease = CASE WHEN zip = '1305*' THEN 'flu' ELSE 'cancer' END "
+        released,
+        f"UPDATE {data(released)} SET disease = CASE WHEN zip = '1305*' THEN 'flu' ELSE 'cancer' END "
         "WHERE zip IN ('1305*', '1306*') AND disease IN ('flu', 'cancer')",
     )
-    said = problems(job)
+    said = problems(released)
     assert "content was altered" in said
     assert "reaches" not in said
 
 
-def test_an_altered_view_is_found(job: Job) -> None:
-    job.run()
-    tamper(
-        job,
-        f"CREATE OR REPLACE VIEW published.people AS SELECT zip, age, disease, ward FROM {data(job)} WHERE ward = 'A'",
-    )
-    assert re.search("published.people.* is not as version 1 was published", problems(job))
+def test_an_altered_view_is_found(released: Job) -> None:
+    columns = "zip, age, disease, ward"
+    where = f"{data(released)} WHERE ward = 'A'"
+    tamper(released, f"CREATE OR REPLACE VIEW published.people AS SELECT {columns} FROM {where}")
+    assert re.search("published.people.* is not as version 1 was published", problems(released))
 
 
-def test_an_altered_view_with_the_same_rows_is_found(job: Job) -> None:
-    job.run()
-    tamper(job, f"CREATE OR REPLACE VIEW published.people AS SELECT zip, age, disease, ward FROM {data(job)}")
-    assert re.search("published.people.* is not as version 1 was published", problems(job))
+def test_an_altered_view_with_the_same_rows_is_found(released: Job) -> None:
+    tamper(released, f"CREATE OR REPLACE VIEW published.people AS SELECT zip, age, disease, ward FROM {data(released)}")
+    assert re.search("published.people.* is not as version 1 was published", problems(released))
 
 
-def test_a_lost_view_or_file_is_found(job: Job) -> None:
-    job.run()
-    if job.engine == "duckdb":
-        job.target.unlink()
+def test_a_lost_view_or_file_is_found(released: Job) -> None:
+    if released.engine == "duckdb":
+        released.target.unlink()
     else:
-        tamper(job, "DROP VIEW published.people")
-    assert "does not exist: nothing is published" in problems(job)
+        tamper(released, "DROP VIEW published.people")
+    assert "does not exist: nothing is published" in problems(released)
 
 
-def test_a_view_of_other_columns_is_found(job: Job) -> None:
-    job.run()
+def test_a_view_of_other_columns_is_found(released: Job) -> None:
     tamper(
-        job, "DROP VIEW published.people", f"CREATE VIEW published.people AS SELECT zip, age, disease FROM {data(job)}"
+        released,
+        "DROP VIEW published.people",
+        f"CREATE VIEW published.people AS SELECT zip, age, disease FROM {data(released)}",
     )
-    assert "are not those that were published" in problems(job)
+    assert "are not those that were published" in problems(released)
 
 
 def test_another_version_under_the_pointer_is_found(job: Job) -> None:
@@ -150,26 +145,23 @@ def test_another_version_under_the_pointer_is_found(job: Job) -> None:
         ("DELETE FROM qblock.event WHERE number = 2", "event 2 of release people is missing"),
     ],
 )
-def test_an_altered_ledger_is_found(job: Job, statement: str, found: str) -> None:
-    job.run()
-    tamper_ledger(job, statement)
-    assert found in problems(job)
+def test_an_altered_ledger_is_found(released: Job, statement: str, found: str) -> None:
+    tamper_ledger(released, statement)
+    assert found in problems(released)
 
 
-def test_a_ledger_whose_tail_was_cut_is_found_by_the_last_head(job: Job) -> None:
-    job.run()
-    head = job.run(force=True).ledger_head
-    tamper_ledger(job, "DELETE FROM qblock.event WHERE number > 3")
-    tamper_ledger(job, "DELETE FROM qblock.guarantee WHERE number > 3")
-    tamper_ledger(job, "UPDATE qblock.pointer SET version = 1")
-    assert "its tail was cut" in problems(job, head)
+def test_a_ledger_whose_tail_was_cut_is_found_by_the_last_head(released: Job) -> None:
+    head = released.run(force=True).ledger_head
+    tamper_ledger(released, "DELETE FROM qblock.event WHERE number > 3")
+    tamper_ledger(released, "DELETE FROM qblock.guarantee WHERE number > 3")
+    tamper_ledger(released, "UPDATE qblock.pointer SET version = 1")
+    assert "its tail was cut" in problems(released, head)
 
 
-def test_a_changed_spec_still_has_content_and_chain_verified(job: Job) -> None:
-    job.run()
-    job.set(privacy=[{"k_anonymity": {"k": 5}}])
-    result = verify(job.spec)
+def test_a_changed_spec_still_has_content_and_chain_verified(released: Job) -> None:
+    released.set(privacy=[{"k_anonymity": {"k": 5}}])
+    result = verify(released.spec)
     assert result.problems == []
     assert "the spec has changed" in result.not_recomputed[0]
-    tamper(job, f"UPDATE {data(job)} SET ward = 'C'")
-    assert "content was altered" in problems(job)
+    tamper(released, f"UPDATE {data(released)} SET ward = 'C'")
+    assert "content was altered" in problems(released)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from qblock.errors import Refused
@@ -11,7 +11,8 @@ from qblock.release.joint import erasure
 from qblock.release.joint.admission import Admission, freeze
 from qblock.release.joint.book import Book, open_book, own_book, prepare
 from qblock.release.joint.cohorts import cohort_size
-from qblock.release.joint.crosswalk import candidate, discard, record, recorded
+from qblock.release.joint.crosswalk import candidate, discard, least_rows, record, recorded
+from qblock.release.joint.evidence import explanation
 from qblock.release.joint.gate import Verdict, check, unchanged
 from qblock.release.joint.signature import VersionKey
 from qblock.release.ledger_reader import ledger_reader
@@ -109,7 +110,8 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
             again = waiting.start_over(run, book, verdict, found)
             if again is not None:
                 raise again
-            raise TogetherRefused(refusal(run.spec, verdict))
+            why = explanation(book, run.spec, run.task.source.hierarchies, least_rows(run.spec.privacy), found)
+            raise TogetherRefused(refusal(run.spec, verdict, why.lines()))
         record(book, found)
         waiting.passed(run, book)
         freeze(book, run.task.source, found)
@@ -160,13 +162,15 @@ def still_complete(run: Run, session: Session) -> bool:
         return unchanged(book, run.spec, run.together)
 
 
-def refusal(spec: Spec, verdict: Verdict) -> str:
+def refusal(spec: Spec, verdict: Verdict, why: Sequence[str] = ()) -> str:
     """What a refused joint check says to the person who must act."""
     models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
     how = "with rows that can be linked" if verdict.mode == "linked" else "by people whose value did not change"
+    more = f"To explain: {'; '.join(why)}. " if why else ""
     return (
         f"{verdict.versions} versions together tell more than each one alone ({how}): of {verdict.cells} joint cells "
         f"{verdict.failing} fail, with {verdict.rows} people in them ({models}). Joint cells are people who look the "
-        "same in every version ever published. Nothing is published; keep the published node (search.node), wait until "
-        "newcomers and leavers come in larger groups, or write `versions: {on_refusal: pin}` or `coarsen`"
+        f"same in every version ever published. {more}Nothing is published; keep the published node (search.node), "
+        "wait until newcomers and leavers come in larger groups, or write `versions: {on_refusal: ...}` with pin, "
+        "coarsen or hold_back"
     )

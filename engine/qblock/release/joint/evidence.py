@@ -6,6 +6,7 @@ The vectors are put together anew from the crosswalk's rows, apart from the roll
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -65,22 +66,33 @@ class Explanation:
     components: tuple[Component, ...]
 
     def lines(self) -> list[str]:
-        """Sentences for the person who must act, without any value of the source."""
+        """Sentences for the person who must act: counts alone, for they end in logs and in the ledger."""
         said = []
-        for key, change in self.changes:
-            said.append(f"since version {key.version} of {key.release}, {change.people} {change.what}: {change.label}")
+        for key in dict.fromkeys(key for key, _ in self.changes):
+            counts = Counter(change.what for other, change in self.changes if other == key)
+            parts = [f"{what} {plural(n, 'block')}" for what, n in counts.items()]
+            said.append(f"since version {key.version} of {key.release} too few people {', '.join(parts)}")
         for one in self.left:
             said.append(
-                f"{one.attribute}: whoever knows only the blocks of one person is left with {one.supports} values at "
-                f"least, and is certain of {one.supports_certain} episodes; counting over all blocks leaves "
-                f"{one.bounds} at least, and {one.bounds_certain} episodes certain"
+                f"{one.attribute}: whoever knows the blocks of one person alone is left with at least "
+                f"{plural(one.supports, 'value')}, and certain of {plural(one.supports_certain, 'person')}; who counts "
+                f"over all blocks is left with at least {plural(one.bounds, 'value')}, and certain of "
+                f"{plural(one.bounds_certain, 'person')}"
             )
         harmless = sum(c.rows for c in self.components if c.values is not None and c.values > 1)
         if harmless:
-            said.append(f"{harmless} episodes are in components whose blocks all hold the same values equally often")
+            said.append(
+                f"{plural(harmless, 'person')} in components whose blocks all hold the same values equally often"
+            )
         if not self.explained:
             said.append(f"there are more than {LIMIT} joint cells: too many to say what is left of each")
         return said
+
+
+def plural(n: int, word: str) -> str:
+    """A number of things: 1 block, 2 blocks, 3 people."""
+    several = "people" if word == "person" else f"{word}s"
+    return f"{n:,} {word if n == 1 else several}"
 
 
 def explanation(

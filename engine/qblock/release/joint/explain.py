@@ -128,11 +128,11 @@ def delta_check(pairs: Iterable[tuple[str | None, str | None, int]], k: int) -> 
         if before == after:
             continue
         if before is None:
-            changes = [("came", after)]
+            changes = [("came to", after)]
         elif after is None:
             changes = [("left", before)]
         else:
-            changes = [("moved out", before), ("moved in", after)]
+            changes = [("moved out of", before), ("moved into", after)]
         for what, label in changes:
             assert label is not None
             counts[what, label] = counts.get((what, label), 0) + people
