@@ -160,9 +160,7 @@ def test_two_releases_of_one_source_do_not_mix(job: Job) -> None:
     job.run()
     before = job.published()
     publish = dict(job.settings["publish"])
-    job.set(
-        release="people_2", publish=publish | {"view": "more", "url": f"duckdb:///{job.folder}/more.duckdb"}
-    )
+    job.set(release="people_2", publish=publish | {"view": "more", "url": f"duckdb:///{job.folder}/more.duckdb"})
     if job.engine == "postgresql":
         del job.settings["publish"]["url"]
     assert job.run().version == 1

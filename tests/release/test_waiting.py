@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -164,3 +165,39 @@ def test_a_release_without_entities_has_nobody_who_could_withdraw(make_job: Make
     del job.settings["entity"]
     with pytest.raises(InputError, match="write `entity: COLUMN`"):
         erase(job.spec, ["p1"])
+
+
+def quarantine_job(make_job: MakeJob, folder: Path, people: str, **versions: Any) -> Job:
+    job = people_job(make_job, people, **versions)
+    (folder / "block.csv").write_text("block,all\nq,*\n")
+    block = {"role": "quasi_identifier", "hierarchy": {"file": "block.csv"}, "uncovered": "quarantine"}
+    return job.set(attributes=ATTRIBUTES | {"block": block})
+
+
+def test_rows_that_no_hierarchy_covers_wait_and_come_as_a_cohort(make_job: MakeJob, tmp_path: Path) -> None:
+    job = quarantine_job(make_job, tmp_path, "p1:q:a p2:q:b n1:x:a n2:x:b", **HOLD_BACK)
+    job.set(search={"node": [0]}, versions=HOLD_BACK)
+    found = job.run()
+    assert (found.rows, shown(job)) == (2, "q:a q:b")
+    assert any("2 rows wait" in note for note in found.notes)
+    assert events(job, "staged")[-1]["detail"] == {"quarantined": 2}
+    insert(job, "n3:y:c")
+    assert job.run().status == "unchanged"
+    (tmp_path / "block.csv").write_text("block,all\nq,*\nx,*\n")
+    found = job.run()
+    assert (found.status, shown(job)) == ("published", "q:a q:b x:a x:b")
+    assert events(job, "staged")[-1]["detail"] == {"quarantined": 1, "newcomers": 2}
+    assert not verify(job.spec).problems
+
+
+def test_a_release_of_nothing_but_uncovered_rows_is_refused(make_job: MakeJob, tmp_path: Path) -> None:
+    job = quarantine_job(make_job, tmp_path, "n1:x:a n2:x:b")
+    with pytest.raises(Refused, match=r"no row of the source .* has values that the hierarchies cover"):
+        job.run()
+
+
+def test_a_sensitive_value_outside_the_domain_is_always_refused(make_job: MakeJob, tmp_path: Path) -> None:
+    job = quarantine_job(make_job, tmp_path, "p1:q:a p2:q:b p3:q:z")
+    job.settings["attributes"]["value"] = {"role": "sensitive", "domain": ["a", "b"]}
+    with pytest.raises(InputError, match=r"1 values of column value .* missing in its taxonomy or domain"):
+        job.run()

@@ -136,9 +136,10 @@ def _check_audience(run: Run, book: Book) -> None:
 
 def waiting_counts(run: Run) -> dict[str, int]:
     """How many people wait, leave, or have moved since their first publication: for the private ledger alone."""
-    if run.admission is None:
-        return {}
-    found = {"moves_waiting": run.admission.moves(run.task.source.session)}
+    # Of whoever waits for a hierarchy, nobody is let in when the source is opened again.
+    found = {"quarantined": max(run.task.source.quarantined, run.detail.get("quarantined", 0))}
+    if run.admission is not None:
+        found["moves_waiting"] = run.admission.moves(run.task.source.session)
     found |= run.waiting.counts() if run.waiting else {}
     return {name: n for name, n in found.items() if n}
 

@@ -82,6 +82,7 @@ def entering(run: Run) -> Callable[[SourceTable], Admitted | None] | None:
     def settled(source: SourceTable) -> Admitted | None:
         assert run.admission is not None
         spec = source.spec
+        run.detail = {"quarantined": source.quarantined}
         with open_book(run.place, source.session) as book:
             shown = published_node(book, run.spec)
             node = spec.pinned if spec.pinned is not None else shown

@@ -114,6 +114,10 @@ class Task:
         self.lattice: Lattice = source.frequency_sets.lattice
         self.budget = self.spec.suppressed_rows_allowed(source.rows)
         self.warnings: list[str] = list(self.spec.warnings)
+        if source.quarantined:
+            self.warnings.append(
+                f"{source.quarantined} rows wait until their hierarchies cover them (uncovered: quarantine)"
+            )
         self._index = {name: i for i, name in enumerate(source.sensitives)}
         self._sizes = Reference(source.rows, (), np.zeros(0, dtype=np.int64))
         self._guards: dict[tuple[GuardTable, str], GuardSets] = {}

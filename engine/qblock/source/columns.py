@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -50,6 +51,29 @@ def check_entity(spec: Spec, session: Session, entity: sa.ColumnElement[Any], co
             f"{spec.at('entity')}: column {column.name} has {found['n']} entities in {found['rows']} rows, but "
             "`count: rows` needs one row per entity; write `count: entities`"
         )
+
+
+def rows_uncovered(session: Session, raw: sa.TableClause, dimensions: Mapping[str, Dimension]) -> int:
+    """How many scanned rows have a value, NULL left aside, that is no leaf of its hierarchy."""
+    if not dimensions:
+        return 0
+    without = sa.or_(*(_no_leaf(raw.c[key], dimension) for key, dimension in dimensions.items()))
+    return int(session.scalar(sa.select(sa.func.coalesce(sa.func.sum(raw.c.n), 0)).where(without)))
+
+
+def _no_leaf(value: sa.ColumnElement[Any], dimension: Dimension) -> sa.ColumnElement[bool]:
+    leaves = sa.select(dimension.table.c.leaf).where(dimension.table.c.leaf.is_not(None))
+    return sa.and_(value.is_not(None), value.not_in(leaves))
+
+
+def covered(
+    session: Session, relation: sa.FromClause, dimensions: dict[str, Dimension], columns: dict[str, Column]
+) -> sa.FromClause:
+    """The rows whose values are leaves of their hierarchies, by the quasi-identifiers alone; NULL is another matter."""
+    query = sa.select(*relation.c)
+    for name, dimension in dimensions.items():
+        query = query.where(sa.not_(_no_leaf(session.comparable(relation.c[name], columns[name]), dimension)))
+    return query.subquery("qblock_covered")
 
 
 def check_covered(

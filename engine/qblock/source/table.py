@@ -12,7 +12,7 @@ from qblock.blocks import Reference
 from qblock.errors import Refused
 from qblock.frequency import FrequencySets
 from qblock.hierarchy import Hierarchy
-from qblock.source.columns import check_covered, check_entity, checked_columns
+from qblock.source.columns import check_covered, check_entity, checked_columns, covered, rows_uncovered
 from qblock.source.levels import build_hierarchy, domain_of, origin_of, reference_of, with_null
 from qblock.spec import Spec
 from qblock.warehouse import queries
@@ -37,6 +37,7 @@ class SourceTable:
     """What a run knows of its source.
 
     hierarchies and dimensions: one for each quasi-identifier, in the order of the spec; sensitives by name.
+    quarantined: rows left out since a hierarchy does not cover them yet (`uncovered: quarantine`).
     """
 
     spec: Spec
@@ -48,6 +49,7 @@ class SourceTable:
     sensitives: dict[str, Values]
     rows: int
     frequency_sets: FrequencySets
+    quarantined: int = 0
 
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:
@@ -83,10 +85,14 @@ def open_source(
     admitted = base if relation is None else relation(session, base, columns)
 
     coded = {**quasi, **sensitive}
-    expressions = {key: session.comparable(admitted.c[name], columns[name]) for key, name in coded.items()}
-    if kept and spec.entity is not None:
-        expressions["e"] = admitted.c[spec.entity]
-    raw = session.store("qblock_raw", queries.raw_scan(admitted, expressions))
+
+    def scanned(rows: sa.FromClause) -> sa.TableClause:
+        expressions = {key: session.comparable(rows.c[name], columns[name]) for key, name in coded.items()}
+        if kept and spec.entity is not None:
+            expressions["e"] = rows.c[spec.entity]
+        return session.store("qblock_raw", queries.raw_scan(rows, expressions))
+
+    raw = scanned(admitted)
     if session.scalar(sa.select(sa.func.count()).select_from(sa.select(raw.c.n).limit(1).subquery())) == 0:
         raise Refused(f"the source {table} is empty: there is nothing to release")
 
@@ -107,6 +113,15 @@ def open_source(
             nulls=attribute.nulls == "top",
             others=attribute.uncovered == "top",
         )
+    waiting = {key: dimensions[key] for key, name in quasi.items() if spec.attributes[name].uncovered == "quarantine"}
+    quarantined = rows_uncovered(session, raw, waiting)
+    if quarantined:
+        # Before anything is learned of the sensitive values, which are those of the rows that are released.
+        admitted = covered(session, admitted, {quasi[key]: dimension for key, dimension in waiting.items()}, columns)
+        session.drop(raw)
+        raw = scanned(admitted)
+        if session.scalar(sa.select(sa.func.count()).select_from(raw)) == 0:
+            raise Refused(f"no row of the source {table} has values that the hierarchies cover: nothing to release")
     domains = {}
     for key, name in sensitive.items():
         domains[key] = domain_of(spec, session, name, columns[name], raw, key)
@@ -132,7 +147,7 @@ def open_source(
     quasi_dimensions = [dimensions[key] for key in quasi]
     sets = FrequencySets(session, leaf, quasi_dimensions, len(sensitive), rows, entities=bool(kept))
     return SourceTable(
-        spec, session, admitted, columns, tuple(hierarchies), tuple(quasi_dimensions), values, rows, sets
+        spec, session, admitted, columns, tuple(hierarchies), tuple(quasi_dimensions), values, rows, sets, quarantined
     )
 
 
