@@ -206,7 +206,10 @@ def cases(draw: st.DrawFn, least_blocks: int = 1) -> Case:
         histograms.append({v: n for v, n in enumerate(counts) if n} or {0: 1})
     gaps = _digits(draw, 6, values)
     numbers = [Fraction(sum(gaps[: v + 1]) + v - gaps[-1] * 2, 2) for v in range(values)]
-    levels = [_digits(draw, 3, 5) for _ in range(draw(_below(3)))]
+    shape = draw(_below(4))
+    levels = [_digits(draw, 3, 5) for _ in range(min(shape, 2))]
+    if shape == 3:
+        levels[1] = list(range(5))  # a level whose groups are those of the one below
     weights = _digits(draw, 4, values)
     middle = _digits(draw, 2, size)
     extra = _digits(draw, 5, size)

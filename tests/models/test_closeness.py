@@ -77,6 +77,13 @@ def test_hierarchical_on_uneven_depth() -> None:
     assert closeness(*against([1, 1, 1], {2: 3}, taxonomy=taxonomy), distance="hierarchical") == Fraction(2, 3)
 
 
+def test_hierarchical_with_a_level_that_repeats() -> None:
+    # Two pairs, on two of the three levels below the root: within a pair a third of the way, across all of it.
+    taxonomy = np.array([[v, v // 2, v // 2, 0] for v in range(4)])
+    # Table 1/4 each, all a: 1/4 from b, and 1/2 from c and d.
+    assert closeness(*against([1] * 4, {0: 4}, taxonomy=taxonomy), distance="hierarchical") == Fraction(7, 12)
+
+
 def test_taxonomy_of_height_one_is_the_equal_distance_and_of_height_zero_is_nothing() -> None:
     flat = np.array([[0, 0], [1, 0], [2, 0]])
     assert closeness(*against([2, 1, 1], {0: 1, 1: 1}, taxonomy=flat), distance="hierarchical") == Fraction(1, 4)
