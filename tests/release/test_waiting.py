@@ -190,6 +190,23 @@ def test_rows_that_no_hierarchy_covers_wait_and_come_as_a_cohort(make_job: MakeJ
     assert not verify(job.spec).problems
 
 
+def test_an_edit_of_a_hierarchy_that_moves_a_leaf_is_reported_and_checked(make_job: MakeJob, tmp_path: Path) -> None:
+    people = " ".join(f"p{i}:{block}:{value}" for i, (block, value) in enumerate((b, v) for b in "abcd" for v in "st"))
+    job = people_job(make_job, people)
+    block = {"role": "quasi_identifier", "hierarchy": {"file": "block.csv"}}
+    job.set(attributes=ATTRIBUTES | {"block": block}, search={"node": [1]})
+    (tmp_path / "block.csv").write_text("block,pair,all\na,1,*\nb,1,*\nc,2,*\nd,2,*\n")
+    assert not [note for note in job.run().notes if "hierarchy" in note]
+    (tmp_path / "block.csv").write_text("block,pair,all\na,1,*\nb,1,*\nc,1,*\nd,2,*\n")
+    found = job.run()
+    assert found.status == "published"  # joint cells: a and b, c, d, each of both values
+    assert [note for note in found.notes if "hierarchy of block" in note and "2 people are shown" in note]
+    job.change("UPDATE people SET value = 's' WHERE block = 'c'")
+    (tmp_path / "block.csv").write_text("block,pair,all\na,1,*\nb,1,*\nc,2,*\nd,2,*\nz,2,*\n")
+    with pytest.raises(Refused, match="3 versions together"):
+        job.run()
+
+
 def test_a_release_of_nothing_but_uncovered_rows_is_refused(make_job: MakeJob, tmp_path: Path) -> None:
     job = quarantine_job(make_job, tmp_path, "n1:x:a n2:x:b")
     with pytest.raises(Refused, match=r"no row of the source .* has values that the hierarchies cover"):

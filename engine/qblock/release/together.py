@@ -11,7 +11,8 @@ from qblock.release.joint import erasure
 from qblock.release.joint.admission import Admission, freeze
 from qblock.release.joint.book import Book, open_book, own_book, prepare
 from qblock.release.joint.cohorts import cohort_size
-from qblock.release.joint.crosswalk import candidate, discard, least_rows, record, recorded
+from qblock.release.joint.crosswalk import Candidate, candidate, discard, least_rows, record, recorded
+from qblock.release.joint.edits import moved_by_edits
 from qblock.release.joint.evidence import explanation
 from qblock.release.joint.gate import Verdict, check, unchanged
 from qblock.release.joint.signature import VersionKey
@@ -106,6 +107,7 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
             )
         found = candidate(book, run.task, chosen, run.version)
         verdict = check(book, run.spec, run.kept.references, found)
+        _report_edits(run, book, found)
         if not verdict.passed:
             again = waiting.start_over(run, book, verdict, found)
             if again is not None:
@@ -116,6 +118,16 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
         waiting.passed(run, book)
         freeze(book, run.task.source, found)
     return verdict
+
+
+def _report_edits(run: Run, book: Book, found: Candidate) -> None:
+    changed, people = moved_by_edits(book, run.spec, found)
+    if changed:
+        moved = (
+            f"{people} people are shown under another label" if people else "nobody's label changes by it at this node"
+        )
+        note = f"the hierarchy of {', '.join(changed)} is not the one of the version before: {moved}"
+        run.notes = [*(n for n in run.notes if n != note), note]
 
 
 def _check_audience(run: Run, book: Book) -> None:
