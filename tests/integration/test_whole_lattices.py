@@ -14,9 +14,10 @@ from laws.draws import worst
 from reference.lattices import minimal
 
 from integration.hostile import few
+from integration.sources import make_spec
 from integration.worlds import Expected, World, fill, task_of, worlds
 from qblock.search import STRATEGIES
-from qblock.search.run import SearchResult, run_search
+from qblock.search.run import SearchResult, open_task, run_search
 
 
 def check_answer(result: SearchResult, expected: dict[tuple[int, ...], Expected]) -> None:
@@ -63,6 +64,20 @@ def check_nodes(result: SearchResult, world: World, expected: dict[tuple[int, ..
                     assert value["value"] == "inf"
                 else:
                     assert Fraction(value.get("exact", value["value"])) == exact, (entry["levels"], one)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_under_a_budget_a_coarser_node_may_fail(warehouse, tmp_path: Path, strategy: str) -> None:
+    """models.md section 10: (5,5) passes and (3,0) fails, 3 rows are dropped; their union fails, and drops 13."""
+    rows = {"q": ["a"] * 10 + ["b"] * 3, "s": ["x", "y"] * 5 + ["x"] * 3}
+    attributes = {"q": {"role": "quasi_identifier", "hierarchy": "suppress"}, "s": {"role": "sensitive"}}
+    asked = [{"frequency_l_diversity": {"l": 2}}]
+    spec = make_spec(warehouse("t", rows), "t", attributes, asked, tmp_path, suppression_limit=3)
+    with open_task(spec) as task:
+        found = run_search(task, strategy=strategy)
+    assert found.minimal == [(0,)]
+    assert found.outcome is not None
+    assert found.outcome.satisfied.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("count", ["rows", "entities"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-LAWS = ("tests/laws", "tests/golden")
+LAWS = ("tests/laws", "tests/golden", "tests/models")
 
 
 class StaleError(Exception):
