@@ -28,7 +28,9 @@ def smallest(blocks: Blocks, reference: Reference | None = None, **asked: object
     reference = reference or Reference.of(blocks)
     asked = {"adversary": "III", **asked}
     found = EpsilonPrivacy(epsilon=1, **asked).tightest(blocks, reference).values[0].value  # type: ignore[arg-type]
-    if found != math.inf:
+    if found == math.inf:
+        assert not EpsilonPrivacy(epsilon=10**9, **asked).holds(blocks, reference)  # type: ignore[arg-type]
+    else:
         at = EpsilonPrivacy(epsilon=found, **asked)  # type: ignore[arg-type]
         above = EpsilonPrivacy(epsilon=found + Fraction(1, 10**12), **asked)  # type: ignore[arg-type]
         assert at.holds(blocks, reference)
