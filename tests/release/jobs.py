@@ -63,11 +63,15 @@ class Job:
     def target(self) -> Path:
         return self.folder / "release.duckdb"
 
-    @property
-    def spec(self) -> Spec:
+    def write(self) -> Path:
+        """Write the spec."""
         path = self.folder / "spec.yaml"
         path.write_text(yaml.safe_dump(self.settings, sort_keys=False, allow_unicode=True), "utf-8")
-        return load_spec(path)
+        return path
+
+    @property
+    def spec(self) -> Spec:
+        return load_spec(self.write())
 
     def set(self, **settings: Any) -> Job:
         self.settings |= settings
