@@ -165,3 +165,41 @@ def test_a_changed_spec_still_has_content_and_chain_verified(released: Job) -> N
     assert "the spec has changed" in result.not_recomputed[0]
     tamper(released, f"UPDATE {data(released)} SET ward = 'C'")
     assert "content was altered" in problems(released)
+
+
+PRIVATE = {
+    "k_map": {"k_map": {"k": 3, "population": "people"}},
+    "delta_presence": {"delta_presence": {"min": 0, "max": 1, "population": "people"}},
+    "nt_closeness": {"nt_closeness": {"n": 6, "t": 0.9}},
+    "epsilon_privacy": {
+        "epsilon_privacy": {
+            "epsilon": 99,
+            "adversary": "II",
+            "stubbornness": 5,
+            "predicates": {"table": "wishes", "entity": "name", "value": "disease"},
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("model", PRIVATE)
+def test_what_the_published_rows_do_not_tell_is_verified_on_counts_kept_with_the_version(job: Job, model: str) -> None:
+    job.change("CREATE TABLE wishes AS SELECT name, disease FROM people WHERE age > 40")
+    job.set(privacy=[{"k_anonymity": {"k": 3}}, PRIVATE[model]], entity="name", versions={"joint": "none"})
+    released = job.run()
+    verified = verify(job.spec)
+    assert (verified.problems, verified.not_recomputed) == ([], [])
+    assert verified.recomputed_privately == [model]
+    assert [entry["values"] for entry in verified.tightest] == [entry["values"] for entry in released.tightest]
+    tamper_ledger(job, f"UPDATE qblock.guarantee SET reached = '77' WHERE model = '{model}' AND number = 3")
+    assert problems(job)
+    tamper(job, f"DELETE FROM {data(job)} WHERE zip = (SELECT max(zip) FROM {data(job)})")
+    assert "private counts" in problems(job) or "rows are published" in problems(job)
+
+
+def test_counts_that_are_too_many_are_not_kept_and_verify_says_so(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qblock.release.private_counts.LIMIT", 3)
+    job.set(privacy=[{"k_anonymity": {"k": 3}}, PRIVATE["k_map"]])
+    job.run()
+    verified = verify(job.spec)
+    assert (verified.problems, verified.not_recomputed, verified.recomputed_privately) == ([], ["k_map"], [])

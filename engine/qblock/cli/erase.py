@@ -9,7 +9,7 @@ import typer
 
 from qblock.cli.log import Log
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress
-from qblock.cli.publish import Wait
+from qblock.cli.publish import LogFormat, Wait
 from qblock.errors import InputError
 from qblock.release.erase import erase as run_erase
 from qblock.spec import load_spec
@@ -37,9 +37,7 @@ def erase(
         ),
     ] = False,
     wait: Wait = 0,
-    log_format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="Log each step on standard error: text, or json (JSON lines).")
-    ] = None,
+    log_format: LogFormat = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:

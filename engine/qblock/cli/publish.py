@@ -14,7 +14,7 @@ from qblock.cli.explore import print_tightest
 from qblock.cli.job import Hook, Job
 from qblock.cli.log import Log
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
-from qblock.errors import QblockError, Refused
+from qblock.errors import QblockError
 from qblock.release.apply import release as run_release
 from qblock.release.history import history as read_history
 from qblock.release.migrate import upgrade_ledger
@@ -25,6 +25,21 @@ from qblock.release.rollback import rollback as run_rollback
 from qblock.release.verify import verify as run_verify
 from qblock.spec import load_spec
 
+Result = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write the result as JSON, whatever it came to; replaced whole.")
+]
+HookCommand = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COMMAND",
+        help="Run afterwards, whatever it came to, with the path of the result file as last argument and without a "
+        "shell. If it fails that is said, but neither what was published nor the exit status changes.",
+    ),
+]
+HookTimeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="When the hook is ended.")]
+LogFormat = Annotated[
+    str | None, typer.Option(metavar="FORMAT", help="Log each step on standard error: text, or json (JSON lines).")
+]
 Wait = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another run of this release.")
 ]
@@ -59,21 +74,10 @@ def release(
     spec: SpecPath,
     force: Annotated[bool, typer.Option("--force", help="Publish again although nothing has changed.")] = False,
     wait: Wait = 0,
-    result: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write the result as JSON, whatever it came to; replaced whole.")
-    ] = None,
-    hook: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="Run afterwards, whatever it came to, with the path of the result file as last argument and without "
-            "a shell. If it fails that is said, but neither what was published nor the exit status changes.",
-        ),
-    ] = None,
-    hook_timeout: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="When the hook is ended.")] = 60,
-    log_format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="Log each step on standard error: text, or json (JSON lines).")
-    ] = None,
+    result: Result = None,
+    hook: HookCommand = None,
+    hook_timeout: HookTimeout = 60,
+    log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="The same as --log-format text.")] = False,
     json_: Json = False,
     quiet: Quiet = False,
@@ -134,6 +138,12 @@ def verify(
         out = console()
         out.print(f"Version {found['version']} of {found['release']}: {found['rows']:,} rows")
         print_tightest(found["tightest"])
+        for what, names in (
+            ("against private counts, since the published rows do not suffice", found["recomputed_privately"]),
+            ("not verified again", found["not_recomputed"]),
+        ):
+            if names:
+                out.print(f"{', '.join(names)}: {what}")
         for problem in found["problems"]:
             out.print(f"PROBLEM: {problem}")
         if not found["problems"]:
@@ -145,6 +155,10 @@ def rollback(
     spec: SpecPath,
     version: Annotated[int, typer.Argument(min=1, metavar="VERSION", help="The version; `history` lists them.")],
     wait: Wait = 0,
+    result: Result = None,
+    hook: HookCommand = None,
+    hook_timeout: HookTimeout = 60,
+    log_format: LogFormat = None,
     json_: Json = False,
 ) -> None:
     """Publish an older version again, after the same checks as a release: its kept copy is counted once more.
@@ -152,14 +166,20 @@ def rollback(
     Its content and guarantees must be those in the ledger, and it must satisfy what the spec asks now. The next
     `release` publishes the source's data again.
     """
-    loaded = load_spec(spec)
+    log = Log.of(log_format, False)
+    job = Job(log, result, None if hook is None else Hook.of(hook, hook_timeout))
+
+    def perform() -> ReleaseResult:
+        loaded = load_spec(spec)
+        job.release = loaded.release
+        return run_rollback(loaded, version, wait=wait, entries=log)
+
     try:
-        result = run_rollback(loaded, version, wait=wait)
-    except Refused as refused:
+        found = job.run(perform)
+    except QblockError as error:
         if json_:
-            answer({"status": "refused", "release": loaded.release, "version": version, "reason": str(refused)})
+            answer({**vars(error)["result"], "version": version})
         raise
-    found = result.to_json()
     if json_:
         answer(found)
     elif found["status"] == "unchanged":

@@ -15,7 +15,8 @@ from qblock.release.lock import release_lock
 from qblock.release.log import Entries
 from qblock.release.migrate import upgrade_ledger
 from qblock.release.plan import plan
-from qblock.release.recheck import count_again, differences
+from qblock.release.private_counts import plain_parts
+from qblock.release.recheck import count_again, differences, needs_more
 from qblock.release.recover import clear_leftovers, record_failure
 from qblock.release.reference import Kept
 from qblock.release.result import ReleaseResult
@@ -136,7 +137,12 @@ def _settle(run: Run, chosen: Assessment) -> None:
     run.labels = label_codes(run.task, chosen.node)
     run.copy = copy_of(run.task, chosen)
     references = tuple(tuple(part.reference for part in parts) for parts in chosen.counts.parts)
-    run.kept = Kept(run.copy.columns, references)
+    more = {
+        number: found
+        for number, (requirement, parts) in enumerate(zip(run.spec.privacy, chosen.counts.parts, strict=True))
+        if needs_more(run.spec, requirement) and (found := plain_parts(parts, chosen.kept)) is not None
+    }
+    run.kept = Kept(run.copy.columns, references, more)
 
 
 def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:

@@ -43,10 +43,8 @@ class Counted:
 
 
 def needs_more(spec: Spec, requirement: Requirement) -> bool:
-    """Whether a guarantee cannot be computed from the published rows alone."""
-    if spec.count == "entities":
-        return requirement.model.name != "k_anonymity" or bool(requirement.model.needs)
-    return bool(requirement.model.needs & PRIVATE)
+    """Whether a guarantee cannot be computed from the published rows alone, which do not say who a row is about."""
+    return spec.count == "entities" or bool(requirement.model.needs & PRIVATE)
 
 
 def count_again(
@@ -70,7 +68,7 @@ def count_again(
     texts = [[labels[i][code] for i, code in enumerate(key)] for key in codes[order].tolist()]
     tightest: list[Tightest | None] = []
     for requirement, reference in zip(spec.privacy, references, strict=True):
-        if needs_more(spec, requirement) or spec.count == "entities":
+        if needs_more(spec, requirement):
             tightest.append(None)
             continue
         tightest.append(_evaluate(session, rows, quasi, by_name, requirement, reference))

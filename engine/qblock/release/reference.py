@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -21,10 +21,12 @@ from qblock.release.tables import tables
 
 @dataclass(frozen=True, eq=False)
 class Kept:
-    """What is kept of a version. references: for each requirement, one for each of its sensitive attributes."""
+    """What is kept of a version. references: for each requirement, one for each of its sensitive attributes; counts: of
+    a requirement, by its number, those that the published rows do not tell (private_counts)."""
 
     columns: tuple[PublishedColumn, ...]
     references: tuple[tuple[Reference, ...], ...]
+    counts: Mapping[int, Sequence[dict[str, Any]]] = field(default_factory=dict)
 
     def text(self) -> str:
         """Canonical JSON; each distinct reference is written once."""
@@ -35,9 +37,10 @@ class Kept:
             distinct += [text for text in dict.fromkeys(texts) if text not in distinct]
             numbers.append([distinct.index(text) for text in texts])
         columns = [asdict(column) for column in self.columns]
-        return canonical(
-            {"columns": columns, "distinct": [json.loads(text) for text in distinct], "references": numbers}
-        )
+        found: dict[str, Any] = {"columns": columns, "distinct": [json.loads(text) for text in distinct], "references": numbers}
+        if self.counts:
+            found["counts"] = {str(number): list(parts) for number, parts in self.counts.items()}
+        return canonical(found)
 
     @classmethod
     def of_text(cls, text: str) -> Kept:
@@ -48,6 +51,7 @@ class Kept:
             return cls(
                 tuple(PublishedColumn(**column) for column in found["columns"]),
                 tuple(tuple(distinct[number] for number in numbers) for numbers in found["references"]),
+                {int(number): parts for number, parts in found.get("counts", {}).items()},
             )
         except (ValueError, TypeError, KeyError, IndexError):
             raise QblockError("the reference quantities of a version cannot be read: they were altered") from None
@@ -78,7 +82,10 @@ def forget(connection: sa.Connection, release: str, versions: Sequence[int]) -> 
 
 
 def _plain(reference: Reference) -> dict[str, Any]:
+    guarded = reference.guarded
+    more = {} if guarded is None else {"guarded": [list(values) for values in guarded]}
     return {
+        **more,
         "rows": reference.rows,
         "domain": list(reference.domain),
         "totals": reference.totals.tolist(),
@@ -99,4 +106,5 @@ def _reference(plain: dict[str, Any]) -> Reference:
         numbers=None if numbers is None else tuple(Fraction(number) for number in numbers),
         taxonomy=None if taxonomy is None else np.array(taxonomy, dtype=np.int64),
         prior=None if prior is None else tuple(Fraction(weight) for weight in prior),
+        guarded=tuple(map(tuple, plain["guarded"])) if "guarded" in plain else None,
     )

@@ -45,7 +45,8 @@ class ReleaseResult:
 class VerifyResult:
     """What is published, counted again. problems: what does not agree with the ledger, one sentence each.
 
-    not_recomputed: models that need more than the published rows.
+    recomputed_privately: models that need more than the published rows, on counts that were kept with the version;
+    not_recomputed: those of which no counts were kept.
     """
 
     release: str
@@ -57,6 +58,7 @@ class VerifyResult:
     tightest: list[dict[str, Any]]
     not_recomputed: list[str]
     problems: list[str]
+    recomputed_privately: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         return {"status": "failed" if self.problems else "verified", **vars(self)}

@@ -18,6 +18,7 @@ from qblock.release.copy import PublishedColumn
 from qblock.release.ledger import ledger_transaction, record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
 from qblock.release.lock import HeldLock, release_lock
+from qblock.release.log import Entries, Entry
 from qblock.release.migrate import upgrade_ledger
 from qblock.release.plan import Plan, plan
 from qblock.release.recheck import count_again
@@ -62,11 +63,19 @@ class Republish(steps.Step):
         return f"Publish version {self.version} again as {self.view}, together with the ledger row."
 
 
-def rollback(spec: Spec, version: int, *, wait: float = 0, log: Callable[[str], None] | None = None) -> ReleaseResult:
+def rollback(
+    spec: Spec,
+    version: int,
+    *,
+    wait: float = 0,
+    log: Callable[[str], None] | None = None,
+    entries: Entries | None = None,
+) -> ReleaseResult:
     """Publish an older version that is still kept, after the checks of a release; status `rolled_back`, or `unchanged`
     where readers see it already.
 
-    wait: seconds to wait for another run of the release. log: one line for each step. Raises Refused for a version that
+    wait: seconds to wait for another run of the release. log: one line for each step; entries: the same with run, step
+    and time. Raises Refused for a version that
     was never published, is no longer kept, was altered, or does not satisfy what the spec asks now: the refusal is in
     the ledger, and what was published stays published. Raises InputError, Busy and QblockError as a release does.
     """
@@ -74,13 +83,13 @@ def rollback(spec: Spec, version: int, *, wait: float = 0, log: Callable[[str], 
     lock, upgrade, clear = made.steps[:3]
     if isinstance(upgrade, steps.UpgradeLedger) and upgrade.found is None:
         raise Refused(f"release {spec.release} has no ledger: it was never published")
-    run = _Rollback(made, version, log)
-    run.say(lock.describe())
+    run = _Rollback(made, version, log, entries)
+    run.begin(lock)
     with release_lock(run.place, spec.release, wait) as held:
-        run.say(upgrade.describe())
+        run.begin(upgrade)
         upgrade_ledger(run.place)
         try:
-            run.say(clear.describe())
+            run.begin(clear)
             for message in clear_leftovers(run):
                 run.say(message)
             run.perform(held)
@@ -100,7 +109,9 @@ class _Rollback:
     matched: Rematched
     tightest: list[Tightest | None]
 
-    def __init__(self, made: Plan, version: int, log: Callable[[str], None] | None) -> None:
+    def __init__(
+        self, made: Plan, version: int, log: Callable[[str], None] | None, entries: Entries | None = None
+    ) -> None:
         self.spec, self.place, self.target = made.spec, made.place, made.target
         self.version = version
         self.id = secrets.token_hex(8)
@@ -109,16 +120,25 @@ class _Rollback:
         self.joint = made.spec.versions.joint
         self.started = time.monotonic()
         self._log = log
+        self._entries = entries
+        self._step: str | None = None
+
+    def begin(self, step: steps.Step) -> None:
+        """Say what is done next."""
+        self._step = step.name
+        self.say(step.describe())
 
     def say(self, message: str) -> None:
         """One line of the log."""
         if self._log is not None:
             self._log(message)
+        if self._entries is not None:
+            self._entries(Entry(self.id, self.spec.release, self._step, message))
 
     def perform(self, lock: HeldLock) -> None:
         """Check the version and publish it."""
         models = tuple(dict.fromkeys(requirement.model.name for requirement in self.spec.privacy))
-        self.say(CheckVersion(self.version, models).describe())
+        self.begin(CheckVersion(self.version, models))
         self._read_ledger()
         lock.check()
         with self.target.checking(self.version, self.kept.columns) as checked:
@@ -127,7 +147,7 @@ class _Rollback:
                 raise self._refused("; ".join(problems))
             if self.unchanged:
                 return
-            self.say(Republish(self.version, self.target.view).describe())
+            self.begin(Republish(self.version, self.target.view))
             lock.check()
             self.notes += checked.publish(self._record)
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import sqlalchemy as sa
 
 from qblock.errors import QblockError, Refused
 from qblock.models import Tightest
-from qblock.release import reference
+from qblock.release import private_counts, reference
 from qblock.release.content import content_digest
 from qblock.release.ledger import opened
 from qblock.release.ledger_reader import LedgerReader
 from qblock.release.private import Place, place_of, translated
-from qblock.release.recheck import count_again
-from qblock.release.records import Guarantee, PublishedVersion
+from qblock.release.recheck import Counted, count_again
+from qblock.release.records import Guarantee, PublishedVersion, Stage
 from qblock.release.reference import Kept
 from qblock.release.result import VerifyResult
 from qblock.release.targets import Rows, Target, target_of
@@ -55,6 +56,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
         ledger_head=head,
         tightest=requirements_json(checks.computed, checks.tightest),
         not_recomputed=checks.not_recomputed,
+        recomputed_privately=checks.privately,
         problems=problems,
     )
 
@@ -86,6 +88,7 @@ class _Checks:
         self.computed: list[Requirement] = []
         self.tightest: list[Tightest] = []
         self.not_recomputed: list[str] = []
+        self.privately: list[str] = []
 
     def published(self, current: PublishedVersion, text: str | None) -> None:
         """Hold what readers see against the event that published it."""
@@ -126,8 +129,11 @@ class _Checks:
         except Refused as error:
             self.problems.append(str(error))
             return
-        reached = [g for g in current.guarantees if g.stage == "recheck"]
-        for requirement, found in zip(self.spec.privacy, counted.tightest, strict=True):
+        reached = current.guarantees
+        for number, (requirement, found) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
+            stage: Stage = "recheck"
+            if found is None and number in kept.counts:
+                found, stage = self._privately(number, requirement, kept, counted), "search"
             if found is None:
                 self.not_recomputed.append(requirement.model.name)
                 continue
@@ -135,9 +141,21 @@ class _Checks:
             self.tightest.append(found)
             if not found.holds:
                 self.problems.append(f"what is published does not satisfy {requirement.model.name}")
-            for guarantee in Guarantee.of(requirement, found, "recheck"):
+            for guarantee in Guarantee.of(requirement, found, stage):
                 if guarantee not in reached:
                     self.problems.append(
                         f"{guarantee.model} reaches {guarantee.parameter} = {guarantee.reached}, "
                         "and the ledger says something else"
                     )
+
+    def _privately(self, number: int, requirement: Requirement, kept: Kept, counted: Counted) -> Tightest:
+        """A requirement on the counts kept with the version, whose blocks must be those that are published."""
+        parts = kept.counts[number]
+        self.privately.append(requirement.model.name)
+        if self.spec.count == "rows" and len(requirement.sensitive) < 2:
+            same = np.array_equal(private_counts.sizes(parts), np.sort(counted.rows))
+        else:
+            same = len(requirement.sensitive) > 1 or len(private_counts.sizes(parts)) == len(counted.rows)
+        if not same:
+            self.problems.append(f"the private counts of {requirement.model.name} are not of the published blocks")
+        return private_counts.verdict(requirement, parts, kept.references[number])

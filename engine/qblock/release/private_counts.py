@@ -1,0 +1,77 @@
+"""Counts of a version that its published rows do not tell, kept with it in the private schema or file.
+
+Models of a population, of entities with several rows, of personalized predicates or of coarser nodes are verified
+against them later: what readers see does not suffice.
+"""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from qblock.blocks import Blocks, Containing, Guards, Ints, Mask, Reference
+from qblock.models import Tightest
+from qblock.search.task import Part, worst
+from qblock.spec import Requirement
+
+LIMIT = 4_000_000
+"""Numbers kept of one requirement: a model over many coarser nodes may need more, and is not verified then."""
+_ARRAYS = ("start", "value", "count", "rows", "population", "population_only")
+
+Plain = dict[str, Any]
+
+
+def plain_parts(parts: Sequence[Part], kept: Mask) -> list[Plain] | None:
+    """The blocks of a requirement that are published, for JSON: one entry for each of its sensitive attributes."""
+    chosen = [part.blocks.select(kept if part.owner is None else kept[part.owner]) for part in parts]
+    if sum(map(_numbers, chosen)) > LIMIT:
+        return None
+    return [_plain(blocks) for blocks in chosen]
+
+
+def verdict(requirement: Requirement, parts: Sequence[Plain], references: Sequence[Reference]) -> Tightest:
+    """What a requirement reaches on counts that were kept."""
+    blocks = [_blocks(plain) for plain in parts]
+    models = requirement.models
+    found = [m.tightest(b, r) for m, b, r in zip(models, blocks, references, strict=True)]
+    return worst(found, models[0])
+
+
+def sizes(parts: Sequence[Plain]) -> Ints:
+    """int64[B], ascending: the sizes of the blocks, in rows (or in entities, where these are counted)."""
+    return np.sort(_array(parts[0]["rows"]))
+
+
+def _numbers(blocks: Blocks) -> int:
+    own = sum(array.size for name in _ARRAYS if (array := getattr(blocks, name)) is not None)
+    return own + sum(_numbers(c.blocks) + c.index.size for c in blocks.containing)
+
+
+def _plain(blocks: Blocks) -> Plain:
+    found: Plain = {name: _text(array) for name in _ARRAYS if (array := getattr(blocks, name)) is not None}
+    if blocks.containing:
+        found["containing"] = [{"blocks": _plain(c.blocks), "index": _text(c.index)} for c in blocks.containing]
+    if blocks.guards is not None:
+        found["guards"] = {"start": _text(blocks.guards.start), "predicate": _text(blocks.guards.predicate)}
+    return found
+
+
+def _blocks(plain: Plain) -> Blocks:
+    guards = plain.get("guards")
+    return Blocks(
+        **{name: _array(plain[name]) for name in _ARRAYS if name in plain},
+        containing=tuple(Containing(_blocks(c["blocks"]), _array(c["index"])) for c in plain.get("containing", ())),
+        guards=None if guards is None else Guards(_array(guards["start"]), _array(guards["predicate"])),
+    )
+
+
+def _text(array: Ints) -> str:
+    return base64.b64encode(zlib.compress(np.ascontiguousarray(array, dtype="<i8").tobytes())).decode("ascii")
+
+
+def _array(text: str) -> Ints:
+    return np.frombuffer(zlib.decompress(base64.b64decode(text)), dtype="<i8").astype(np.int64)
