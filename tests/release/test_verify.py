@@ -11,7 +11,7 @@ import pytest
 from qblock.errors import Refused
 from qblock.release.private import place_of
 from qblock.release.verify import VerifyResult, verify
-from release.jobs import Job
+from release.jobs import ATTRIBUTES, Job
 
 
 def tamper(job: Job, *statements: str) -> None:
@@ -203,3 +203,22 @@ def test_counts_that_are_too_many_are_not_kept_and_verify_says_so(job: Job, monk
     job.run()
     verified = verify(job.spec)
     assert (verified.problems, verified.not_recomputed, verified.recomputed_privately) == ([], ["k_map"], [])
+
+
+@pytest.mark.parametrize("kind", ["file", "table"])
+def test_an_altered_hierarchy_is_found(job: Job, kind: str) -> None:
+    (job.folder / "zip.csv").write_text("zip,area\n13053,1\n13068,1\n14853,2\n14850,2\n")
+    job.change("CREATE TABLE zips AS SELECT DISTINCT zip, substr(zip, 1, 3) AS area FROM people")
+    (job.folder / "ill.csv").write_text("disease,kind\nheart,a\nviral,b\ncancer,a\nflu,b\n")
+    source = {"file": "zip.csv"} if kind == "file" else {"table": "zips", "levels": ["zip", "area"]}
+    job.settings["attributes"] = ATTRIBUTES | {
+        "zip": {"role": "quasi_identifier", "hierarchy": source, "nulls": "top"},
+        "disease": {"role": "sensitive", "taxonomy": {"file": "ill.csv"}},
+    }
+    job.run()
+    assert verify(job.spec).problems == []
+    job.change("UPDATE zips SET area = 'x' WHERE zip = '13053'")
+    (job.folder / "zip.csv").write_text("zip,area\n13053,2\n13068,1\n14853,2\n14850,2\n")
+    assert problems(job) == "the hierarchy of zip is not the one that version 1 was made with"
+    (job.folder / "ill.csv").unlink()
+    assert "ill.csv" in problems(job)

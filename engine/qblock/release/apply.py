@@ -26,6 +26,7 @@ from qblock.release.waiting import KEPT, StartOver, entering, spec_in_force
 from qblock.search import Progress
 from qblock.search.run import open_task, refusal, run_search
 from qblock.search.task import Assessment
+from qblock.source.stated import stated_attributes
 from qblock.spec import Spec
 
 
@@ -142,7 +143,11 @@ def _settle(run: Run, chosen: Assessment) -> None:
         for number, (requirement, parts) in enumerate(zip(run.spec.privacy, chosen.counts.parts, strict=True))
         if needs_more(run.spec, requirement) and (found := plain_parts(parts, chosen.kept)) is not None
     }
-    run.kept = Kept(run.copy.columns, references, more)
+    source = run.task.source
+    stated = stated_attributes(run.spec)
+    digests = {h.attribute: h.digest() for h in source.hierarchies if h.attribute in stated}
+    digests |= {name: v.hierarchy.digest() for name, v in source.sensitives.items() if name in stated}
+    run.kept = Kept(run.copy.columns, references, more, digests)
 
 
 def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:

@@ -22,11 +22,13 @@ from qblock.release.tables import tables
 @dataclass(frozen=True, eq=False)
 class Kept:
     """What is kept of a version. references: for each requirement, one for each of its sensitive attributes; counts: of
-    a requirement, by its number, those that the published rows do not tell (private_counts)."""
+    a requirement, by its number, those that the published rows do not tell (private_counts); hierarchies: the digests
+    of those that are stated in files and tables, by attribute."""
 
     columns: tuple[PublishedColumn, ...]
     references: tuple[tuple[Reference, ...], ...]
     counts: Mapping[int, Sequence[dict[str, Any]]] = field(default_factory=dict)
+    hierarchies: Mapping[str, str] = field(default_factory=dict)
 
     def text(self) -> str:
         """Canonical JSON; each distinct reference is written once."""
@@ -37,9 +39,15 @@ class Kept:
             distinct += [text for text in dict.fromkeys(texts) if text not in distinct]
             numbers.append([distinct.index(text) for text in texts])
         columns = [asdict(column) for column in self.columns]
-        found: dict[str, Any] = {"columns": columns, "distinct": [json.loads(text) for text in distinct], "references": numbers}
+        found: dict[str, Any] = {
+            "columns": columns,
+            "distinct": [json.loads(text) for text in distinct],
+            "references": numbers,
+        }
         if self.counts:
             found["counts"] = {str(number): list(parts) for number, parts in self.counts.items()}
+        if self.hierarchies:
+            found["hierarchies"] = dict(self.hierarchies)
         return canonical(found)
 
     @classmethod
@@ -52,6 +60,7 @@ class Kept:
                 tuple(PublishedColumn(**column) for column in found["columns"]),
                 tuple(tuple(distinct[number] for number in numbers) for numbers in found["references"]),
                 {int(number): parts for number, parts in found.get("counts", {}).items()},
+                found.get("hierarchies", {}),
             )
         except (ValueError, TypeError, KeyError, IndexError):
             raise QblockError("the reference quantities of a version cannot be read: they were altered") from None

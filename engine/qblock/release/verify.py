@@ -21,6 +21,7 @@ from qblock.release.reference import Kept
 from qblock.release.result import VerifyResult
 from qblock.release.targets import Rows, Target, target_of
 from qblock.search.answer import requirements_json
+from qblock.source.stated import stated_hierarchies
 from qblock.spec import Requirement, Spec, spec_digest
 
 
@@ -105,11 +106,25 @@ class _Checks:
         if event.spec_digest != spec_digest(self.spec):
             # Its parameters are not those that the version was checked for; content and chain still can be.
             self.not_recomputed.append("every model: the spec has changed since the version was published")
+        self._hierarchies(current, kept)
         try:
             with self.target.published() as rows:
                 self._content(current, kept, rows)
         except QblockError as error:
             self.problems.append(str(error))
+
+    def _hierarchies(self, current: PublishedVersion, kept: Kept) -> None:
+        """Those that are stated in files and tables must be what the version was made with."""
+        try:
+            now = stated_hierarchies(self.spec) if kept.hierarchies else {}
+        except QblockError as error:
+            self.problems.append(f"the hierarchies of version {current.version} cannot be read: {error}")
+            return
+        self.problems.extend(
+            f"the hierarchy of {name} is not the one that version {current.version} was made with"
+            for name, digest in kept.hierarchies.items()
+            if name not in now or now[name].digest() != digest
+        )
 
     def _content(self, current: PublishedVersion, kept: Kept, rows: Rows) -> None:
         missing = [c.name for c in kept.columns if c.name not in rows.rows.c]

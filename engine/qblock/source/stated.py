@@ -1,0 +1,43 @@
+"""Hierarchies and taxonomies that are stated in files and dimension tables, whatever the source holds."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from qblock.hierarchy import Hierarchy
+from qblock.source.levels import build_hierarchy, domain_of, with_null
+from qblock.spec import Spec
+from qblock.spec.sources import CsvFile, DimensionTable
+from qblock.warehouse import open_warehouse
+from qblock.warehouse.protocol import Column
+
+ANY = Column("", "", "text", "")
+
+
+def stated_attributes(spec: Spec) -> dict[str, CsvFile | DimensionTable]:
+    """The attributes whose hierarchy (or taxonomy) is a file or a table."""
+    found = {name: attribute.hierarchy or attribute.taxonomy for name, attribute in spec.attributes.items()}
+    return {name: source for name, source in found.items() if isinstance(source, CsvFile | DimensionTable)}
+
+
+def stated_hierarchies(spec: Spec) -> dict[str, Hierarchy]:
+    """They, as a run would read them now. Raises InputError for one that cannot be read, QblockError for a fault."""
+    stated = stated_attributes(spec)
+    nothing: Any = None  # what a source holds has no part in them
+    found = {}
+    with ExitStack() as stack:
+        session = nothing
+        if any(isinstance(source, DimensionTable) for source in stated.values()):
+            warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+            stack.callback(warehouse.close)
+            session = stack.enter_context(warehouse.snapshot())
+        for name in stated:
+            attribute = spec.attributes[name]
+            if attribute.role == "sensitive":
+                found[name] = domain_of(spec, session, name, ANY, nothing, "")
+                continue
+            hierarchy = build_hierarchy(spec, session, name, ANY, nothing, "")
+            to_top = "top" in (attribute.nulls, attribute.uncovered)
+            found[name] = with_null(hierarchy, published=True) if to_top else hierarchy
+    return found
