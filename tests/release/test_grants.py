@@ -13,12 +13,15 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.release.history import history
+from qblock.release.migrate import upgrade_ledger
+from qblock.release.private import place_of
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import PEOPLE, Job, MakeJob
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
 BLOCKS = [block for block in re.findall(r"```sql\n(.*?)```", README, re.DOTALL) if " TO job;" in block]
+LEDGER_OF_ANOTHER = re.findall(r"(?m)^(GRANT[^;]*);", BLOCKS.pop())
 LISTS = [re.findall(r"(?m)^([A-Z][^;]*);", block) for block in BLOCKS]
 
 
@@ -106,6 +109,33 @@ def test_what_the_readme_lists_is_enough(job: Job, names: dict[str, str], statem
     assert job.run().status == "unchanged"
     assert len(job.query("SELECT * FROM published.people", as_role(job, names["analyst"]))) == 13
     assert job.query("SELECT extname FROM pg_extension ORDER BY extname") == extensions
+
+
+def test_a_job_that_can_only_append_to_the_ledger(job: Job, names: dict[str, str]) -> None:
+    granted(job, names, LISTS[1])
+    mine, job.settings["source"]["url"] = job.settings["source"]["url"], job.url
+    job.set(entity="name", versions={})
+    upgrade_ledger(place_of(job.spec))
+    job.settings["source"]["url"] = mine
+    with pytest.raises(QblockError):
+        job.run()
+    granted(job, names, LEDGER_OF_ANOTHER)
+    assert job.run().version == 1
+    for zip_, age in (("13053", 28), ("14853", 50)):
+        for disease in ("heart", "viral", "cancer", "flu"):
+            job.change(f"INSERT INTO clinic.inpatient VALUES ('{zip_} {disease}', '{zip_}', {age}, '{disease}', 'A')")
+    assert job.run().version == 2
+    assert rollback(job.spec, 1).status == "rolled_back"
+    assert verify(job.spec).problems == []
+    for statement in (
+        "UPDATE qblock.event SET reason = 'x'",
+        "DELETE FROM qblock.event",
+        "DELETE FROM qblock.guarantee",
+        "TRUNCATE qblock.event",
+        "DROP TABLE qblock.event",
+    ):
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            job.query(statement, mine)
 
 
 def test_each_of_them_is_needed(job: Job, names: dict[str, str]) -> None:
