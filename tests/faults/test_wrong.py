@@ -27,9 +27,14 @@ def arguments(job: Job, wrong: Wrong) -> list[str]:
     return ["release", str(path), "--json", "--quiet", *wrong.options]
 
 
+def chosen(number: int, wrong: Wrong) -> list[str]:
+    """The engines by turns; `python -m tests.faults.table` does each to both."""
+    return [wrong.engines[number % len(wrong.engines)]]
+
+
 @pytest.mark.parametrize(
     ("engine_name", "wrong"),
-    [pytest.param(e, w, id=f"{e}-{w.what}".replace(" ", "_")) for w in CASES for e in w.engines],
+    [pytest.param(e, w, id=f"{e}-{w.what}".replace(" ", "_")) for i, w in enumerate(CASES) for e in chosen(i, w)],
 )
 def test_it_ends_as_it_should(engine_name: str, wrong: Wrong, released: Job, capfd: pytest.CaptureFixture[str]) -> None:  # noqa: F811
     before, settings = released.published(), copy.deepcopy(released.settings)

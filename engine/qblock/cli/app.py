@@ -82,6 +82,8 @@ def run(arguments: list[str]) -> int:
     except typer.Exit as ended:
         return int(ended.exit_code)
     except QblockError as error:
+        if Terminated.arrived:
+            return _stopped(error)
         _say(str(error), error)
         return error.exit_status
     except TyperException as error:
@@ -102,7 +104,7 @@ def run(arguments: list[str]) -> int:
         return 1
     except Exception as error:
         # The driver reports an interrupted query as an error of its own.
-        if "interrupted" in str(error).lower():
+        if Terminated.arrived or "interrupted" in str(error).lower():
             return _stopped(error)
         if os.environ.get("QBLOCK_DEBUG"):
             traceback.print_exc()

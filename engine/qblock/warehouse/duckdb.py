@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -166,6 +166,7 @@ class DuckdbWarehouse:
         facts = DuckdbFacts(SOURCE if self.path is not None else None)
         with translated(facts):
             connection = self._engine.connect()
+        driver: Any = connection.connection.driver_connection
         try:
             with translated(facts):
                 connection.exec_driver_sql(f"SET temp_directory = {quote_text(self._spill)}")
@@ -184,6 +185,11 @@ class DuckdbWarehouse:
                 # An attached file's snapshot starts when it is first touched.
                 session.scalar(f"SELECT count(*) FROM duckdb_tables() WHERE database_name = '{SOURCE}'")
             yield session
+        except BaseException:
+            # After Ctrl-C its threads are still at the statement, and a rollback would wait for them.
+            with suppress(duckdb.Error):
+                driver.interrupt()
+            raise
         finally:
             connection.rollback()
             if self.path is not None:
