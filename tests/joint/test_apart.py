@@ -14,7 +14,7 @@ from qblock.release.joint.apart import counts, digests_of, entities_apart
 from qblock.release.joint.book import Book
 from qblock.release.joint.cohorts import Newcomers, failing, keep_out, newcomers
 from qblock.release.joint.crosswalk import Candidate, candidate, record
-from qblock.release.joint.erasure import batch, failed, left, take_out, whole_cells, withdraw
+from qblock.release.joint.erasure import batch, failed, left, settle_leaving, take_out, whole_cells, withdraw
 from qblock.release.joint.gate import Verdict, check
 from qblock.release.joint.nodes import published_node
 from qblock.release.joint.signature import VersionKey
@@ -197,9 +197,14 @@ def test_a_batch_of_leavers_closes_by_size_and_both_parts_must_pass(warehouse, t
         made, verdict = judged(book, task, 3)
         assert verdict.passed
         record(book, made)
-        left(book, spec, second, 3)
+        left(book, spec, second, made)
     with opened(spec) as (task, book, _):
         assert set(contents(task)) == {"p1", "p2", "p3", "t", "u", "r1", "r2"}
+        assert settle_leaving(book, spec, {1, 2}) == 0  # the run was stopped: they are queued again
+        assert counts(book, "people") == {"withdrawn failed": 4, "withdrawn out": 1, "withdrawn queued": 2}
+    with opened(spec, leaving=second.members) as (task, book, _):
+        left(book, spec, second, judged(book, task, 3)[0])
+        assert settle_leaving(book, spec, {1, 2, 3}) == 2
         assert counts(book, "people") == {"withdrawn failed": 4, "withdrawn out": 3}
 
 

@@ -89,6 +89,16 @@ OPENINGS = {
         ],
         r"may call peek\(\), which runs with the rights of",
     ),
+    "a view over a function in a closed schema": (
+        [
+            "CREATE SCHEMA closed",
+            "CREATE FUNCTION closed.peek() RETURNS SETOF people LANGUAGE sql SECURITY DEFINER "
+            "AS 'SELECT * FROM people'",
+            "CREATE VIEW sneak AS SELECT * FROM closed.peek()",
+            "GRANT SELECT ON sneak TO {reader}",
+        ],
+        r"may call closed.peek\(\), which runs with the rights of",
+    ),
     "a part of the source": (
         ["CREATE TABLE part () INHERITS (people)", "GRANT SELECT ON part TO {reader}"],
         "SELECT on table .*part",
@@ -131,11 +141,11 @@ def test_what_opens_later_is_found_by_the_next_run_and_by_verify(job: Job, roles
         ["CREATE TABLE other (a int)", "GRANT SELECT ON other TO PUBLIC"],
         ["CREATE FUNCTION plain() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people'"],
         [
-            "CREATE SCHEMA closed",
-            "CREATE FUNCTION closed.peek() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT 1'",
+            "CREATE FUNCTION noted() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN END'",
+            "CREATE EVENT TRIGGER noted ON ddl_command_end EXECUTE FUNCTION noted()",
         ],
     ],
-    ids=["somebody_else", "invoker", "on_the_release", "another_table", "plain_function", "closed_schema"],
+    ids=["somebody_else", "invoker", "on_the_release", "another_table", "plain_function", "event_trigger"],
 )
 def test_what_is_no_way_in_is_let_be(job: Job, roles: dict[str, str], statements: list[str]) -> None:
     job.run()
@@ -191,6 +201,18 @@ def test_hierarchies_and_what_a_source_view_reads_are_private(job: Job, roles: d
         with pytest.raises(Refused, match=f"has SELECT on .*{table}"):
             job.run()
         job.change(f"REVOKE SELECT ON {table} FROM {roles['reader']}")
+    assert job.run().status == "published"
+
+
+def test_a_source_that_the_search_path_finds(job: Job, roles: dict[str, str]) -> None:
+    """The reader may not use its schema, so that for the reader the name stands for nothing, or for another table."""
+    job.change("CREATE SCHEMA clinic")
+    job.change("ALTER TABLE people SET SCHEMA clinic")
+    job.change(f"ALTER DATABASE {sa.make_url(job.url).database} SET search_path = clinic, public")
+    assert job.run().status == "published"
+    job.change("CREATE TABLE public.people (a int)")
+    job.change(f"GRANT SELECT ON public.people TO {roles['reader']}")
+    job.change("UPDATE clinic.people SET ward = ward || '2'")
     assert job.run().status == "published"
 
 

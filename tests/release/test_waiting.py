@@ -66,6 +66,42 @@ def test_a_cohort_that_fails_does_not_keep_another_one_out(make_job: MakeJob) ->
     assert (found.status, shown(job)) == ("published", "q:a q:b r:a r:a r:b r:b")
 
 
+def test_a_cohort_that_fails_in_a_block_of_its_own_stays_out_too(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:1:a p2:1:b s1:3:a s2:3:b", **HOLD_BACK).set(search={"node": [0]})
+    job.run()
+    insert(job, "t:2:a u:2:a x:1:a y:1:b")
+    found = job.run()
+    assert (found.status, shown(job)) == ("published", "1:a 1:a 1:b 1:b 3:a 3:b")
+    insert(job, "w:2:c")
+    assert job.run().status == "unchanged"
+    insert(job, "z:2:a")
+    assert shown(job).count("2:") == 0
+    assert job.run().status == "published"
+    assert sorted(shown(job).split())[4:6] == ["2:a", "2:c"]
+
+
+def test_a_cohort_in_a_block_that_would_be_suppressed_stays_out(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:1:a p2:1:b s1:3:a s2:3:b", **HOLD_BACK)
+    job.set(search={"node": [0]}, suppression_limit=2)
+    job.run()
+    insert(job, "t:2:a u:2:a")
+    assert job.run().status == "unchanged"
+    insert(job, "n1:1:a n2:1:b w:2:c x:2:d")
+    assert job.run().status == "published"
+    assert shown(job) == "1:a 1:a 1:b 1:b 2:c 2:d 3:a 3:b"
+
+
+def test_a_cohort_that_fails_beside_something_else_stays_out_as_well(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b p3:q:a", **HOLD_BACK)
+    job.run()
+    job.change("DELETE FROM people WHERE id = 'p3'")
+    insert(job, "t:q:a u:q:a")
+    with pytest.raises(Refused, match="2 versions together"):
+        job.run()
+    insert(job, "p3:q:a w:q:c")
+    assert job.run().status == "unchanged"
+
+
 def test_newcomers_wait_until_they_are_enough_whatever_they_have(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:a p2:q:b", on_refusal="hold_back", cohort=3)
     job.run()
@@ -129,8 +165,57 @@ def test_a_batch_of_one_value_stays_in_and_is_not_topped_up(make_job: MakeJob) -
     found = job.run()
     assert (found.status, shown(job)) == ("unchanged", before)
     assert any("2 people who withdrew fails" in note for note in found.notes)
-    erase(job.spec, ["p1"])
+    found_again = erase(job.spec, ["t", "u", "p1"])
+    assert any("2 of them were in a batch that failed" in note for note in found_again.notes)
     assert job.run().status == "unchanged"
+    assert erase(job.spec, ["t"], now=True).status == "erased"
+
+
+def test_what_fails_for_another_reason_does_not_condemn_a_batch(make_job: MakeJob) -> None:
+    job = people_job(make_job, BATCH)
+    job.run()
+    erase(job.spec, ["r3", "r4"])
+    job.change("UPDATE people SET value = 'z' WHERE id = 'p1'")
+    with pytest.raises(Refused, match="2 versions together"):
+        job.run()
+    job.change("UPDATE people SET value = 'b' WHERE id = 'p1'")
+    assert (job.run().status, shown(job)) == ("published", "q:a q:a q:b q:b q:c r:a r:b")
+
+
+def test_a_run_that_stops_lets_nobody_go(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = people_job(make_job, BATCH)
+    job.run()
+    erase(job.spec, ["r3", "r4"])
+    with monkeypatch.context() as patched:
+        patched.setattr("qblock.release.apply.count_again", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            job.run()
+    assert events(job, "erased") == []
+    assert job.run().status == "published"
+    assert events(job, "erased")[-1]["detail"] == {"people": 2}
+    assert shown(job) == "q:a q:a q:b q:b q:c r:a r:b"
+
+
+def test_who_is_queued_and_gone_from_the_source_has_left(make_job: MakeJob) -> None:
+    job = people_job(make_job, BATCH)
+    job.run()
+    erase(job.spec, ["r3", "r4"])
+    job.change("DELETE FROM people WHERE id IN ('r3', 'r4')")
+    assert job.run().status == "published"
+    assert events(job, "erased")[-1]["detail"] == {"people": 2}
+    with pytest.raises(Refused, match="no longer kept"):
+        rollback(job.spec, 1)
+
+
+def test_a_spec_that_forgets_who_has_withdrawn_is_refused(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:b p2:q:c r1:r:a r2:r:b")
+    job.run()
+    erase(job.spec, ["r1"], now=True)
+    assert shown(job) == "q:b q:c"
+    job.set(versions={"joint": "none"})
+    with pytest.raises(Refused, match="2 people have withdrawn from release people"):
+        job.run()
+    assert shown(job) == "q:b q:c"
 
 
 def test_who_leaves_at_once_takes_whole_joint_cells(make_job: MakeJob) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from qblock.errors import QblockError, Refused
-from qblock.release import steps, together
+from qblock.release import steps, together, waiting
 from qblock.release.content import content_digest
 from qblock.release.copy import copy_of, disclosure, label_codes, nearly_unique
 from qblock.release.joint.book import own_book
@@ -99,6 +99,7 @@ def _upgrade(run: Run, _: steps.UpgradeLedger) -> None:
 def _clear(run: Run, _: steps.ClearLeftovers) -> None:
     for message in clear_leftovers(run):
         run.say(message)
+    together.settle_leaving(run)
     run.read_ledger()
 
 
@@ -111,6 +112,7 @@ def _readers(run: Run, _: steps.CheckReaders) -> None:
 def _snapshot(run: Run, _: steps.Snapshot) -> None:
     run.admission = together.admission(run)
     spec = run.spec if run.admission is None else spec_in_force(run)
+    together.check_withdrawn(run)
     opened = open_task(spec, name_values=False, relation=run.admission, again=entering(run))
     run.task = run.transaction.enter_context(opened)
     run.detail = together.waiting_counts(run)
@@ -124,6 +126,11 @@ def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
 
 def _search(run: Run, _: steps.Search | steps.CheckNode) -> None:
     found = run_search(run.task, progress=run.progress)
+    node = run.task.spec.pinned
+    if node is not None and run.waiting is not None:
+        again = waiting.start_over_alone(run, run.task.assess(node))
+        if again is not None:
+            raise again
     if run.inherited is not None:
         found = replace(found, why=KEPT if found.chosen is not None else f"{KEPT}, and fails: {found.why}")
     if found.chosen is None:
@@ -156,6 +163,7 @@ def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
         run.unchanged = True
         for given in run.target.grant():
             run.say(f"granted {given}")
+        waiting.unchanged(run)
         run.say(f"nothing to do: version {run.version} holds this data and this spec")
         return
     if together.applies(run.spec):
@@ -222,6 +230,7 @@ def _publish(run: Run, _: steps.Publish) -> None:
     run.notes += run.checked.publish(run.record)
     run.transaction.close()
     run.published = True
+    together.settle_leaving(run)
 
 
 def _retire(run: Run, step: steps.Retire) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from qblock.errors import InputError, QblockError
 from qblock.release import together
 from qblock.release.apply import release, retire
-from qblock.release.joint.apart import digests_of
+from qblock.release.joint.apart import FAILED, digests_of, entities_apart
 from qblock.release.joint.book import own_book, prepare
 from qblock.release.joint.erasure import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
 from qblock.release.ledger import ledger_transaction, record
@@ -30,6 +30,7 @@ QUEUED = (
     "they stay in the versions until a batch of their block closes, so the source must keep their rows as long; the "
     "next releases see to it"
 )
+STUCK = "{} of them were in a batch that failed, which is not topped up: they can leave at once only (--now)"
 STILL_SHOWN = (
     "they are out of every later version, but none could be published without them now, and version {version}, which "
     "shows them, is still what readers see"
@@ -84,7 +85,7 @@ def erase(
     with release_lock(place, spec.release, wait):
         upgrade_ledger(place)
         prepare(place)
-        shown, removal = _set_apart(place, spec, named, now)
+        shown, stuck, removal = _set_apart(place, spec, named, now)
         if removal is not None:
             detail = {"people": shown, "companions": len(removal.companions)}
             event = Event(
@@ -93,19 +94,23 @@ def erase(
             with ledger_transaction(place) as connection:
                 record(connection, event)
     if removal is None:
-        notes = [QUEUED] if shown else []
+        notes = [QUEUED] if shown > stuck else []
+        notes += [STUCK.format(stuck)] if stuck else []
         return EraseResult("queued", spec.release, len(named), shown, notes=[*notes, NOT_RECALLED])
     return _publish_without(spec, len(named), shown, removal, wait, progress, log, entries)
 
 
-def _set_apart(place: Place, spec: Spec, named: Sequence[str], now: bool) -> tuple[int, Removal | None]:
+def _set_apart(place: Place, spec: Spec, named: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
+    """How many of those named were ever shown, how many are of batches that failed, and what is taken out."""
     with own_book(place) as book:
         shown = withdraw(book, spec, named)
+        digests = digests_of(book, named)
+        stuck = len(set(digests) & set(entities_apart(book, spec.release, [FAILED])))
         if not now:
-            return shown, None
-        removal = whole_cells(book, spec, digests_of(book, named))
+            return shown, stuck, None
+        removal = whole_cells(book, spec, digests)
         take_out(book, spec, removal)
-        return shown, removal
+        return shown, stuck, removal
 
 
 def _publish_without(

@@ -15,7 +15,7 @@ from qblock.models import Tightest
 from qblock.release import reference
 from qblock.release.copy import Copy
 from qblock.release.joint.admission import Admission
-from qblock.release.joint.erasure import NOT_RECALLED
+from qblock.release.joint.erasure import Batch
 from qblock.release.joint.gate import Verdict
 from qblock.release.ledger import record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
@@ -75,6 +75,7 @@ class Run:
         self.recheck: Counted | None = None
         self.together: Verdict | None = None
         self.waiting: Waiting | None = None
+        self.doubted: Batch | None = None
         self.current: RecordedEvent | None = None
         self.inherited: RecordedEvent | None = None
         self.fell_back = False
@@ -159,20 +160,9 @@ class Run:
         release = self.spec.release
         if state == "staged":
             reference.write(connection, release, self.version, self.kept.text())
-        if state == "published":
-            self.record_erasure(connection)
         record(connection, self._event(state), self.guarantees("search" if state == "staged" else "recheck"))
         if state == "published":
             set_pointer(connection, release, self.version)
-
-    def record_erasure(self, connection: sa.Connection) -> None:
-        """That people have left with this version, before it is recorded as published."""
-        people = len(self.waiting.leaving.members) if self.waiting else 0
-        if people:
-            event = Event(
-                release=self.spec.release, state="erased", run=self.id, detail={"people": people}, reason=NOT_RECALLED
-            )
-            record(connection, event)
 
     def retiring(self, version: int) -> Record:
         """How an old version is recorded as retired."""

@@ -9,15 +9,17 @@ from qblock.errors import Refused
 from qblock.release import waiting
 from qblock.release.joint import erasure
 from qblock.release.joint.admission import Admission, freeze
-from qblock.release.joint.book import Book, open_book, own_book, prepare
+from qblock.release.joint.book import Book, has_book, open_book, own_book, prepare
 from qblock.release.joint.cohorts import cohort_size
 from qblock.release.joint.crosswalk import Candidate, candidate, discard, least_rows, record, recorded
 from qblock.release.joint.edits import moved_by_edits
 from qblock.release.joint.evidence import explanation
 from qblock.release.joint.gate import Verdict, check, unchanged
 from qblock.release.joint.signature import VersionKey
+from qblock.release.ledger import ledger_transaction
+from qblock.release.ledger import record as record_event
 from qblock.release.ledger_reader import ledger_reader
-from qblock.release.records import PUBLISHING
+from qblock.release.records import PUBLISHING, Event
 from qblock.release.recover import Running, published_versions
 from qblock.search.measure import Metrics
 from qblock.search.metrics import BY_NAME
@@ -115,7 +117,7 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
             why = explanation(book, run.spec, run.task.source.hierarchies, least_rows(run.spec.privacy), found)
             raise TogetherRefused(refusal(run.spec, verdict, why.lines()))
         record(book, found)
-        waiting.passed(run, book)
+        waiting.passed(run, book, found)
         freeze(book, run.task.source, found)
     return verdict
 
@@ -154,6 +156,40 @@ def waiting_counts(run: Run) -> dict[str, int]:
         found["moves_waiting"] = run.admission.moves(run.task.source.session)
     found |= run.waiting.counts() if run.waiting else {}
     return {name: n for name, n in found.items() if n}
+
+
+def settle_leaving(run: Running) -> None:
+    """Record who has left with a version that is published, in the crosswalk and as an event of the ledger."""
+    if not applies(run.spec):
+        return
+    with ledger_reader(run.place) as reader:
+        published = {e.version for e in reader.history(run.spec.release) if e.state in PUBLISHING and e.version}
+    with own_book(run.place) as book:
+        people = erasure.settle_leaving(book, run.spec, published)
+    if people:
+        event = Event(
+            release=run.spec.release,
+            state="erased",
+            run=run.id,
+            detail={"people": people},
+            reason=erasure.NOT_RECALLED,
+        )
+        with ledger_transaction(run.place) as connection:
+            record_event(connection, event)
+
+
+def check_withdrawn(run: Running) -> None:
+    """Refuse where people have withdrawn, and the spec would have them shown again."""
+    if applies(run.spec) or not has_book(run.place):
+        return
+    with own_book(run.place) as book:
+        gone = len(erasure.withdrawn(book, run.spec.release))
+    if gone:
+        raise Refused(
+            f"{gone} people have withdrawn from release {run.spec.release}, and without `entity`, or with `versions: "
+            "{joint: none}` or `count: entities`, they would be shown again; nothing is published. Publish under "
+            "another release name from a table that they are not in"
+        )
 
 
 def showing_withdrawn(run: Running) -> list[int]:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from qblock.errors import Refused
 from qblock.lattice import Node
 from qblock.release.joint.admission import Admission
-from qblock.release.joint.book import Book, open_book
+from qblock.release.joint.book import Book, open_book, own_book
 from qblock.release.joint.cohorts import Newcomers, cohort_size, failing, keep_out, newcomers
 from qblock.release.joint.crosswalk import Candidate, least_rows
 from qblock.release.joint.erasure import Batch, batch, failed, left
 from qblock.release.joint.gate import Verdict
 from qblock.release.joint.nodes import published_node
+from qblock.search.task import Assessment
 from qblock.source import Admitted, SourceTable
 from qblock.spec import Spec
 
@@ -29,6 +30,7 @@ STAY_IN = (
     "the batch of {} people who withdrew fails: its leavers or those who stay would tell their values; they stay in, "
     "and can leave with their whole joint cells (`qblock erase --now`)"
 )
+DOUBTED = "with the {} people who withdraw the versions fail together: tried again without them"
 KEPT = "the published node was kept, as all versions must have one (versions.on_refusal: hold_back)"
 
 
@@ -89,7 +91,7 @@ def entering(run: Run) -> Callable[[SourceTable], Admitted | None] | None:
             if shown is None or node is None:
                 return None
             _check(source, node)
-            run.waiting = _waiting(book, source, run.admission, node)
+            run.waiting = _waiting(book, source, run.admission, node, run.doubted is not None)
         if run.waiting is None:
             return None
         wait = run.waiting.newcomers
@@ -112,13 +114,13 @@ def _check(source: SourceTable, node: Node) -> None:
         )
 
 
-def _waiting(book: Book, source: SourceTable, admission: Admission, node: Node) -> Waiting | None:
+def _waiting(book: Book, source: SourceTable, admission: Admission, node: Node, doubted: bool) -> Waiting | None:
     spec = source.spec
     if node not in source.frequency_sets.lattice:
         return None  # the search says so
     waits = newcomers(book, source, admission, node) if spec.versions.on_refusal == "hold_back" else None
     size = least_rows(spec.privacy) if spec.versions.cohort is None else cohort_size(spec)
-    leaving = batch(book, source, node, max(2, size))
+    leaving = Batch((), 0, 0) if doubted else batch(book, source, node, max(2, size))
     if not leaving.members and (waits is None or not (waits.cohorts or waits.waiting)):
         return None
     return Waiting(waits, leaving)
@@ -130,23 +132,52 @@ def start_over(run: Run, book: Book, verdict: Verdict, found: Candidate) -> Star
     if waiting is None:
         return None
     cohorts = waiting.newcomers.cohorts if waiting.newcomers else ()
+    leaving = waiting.leaving
     bad, others = failing(book, spec, verdict, found, cohorts)
-    batch_failed = others and bool(waiting.leaving.members)
-    if others and not batch_failed:
+    # Whoever has left is in no row of the candidate: that their cell fails is told by the episode that ended.
+    batch_failed = bool(others & set(leaving.members))
+    if not bad and not batch_failed and not (others and leaving.members):
         return None
     said = [STAY_OUT.format(len(bad))] if bad else []
-    said += [STAY_IN.format(len(waiting.leaving.members))] if batch_failed else []
+    said += [STAY_IN.format(len(leaving.members))] if batch_failed else []
+    if not said:
+        # Those who stay fail, for the batch or for another reason: without the batch it will show.
+        run.doubted = leaving
+        said = [DOUBTED.format(len(leaving.members))]
 
     def settle(own: Book) -> None:
         if bad:
             keep_out(own, spec, bad, version)
         if batch_failed:
-            failed(own, spec, waiting.leaving, version)
+            failed(own, spec, leaving, version)
 
     return StartOver("; ".join(said), settle)
 
 
-def passed(run: Run, book: Book) -> None:
+def start_over_alone(run: Run, assessment: Assessment) -> StartOver | None:
+    """Cohorts in blocks that fail by themselves at the node that is kept: they are to be set apart as well."""
+    newcomers_ = run.waiting.newcomers if run.waiting else None
+    if newcomers_ is None or not newcomers_.cohorts:
+        return None
+    keys = assessment.counts.keys[assessment.counts.failing]
+    blocks = {tuple(key) for key in keys.tolist()}
+    bad = [cohort for cohort in newcomers_.cohorts if cohort.block in blocks]
+    if not bad:
+        return None
+    return StartOver(STAY_OUT.format(len(bad)), lambda own: keep_out(own, run.spec, bad, run.version))
+
+
+def passed(run: Run, book: Book, found: Candidate) -> None:
     """The version passed: those who leave are in no version from this one on."""
-    if run.waiting is not None and run.waiting.leaving.members:
-        left(book, run.spec, run.waiting.leaving, run.version)
+    left(book, run.spec, run.waiting.leaving if run.waiting else Batch((), 0, 0), found)
+    if run.doubted is not None:
+        failed(book, run.spec, run.doubted, run.version)
+        run.notes.append(STAY_IN.format(len(run.doubted.members)))
+
+
+def unchanged(run: Run) -> None:
+    """Without the batch nothing has changed, so what failed was the batch."""
+    if run.doubted is not None:
+        with own_book(run.place) as book:
+            failed(book, run.spec, run.doubted, run.version)
+        run.notes.append(STAY_IN.format(len(run.doubted.members)))

@@ -162,5 +162,14 @@ def own_book(place: Place) -> Iterator[Book]:
         yield Book(session, session)
 
 
+def has_book(place: Place) -> bool:
+    """Whether there is a crosswalk that this login may read."""
+    if place.engine == "duckdb":
+        return (place.folder / FILE).exists()
+    with opened(place, read_only=True) as connection, translated(place):
+        query = "SELECT has_table_privilege(to_regclass('qblock.crosswalk_apart'), 'SELECT')"
+        return bool(connection.scalar(sa.text(query)))
+
+
 def _crosswalk_of(place: Place) -> Place:
     return replace(place, url=place.url.set(database=str(place.folder / FILE)))

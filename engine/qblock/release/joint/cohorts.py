@@ -88,15 +88,15 @@ def by_block(
 
 def failing(
     book: Book, spec: Spec, verdict: Verdict, candidate: Candidate, cohorts: Sequence[Cohort]
-) -> tuple[list[Cohort], bool]:
-    """The cohorts that are in cells that fail, right after the check, and whether other people are in such cells too.
+) -> tuple[list[Cohort], set[str]]:
+    """The cohorts that are in cells that fail, right after the check, and the other people in such cells.
 
     Who changed the value begins an episode in the cells of newcomers, and cannot be held back: that would tell it.
     """
     query = members_of(book, spec, verdict.names, candidate)
     entities = set(book.own.fetch(query)["entity"].to_pylist())
     waited = {member for cohort in cohorts for member in cohort.members}
-    return [cohort for cohort in cohorts if entities & set(cohort.members)], not entities <= waited
+    return [cohort for cohort in cohorts if entities & set(cohort.members)], entities - waited
 
 
 def keep_out(book: Book, spec: Spec, failed: Sequence[Cohort], version: int) -> None:

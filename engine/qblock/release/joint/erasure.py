@@ -7,17 +7,27 @@ batch that fails is not topped up: its people can leave at once only. What reade
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.lattice import Node
-from qblock.release.joint.apart import CELL, FAILED, OUT, QUEUED, WITHDRAWN, digests_of, entities_apart, set_apart
+from qblock.release.joint.apart import (
+    CELL,
+    FAILED,
+    LEAVING,
+    OUT,
+    QUEUED,
+    WITHDRAWN,
+    digests_of,
+    entities_apart,
+    set_apart,
+)
 from qblock.release.joint.book import Book, fresh_name
 from qblock.release.joint.cohorts import by_block
-from qblock.release.joint.crosswalk import recorded
+from qblock.release.joint.crosswalk import Candidate, recorded
 from qblock.release.joint.gate import members, mode_of
 from qblock.release.joint.signature import PUBLISHED, VersionKey, episodes, placed, roll
 from qblock.source import SourceTable
@@ -48,7 +58,7 @@ def withdraw(book: Book, spec: Spec, entities: Sequence[str]) -> int:
     """Queue people who withdraw, by the text of the entity column; returns how many of them any version has shown.
 
     Whoever was never shown is out at once. Whoever is queued stays in the versions until a batch closes, so the source
-    must keep the row as long.
+    must keep the row as long. Whoever was in a batch that failed is not queued again, which would top it up.
     """
     t = book.tables.row
     digests = digests_of(book, entities)
@@ -57,7 +67,7 @@ def withdraw(book: Book, spec: Spec, entities: Sequence[str]) -> int:
         t.c.release == spec.release, t.c.shown == PUBLISHED, t.c.entity.in_(sa.select(known.c.entity))
     )
     shown = set(book.own.fetch(query.distinct())["entity"].to_pylist())
-    gone = set(entities_apart(book, spec.release, [OUT]))
+    gone = set(entities_apart(book, spec.release, [OUT, LEAVING, FAILED]))
     queued = [digest for digest in digests if digest in shown and digest not in gone]
     set_apart(book, spec.release, queued, WITHDRAWN, QUEUED, None)
     set_apart(book, spec.release, [d for d in digests if d not in shown], WITHDRAWN, OUT, None)
@@ -80,9 +90,38 @@ def batch(book: Book, source: SourceTable, node: Node, size: int) -> Batch:
     return Batch(leaving, len(closing), len(queued) - len(leaving))
 
 
-def left(book: Book, spec: Spec, found: Batch, version: int) -> None:
-    """The batch has passed: its people are in no version from this one on. In the book that records the version."""
-    set_apart(book, spec.release, found.members, WITHDRAWN, OUT, version)
+def left(book: Book, spec: Spec, found: Batch, candidate: Candidate) -> None:
+    """The version has passed: the batch's people leave with it, and those who are queued and not in it anyway.
+
+    In the book that records the version. `settle_leaving` says that they are out, once it is published.
+    """
+    queued = set(entities_apart(book, spec.release, [QUEUED]))
+    if queued:
+        rows = candidate.rows
+        known = book.own.load(fresh_name(), pa.table({"entity": pa.array(sorted(queued), pa.string())}))
+        query = sa.select(rows.c.entity).where(rows.c.entity.in_(sa.select(known.c.entity)))
+        queued -= set(book.own.fetch(query)["entity"].to_pylist())
+    leaving = [*found.members, *sorted(queued - set(found.members))]
+    set_apart(book, spec.release, leaving, WITHDRAWN, LEAVING, candidate.about.key.version)
+
+
+def settle_leaving(book: Book, spec: Spec, published: Collection[int]) -> int:
+    """People who left with a version that is published are out, and counted; the others are queued again.
+
+    To be called after a publication, and by the next run where that one was stopped before.
+    """
+    t = book.tables.apart
+    query = sa.select(t.c.entity, t.c.version).where(t.c.release == spec.release, t.c.state == LEAVING)
+    found = book.own.fetch(query).to_pylist()
+    out: dict[int, list[str]] = {}
+    for row in found:
+        out.setdefault(row["version"], []).append(row["entity"])
+    done = 0
+    for version, people in out.items():
+        shown = version in published
+        set_apart(book, spec.release, people, WITHDRAWN, OUT if shown else QUEUED, version if shown else None)
+        done += len(people) if shown else 0
+    return done
 
 
 def failed(book: Book, spec: Spec, found: Batch, version: int) -> None:
@@ -110,6 +149,14 @@ def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
     numbers = sorted(book.own.fetch(shows.distinct())["version"].to_pylist())
     keys = tuple(VersionKey(spec.release, number) for number in numbers)
     return Removal(tuple(sorted(set(entities))), tuple(sorted(found - gone - set(entities))), keys)
+
+
+def withdrawn(book: Book, release: str) -> list[str]:
+    """Everybody whose withdrawal takes effect or has taken it, and who left with them."""
+    t = book.tables.apart
+    states = t.c.state.in_((OUT, LEAVING))
+    query = sa.select(t.c.entity).where(t.c.release == release, states, t.c.why.in_((WITHDRAWN, CELL)))
+    return list(book.own.fetch(query)["entity"].to_pylist())
 
 
 def showing_withdrawn(book: Book, release: str) -> list[int]:

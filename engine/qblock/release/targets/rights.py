@@ -32,8 +32,8 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
     """How a reader, PUBLIC, or a role that a reader can become, reaches something private; one sentence each.
 
     A privilege counts even where the schema is closed: one GRANT USAGE later it would be open. Functions that run with
-    their owner's rights count where they can be called now and the owner may read something private, since what a
-    function reads is not in the catalog. Reads the catalog only.
+    their owner's rights count where the owner may read something private, since what a function reads is not in the
+    catalog. Reads the catalog only.
     """
     oids = _oids(connection, private_tables(spec))
     relations = connection.execute(text("reader_relations"), {"oids": oids, "private": SCHEMA, "mark": MARK}).all()
@@ -69,6 +69,15 @@ def _oids(connection: sa.Connection, tables: Iterable[TableName]) -> list[int]:
     return [int(oid) for oid in found if oid is not None]
 
 
+def _full_name(connection: sa.Connection, oid: int) -> str:
+    query = (
+        "SELECT CAST(namespace.nspname AS text) AS schema, CAST(class.relname AS text) AS name FROM pg_class AS class "
+        "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace WHERE class.oid = :oid"
+    )
+    found = connection.execute(sa.text(query), {"oid": oid}).one()
+    return f"{quote(found.schema)}.{quote(found.name)}"
+
+
 def _grants(
     grants: Iterable[Any], subjects: Mapping[int, tuple[str, str]], named: Mapping[int, str], kinds: Mapping[int, str]
 ) -> list[str]:
@@ -98,7 +107,8 @@ def tried(connection: sa.Connection, spec: Spec, readers: Sequence[str], view: s
     Where the login may not SET ROLE to a reader, a note says so: the catalog alone was asked then.
     """
     problems, untried = [], []
-    private = [".".join(quote(p) for p in (t.schema, t.name) if p) for t in private_tables(spec)]
+    # By schema and name: under another role the search path may lead elsewhere.
+    private = [_full_name(connection, oid) for oid in _oids(connection, private_tables(spec))]
     private.append(f"{SCHEMA}.event")
     for reader in readers:
         inside = connection.begin_nested()
