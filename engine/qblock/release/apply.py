@@ -26,7 +26,7 @@ from qblock.release.waiting import KEPT, StartOver, entering, spec_in_force
 from qblock.search import Progress
 from qblock.search.run import open_task, refusal, run_search
 from qblock.search.task import Assessment
-from qblock.source.stated import stated_attributes
+from qblock.source.stated import leaf_marks, stated_attributes
 from qblock.spec import Spec
 
 
@@ -152,9 +152,9 @@ def _settle(run: Run, chosen: Assessment) -> None:
     }
     source = run.task.source
     stated = stated_attributes(run.spec)
-    digests = {h.attribute: h.digest() for h in source.hierarchies if h.attribute in stated}
-    digests |= {name: v.hierarchy.digest() for name, v in source.sensitives.items() if name in stated}
-    run.kept = Kept(run.copy.columns, references, more, digests)
+    marks = {h.attribute: leaf_marks(h) for h in source.hierarchies if h.attribute in stated}
+    marks |= {name: leaf_marks(v.hierarchy) for name, v in source.sensitives.items() if name in stated}
+    run.kept = Kept(run.copy.columns, references, more, marks)
 
 
 def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:

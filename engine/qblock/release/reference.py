@@ -22,13 +22,13 @@ from qblock.release.tables import tables
 @dataclass(frozen=True, eq=False)
 class Kept:
     """What is kept of a version. references: for each requirement, one for each of its sensitive attributes; counts: of
-    a requirement, by its number, those that the published rows do not tell (private_counts); hierarchies: the digests
-    of those that are stated in files and tables, by attribute."""
+    a requirement, by its number, those that the published rows do not tell (private_counts); hierarchies: the marks
+    of the leaves of those that are stated in files and tables, by attribute."""
 
     columns: tuple[PublishedColumn, ...]
     references: tuple[tuple[Reference, ...], ...]
     counts: Mapping[int, Sequence[dict[str, Any]]] = field(default_factory=dict)
-    hierarchies: Mapping[str, str] = field(default_factory=dict)
+    hierarchies: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def text(self) -> str:
         """Canonical JSON; each distinct reference is written once."""
@@ -47,7 +47,7 @@ class Kept:
         if self.counts:
             found["counts"] = {str(number): list(parts) for number, parts in self.counts.items()}
         if self.hierarchies:
-            found["hierarchies"] = dict(self.hierarchies)
+            found["hierarchies"] = {name: list(marks) for name, marks in self.hierarchies.items()}
         return canonical(found)
 
     @classmethod

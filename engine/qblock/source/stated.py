@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from contextlib import ExitStack
 from typing import Any
 
@@ -12,6 +13,8 @@ from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse import open_warehouse
 from qblock.warehouse.protocol import Column
 
+MOST = 50_000
+MARK = 16
 ANY = Column("", "", "text", "")
 
 
@@ -19,6 +22,17 @@ def stated_attributes(spec: Spec) -> dict[str, CsvFile | DimensionTable]:
     """The attributes whose hierarchy (or taxonomy) is a file or a table."""
     found = {name: attribute.hierarchy or attribute.taxonomy for name, attribute in spec.attributes.items()}
     return {name: source for name, source in found.items() if isinstance(source, CsvFile | DimensionTable)}
+
+
+def leaf_marks(hierarchy: Hierarchy) -> list[str]:
+    """A short digest of each leaf with all its labels, sorted: those of a hierarchy that only gained leaves hold these.
+
+    For more leaves than MOST the digest of the whole, which tells any change.
+    """
+    paths = list(zip(*hierarchy.labels, strict=True))
+    if len(paths) > MOST:
+        return [hierarchy.digest()]
+    return sorted(hashlib.sha256(repr(path).encode()).hexdigest()[:MARK] for path in paths)
 
 
 def stated_hierarchies(spec: Spec) -> dict[str, Hierarchy]:
