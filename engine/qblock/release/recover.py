@@ -58,7 +58,8 @@ def clear_leftovers(run: Running) -> list[str]:
                 record(connection, _again(event, run.id, "failed", "the run that built it was stopped"))
                 forget(connection, release, [version])
                 said.append(f"version {version} had not been published when its run was stopped: cleared")
-    said += [f"removed {what}" for what in run.target.clear(kept_versions(run))]
+    now = kept_versions(run) if said else kept
+    said += [f"removed {what}" for what in run.target.clear(now)]
     return said
 
 

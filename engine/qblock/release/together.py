@@ -162,6 +162,9 @@ def settle_leaving(run: Running) -> None:
     """Record who has left with a version that is published, in the crosswalk and as an event of the ledger."""
     if not applies(run.spec):
         return
+    with own_book(run.place) as book:
+        if not erasure.anybody_leaving(book, run.spec.release):
+            return
     with ledger_reader(run.place) as reader:
         published = {e.version for e in reader.history(run.spec.release) if e.state in PUBLISHING and e.version}
     with own_book(run.place) as book:
@@ -196,11 +199,14 @@ def showing_withdrawn(run: Running) -> list[int]:
     """The versions still kept that show people who have left since, but for the one that readers see."""
     if not applies(run.spec):
         return []
+    with own_book(run.place) as book:
+        showing = erasure.showing_withdrawn(book, run.spec.release)
+    if not showing:
+        return []
     with ledger_reader(run.place) as reader:
         kept = published_versions(reader.history(run.spec.release))
         current = reader.pointer(run.spec.release)
-    with own_book(run.place) as book:
-        return [v for v in erasure.showing_withdrawn(book, run.spec.release) if v in kept and v != current]
+    return [v for v in showing if v in kept and v != current]
 
 
 def still_complete(run: Run, session: Session) -> bool:

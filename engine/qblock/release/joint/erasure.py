@@ -105,6 +105,11 @@ def left(book: Book, spec: Spec, found: Batch, candidate: Candidate) -> None:
     set_apart(book, spec.release, leaving, WITHDRAWN, LEAVING, candidate.about.key.version)
 
 
+def anybody_leaving(book: Book, release: str) -> bool:
+    """Whether anybody left with a version of which it is not settled yet whether it was published."""
+    return bool(entities_apart(book, release, [LEAVING]))
+
+
 def settle_leaving(book: Book, spec: Spec, published: Collection[int]) -> int:
     """People who left with a version that is published are out, and counted; the others are queued again.
 
