@@ -22,7 +22,7 @@ from qblock.release.reference import Kept
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run, retirable
 from qblock.release.targets import exposure
-from qblock.release.waiting import KEPT, StartOver, entering, spec_in_force
+from qblock.release.waiting import StartOver
 from qblock.search import Progress
 from qblock.search.run import open_task, refusal, run_search
 from qblock.search.task import Assessment
@@ -47,8 +47,7 @@ def release(
     are in the ledger then, and what was published before stays published.
     """
     made = plan(spec, force=force, wait=wait)
-    run = Run(made, progress, log)
-    run.entries = entries
+    run = Run(made, progress, log, entries)
     with run.lock_held:
         try:
             left = list(made.steps)
@@ -71,8 +70,7 @@ def release(
 
 
 def _perform(run: Run, step: steps.Step) -> None:
-    run.step = step.name
-    run.say(step.describe())
+    run.say.begin(step)
     PERFORM[type(step)](run, step)
 
 
@@ -111,11 +109,11 @@ def _readers(run: Run, _: steps.CheckReaders) -> None:
 
 def _snapshot(run: Run, _: steps.Snapshot) -> None:
     run.admission = together.admission(run)
-    spec = run.spec if run.admission is None else spec_in_force(run)
+    spec = run.spec if run.admission is None else waiting.spec_in_force(run)
     together.check_withdrawn(run)
-    opened = open_task(spec, name_values=False, relation=run.admission, again=entering(run))
+    opened = open_task(spec, name_values=False, relation=run.admission, again=waiting.entering(run))
     run.task = run.transaction.enter_context(opened)
-    run.detail = together.waiting_counts(run)
+    run.detail = waiting.counts(run)
 
 
 def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
@@ -132,7 +130,7 @@ def _search(run: Run, _: steps.Search | steps.CheckNode) -> None:
         if again is not None:
             raise again
     if run.inherited is not None:
-        found = replace(found, why=KEPT if found.chosen is not None else f"{KEPT}, and fails: {found.why}")
+        found = replace(found, why=waiting.KEPT + ("" if found.chosen is not None else f", and fails: {found.why}"))
     if found.chosen is None:
         raise refusal(found)
     run.found = found

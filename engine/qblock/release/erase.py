@@ -13,13 +13,11 @@ from qblock.release.apply import release, retire
 from qblock.release.joint.apart import FAILED, digests_of, entities_apart
 from qblock.release.joint.book import own_book, prepare
 from qblock.release.joint.erasure import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
-from qblock.release.ledger import ledger_transaction, record
 from qblock.release.lock import release_lock
 from qblock.release.log import Entries
 from qblock.release.migrate import upgrade_ledger
 from qblock.release.plan import plan
 from qblock.release.private import Place, place_of
-from qblock.release.records import Event
 from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run
@@ -87,12 +85,8 @@ def erase(
         prepare(place)
         shown, stuck, removal = _set_apart(place, spec, named, now)
         if removal is not None:
-            detail = {"people": shown, "companions": len(removal.companions)}
-            event = Event(
-                release=spec.release, state="erased", run=secrets.token_hex(8), detail=detail, reason=NOT_RECALLED
-            )
-            with ledger_transaction(place) as connection:
-                record(connection, event)
+            people = {"people": shown, "companions": len(removal.companions)}
+            together.record_erasure(place, spec.release, secrets.token_hex(8), people)
     if removal is None:
         notes = [QUEUED] if shown > stuck else []
         notes += [STUCK.format(stuck)] if stuck else []
@@ -123,7 +117,7 @@ def _publish_without(
     log: Callable[[str], None] | None,
     entries: Entries | None,
 ) -> EraseResult:
-    run = Run(plan(spec, wait=wait), progress, log)
+    run = Run(plan(spec, wait=wait))
     concerned = {version.version for version in removal.versions}
     published = None
     if concerned:

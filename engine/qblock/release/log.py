@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from qblock.release.records import time_text
 
@@ -36,3 +36,32 @@ class Entry:
 
 
 Entries = Callable[[Entry], None]
+
+
+class Step(Protocol):
+    """What is read of a step."""
+
+    @property
+    def name(self) -> str: ...
+
+    def describe(self) -> str: ...
+
+
+class Telling:
+    """Says what a run does: each message to `log` as it is, and to `entries` with run, release and step."""
+
+    def __init__(self, run: str, release: str, log: Callable[[str], None] | None, entries: Entries | None) -> None:
+        self._run, self._release = run, release
+        self._log, self._entries = log, entries
+        self._step: str | None = None
+
+    def begin(self, step: Step) -> None:
+        """Say what is done next."""
+        self._step = step.name
+        self(step.describe())
+
+    def __call__(self, message: str) -> None:
+        if self._log is not None:
+            self._log(message)
+        if self._entries is not None:
+            self._entries(Entry(self._run, self._release, self._step, message))

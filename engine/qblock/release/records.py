@@ -24,6 +24,7 @@ State = Literal["staged", "checked", "published", "rolled_back", "retired", "ref
 STATES: tuple[State, ...] = get_args(State)
 PUBLISHING: tuple[State, ...] = ("published", "rolled_back")
 """The states after which the event's version is the one that readers see."""
+Choice = Literal["minimal", "sizes", "pinned"]
 Stage = Literal["search", "recheck", "verify"]
 Counts = Mapping[str, Any]
 """Names to whole numbers, or to mappings or lists of them."""
@@ -55,7 +56,7 @@ class Event:
     version: int | None = None
     quasi_identifiers: tuple[str, ...] | None = None
     node: tuple[int, ...] | None = None
-    choice: Literal["minimal", "sizes", "pinned"] | None = None
+    choice: Choice | None = None
     protected: bool | None = None
     joint: str | None = None
     rows_source: int | None = None

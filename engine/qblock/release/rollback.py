@@ -18,7 +18,7 @@ from qblock.release.copy import PublishedColumn
 from qblock.release.ledger import ledger_transaction, record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
 from qblock.release.lock import HeldLock, release_lock
-from qblock.release.log import Entries, Entry
+from qblock.release.log import Entries, Telling
 from qblock.release.migrate import upgrade_ledger
 from qblock.release.plan import Plan, plan
 from qblock.release.recheck import count_again
@@ -75,21 +75,21 @@ def rollback(
     where readers see it already.
 
     wait: seconds to wait for another run of the release. log: one line for each step; entries: the same with run, step
-    and time. Raises Refused for a version that
-    was never published, is no longer kept, was altered, or does not satisfy what the spec asks now: the refusal is in
-    the ledger, and what was published stays published. Raises InputError, Busy and QblockError as a release does.
+    and time. Raises Refused for a version that was never published, is no longer kept, was altered, or does not satisfy
+    what the spec asks now: the refusal is in the ledger, and what was published stays published. Raises InputError,
+    Busy and QblockError as a release does.
     """
     made = plan(spec, wait=wait)
     lock, upgrade, clear = made.steps[:3]
     if isinstance(upgrade, steps.UpgradeLedger) and upgrade.found is None:
         raise Refused(f"release {spec.release} has no ledger: it was never published")
     run = _Rollback(made, version, log, entries)
-    run.begin(lock)
+    run.say.begin(lock)
     with release_lock(run.place, spec.release, wait) as held:
-        run.begin(upgrade)
+        run.say.begin(upgrade)
         upgrade_ledger(run.place)
         try:
-            run.begin(clear)
+            run.say.begin(clear)
             for message in clear_leftovers(run):
                 run.say(message)
             run.perform(held)
@@ -119,26 +119,12 @@ class _Rollback:
         self.unchanged = False
         self.joint = made.spec.versions.joint
         self.started = time.monotonic()
-        self._log = log
-        self._entries = entries
-        self._step: str | None = None
-
-    def begin(self, step: steps.Step) -> None:
-        """Say what is done next."""
-        self._step = step.name
-        self.say(step.describe())
-
-    def say(self, message: str) -> None:
-        """One line of the log."""
-        if self._log is not None:
-            self._log(message)
-        if self._entries is not None:
-            self._entries(Entry(self.id, self.spec.release, self._step, message))
+        self.say = Telling(self.id, self.spec.release, log, entries)
 
     def perform(self, lock: HeldLock) -> None:
         """Check the version and publish it."""
         models = tuple(dict.fromkeys(requirement.model.name for requirement in self.spec.privacy))
-        self.begin(CheckVersion(self.version, models))
+        self.say.begin(CheckVersion(self.version, models))
         self._read_ledger()
         lock.check()
         with self.target.checking(self.version, self.kept.columns) as checked:
@@ -147,7 +133,7 @@ class _Rollback:
                 raise self._refused("; ".join(problems))
             if self.unchanged:
                 return
-            self.begin(Republish(self.version, self.target.view))
+            self.say.begin(Republish(self.version, self.target.view))
             lock.check()
             self.notes += checked.publish(self._record)
 

@@ -20,10 +20,10 @@ from qblock.release.joint.gate import Verdict
 from qblock.release.ledger import record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
 from qblock.release.lock import HeldLock
-from qblock.release.log import Entries, Entry
+from qblock.release.log import Entries, Telling
 from qblock.release.plan import Plan
 from qblock.release.recheck import Counted
-from qblock.release.records import PUBLISHING, Event, Guarantee, RecordedEvent, State, canonical
+from qblock.release.records import PUBLISHING, Choice, Event, Guarantee, RecordedEvent, State, canonical
 from qblock.release.reference import Kept
 from qblock.release.result import ReleaseResult
 from qblock.release.targets import Checked, Record
@@ -62,12 +62,17 @@ class Run:
     checked: Checked
     published_digests: dict[int, str | None]
     admission: Admission | None = None
-    step: str | None = None
-    entries: Entries | None = None
 
-    def __init__(self, plan: Plan, progress: Progress | None, log: Callable[[str], None] | None) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        progress: Progress | None = None,
+        log: Callable[[str], None] | None = None,
+        entries: Entries | None = None,
+    ) -> None:
         self.spec, self.place, self.target = plan.spec, plan.place, plan.target
         self.id = secrets.token_hex(8)
+        self.say = Telling(self.id, self.spec.release, log, entries)
         self.progress = progress
         self.lock_held = ExitStack()
         self.transaction = ExitStack()
@@ -82,14 +87,6 @@ class Run:
         self.detail: dict[str, int] = {}
         self.notes = list(plan.notes)
         self.started = time.monotonic()
-        self._log = log
-
-    def say(self, message: str) -> None:
-        """One line of the log."""
-        if self._log is not None:
-            self._log(message)
-        if self.entries is not None:
-            self.entries(Entry(self.id, self.spec.release, self.step, message))
 
     def read_ledger(self) -> None:
         """The version that readers see, all that were ever published, and the number of the next one."""
@@ -138,7 +135,7 @@ class Run:
         return bool(self.inherited.protected) if self.inherited else self.found.choice != "minimal"
 
     @property
-    def choice(self) -> str:
+    def choice(self) -> Choice:
         """How the node was chosen: for one that is kept, how the first version's was."""
         return self.inherited.choice or "pinned" if self.inherited else self.found.choice
 
@@ -182,7 +179,7 @@ class Run:
             version=self.version,
             quasi_identifiers=self.spec.quasi_identifiers,
             node=self.chosen.node,
-            choice=self.choice,  # type: ignore[arg-type]
+            choice=self.choice,
             protected=self.protected,
             joint=joint,
             rows_source=self.task.source.rows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qblock.errors import Refused
@@ -19,6 +19,7 @@ from qblock.release.joint.signature import VersionKey
 from qblock.release.ledger import ledger_transaction
 from qblock.release.ledger import record as record_event
 from qblock.release.ledger_reader import ledger_reader
+from qblock.release.private import Place
 from qblock.release.records import PUBLISHING, Event
 from qblock.release.recover import Running, published_versions
 from qblock.search.measure import Metrics
@@ -148,16 +149,6 @@ def _check_audience(run: Run, book: Book) -> None:
                 )
 
 
-def waiting_counts(run: Run) -> dict[str, int]:
-    """How many people wait, leave, or have moved since their first publication: for the private ledger alone."""
-    # Of whoever waits for a hierarchy, nobody is let in when the source is opened again.
-    found = {"quarantined": max(run.task.source.quarantined, run.detail.get("quarantined", 0))}
-    if run.admission is not None:
-        found["moves_waiting"] = run.admission.moves(run.task.source.session)
-    found |= run.waiting.counts() if run.waiting else {}
-    return {name: n for name, n in found.items() if n}
-
-
 def settle_leaving(run: Running) -> None:
     """Record who has left with a version that is published, in the crosswalk and as an event of the ledger."""
     if not applies(run.spec):
@@ -170,15 +161,14 @@ def settle_leaving(run: Running) -> None:
     with own_book(run.place) as book:
         people = erasure.settle_leaving(book, run.spec, published)
     if people:
-        event = Event(
-            release=run.spec.release,
-            state="erased",
-            run=run.id,
-            detail={"people": people},
-            reason=erasure.NOT_RECALLED,
-        )
-        with ledger_transaction(run.place) as connection:
-            record_event(connection, event)
+        record_erasure(run.place, run.spec.release, run.id, {"people": people})
+
+
+def record_erasure(place: Place, release: str, run: str, people: Mapping[str, int]) -> None:
+    """Write in the ledger that people have left, and that copies cannot be recalled."""
+    event = Event(release=release, state="erased", run=run, detail=people, reason=erasure.NOT_RECALLED)
+    with ledger_transaction(place) as connection:
+        record_event(connection, event)
 
 
 def check_withdrawn(run: Running) -> None:

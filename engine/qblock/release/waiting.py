@@ -31,27 +31,37 @@ STAY_IN = (
     "and can leave with their whole joint cells (`qblock erase --now`)"
 )
 DOUBTED = "with the {} people who withdraw the versions fail together: tried again without them"
+NOBODY = Batch((), 0, 0)
 KEPT = "the published node was kept, as all versions must have one (versions.on_refusal: hold_back)"
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """newcomers: None where newcomers do not wait; leaving: whose withdrawal takes effect with this version."""
+    """newcomers: None where newcomers do not wait; leaving: whose withdrawal takes effect with this version;
+    quarantined: rows whose values no hierarchy covers, of which none is let in when the source is opened again."""
 
     newcomers: Newcomers | None
     leaving: Batch
+    quarantined: int
 
-    def counts(self) -> dict[str, int]:
-        """For the private ledger, never for readers."""
-        found = {"leaving": len(self.leaving.members), "leaving_waiting": self.leaving.waiting}
-        if self.newcomers is not None:
-            found |= {"newcomers": len(self.newcomers.admitted), "newcomers_waiting": self.newcomers.waiting}
-        return found
+
+def counts(run: Run) -> dict[str, int]:
+    """How many people wait, leave, or have moved since their first publication: for the private ledger alone."""
+    source, waiting = run.task.source, run.waiting
+    found = {"quarantined": waiting.quarantined if waiting else source.quarantined}
+    if run.admission is not None:
+        found["moves_waiting"] = run.admission.moves(source.session)
+    if waiting is not None:
+        found |= {"leaving": len(waiting.leaving.members), "leaving_waiting": waiting.leaving.waiting}
+    if waiting is not None and waiting.newcomers is not None:
+        found |= {"newcomers": len(waiting.newcomers.admitted), "newcomers_waiting": waiting.newcomers.waiting}
+    return {name: n for name, n in found.items() if n}
 
 
 class StartOver(Exception):
-    """The check told that some people stay apart for good. settle writes that down; the run begins again without them,
-    in a new snapshot. Each time fewer are left to set apart, so it ends."""
+    """The check told that some people stay apart for good, or left a doubt whether a batch is to blame. settle writes
+    down what must outlast the run, which begins again without them, in a new snapshot. Each time fewer are left to set
+    apart or to doubt, so it ends."""
 
     def __init__(self, message: str, settle: Callable[[Book], None]) -> None:
         super().__init__(message)
@@ -84,7 +94,6 @@ def entering(run: Run) -> Callable[[SourceTable], Admitted | None] | None:
     def settled(source: SourceTable) -> Admitted | None:
         assert run.admission is not None
         spec = source.spec
-        run.detail = {"quarantined": source.quarantined}
         with open_book(run.place, source.session) as book:
             shown = published_node(book, run.spec)
             node = spec.pinned if spec.pinned is not None else shown
@@ -120,10 +129,10 @@ def _waiting(book: Book, source: SourceTable, admission: Admission, node: Node, 
         return None  # the search says so
     waits = newcomers(book, source, admission, node) if spec.versions.on_refusal == "hold_back" else None
     size = least_rows(spec.privacy) if spec.versions.cohort is None else cohort_size(spec)
-    leaving = Batch((), 0, 0) if doubted else batch(book, source, node, max(2, size))
+    leaving = NOBODY if doubted else batch(book, source, node, max(2, size))
     if not leaving.members and (waits is None or not (waits.cohorts or waits.waiting)):
         return None
-    return Waiting(waits, leaving)
+    return Waiting(waits, leaving, source.quarantined)
 
 
 def start_over(run: Run, book: Book, verdict: Verdict, found: Candidate) -> StartOver | None:
@@ -156,12 +165,10 @@ def start_over(run: Run, book: Book, verdict: Verdict, found: Candidate) -> Star
 
 def start_over_alone(run: Run, assessment: Assessment) -> StartOver | None:
     """Cohorts in blocks that fail by themselves at the node that is kept: they are to be set apart as well."""
-    newcomers_ = run.waiting.newcomers if run.waiting else None
-    if newcomers_ is None or not newcomers_.cohorts:
-        return None
+    waits = run.waiting.newcomers if run.waiting else None
     keys = assessment.counts.keys[assessment.counts.failing]
     blocks = {tuple(key) for key in keys.tolist()}
-    bad = [cohort for cohort in newcomers_.cohorts if cohort.block in blocks]
+    bad = [cohort for cohort in (waits.cohorts if waits else ()) if cohort.block in blocks]
     if not bad:
         return None
     return StartOver(STAY_OUT.format(len(bad)), lambda own: keep_out(own, run.spec, bad, run.version))
@@ -169,15 +176,19 @@ def start_over_alone(run: Run, assessment: Assessment) -> StartOver | None:
 
 def passed(run: Run, book: Book, found: Candidate) -> None:
     """The version passed: those who leave are in no version from this one on."""
-    left(book, run.spec, run.waiting.leaving if run.waiting else Batch((), 0, 0), found)
-    if run.doubted is not None:
-        failed(book, run.spec, run.doubted, run.version)
-        run.notes.append(STAY_IN.format(len(run.doubted.members)))
+    left(book, run.spec, run.waiting.leaving if run.waiting else NOBODY, found)
+    _condemn_doubted(run, book)
 
 
 def unchanged(run: Run) -> None:
-    """Without the batch nothing has changed, so what failed was the batch."""
+    """Readers see this already, which has passed."""
     if run.doubted is not None:
         with own_book(run.place) as book:
-            failed(book, run.spec, run.doubted, run.version)
+            _condemn_doubted(run, book)
+
+
+def _condemn_doubted(run: Run, book: Book) -> None:
+    """Without the batch that was doubted the versions pass together: so the batch is what failed."""
+    if run.doubted is not None:
+        failed(book, run.spec, run.doubted, run.version)
         run.notes.append(STAY_IN.format(len(run.doubted.members)))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from qblock.errors import InputError, Refused
 from qblock.lattice import Lattice, Node
@@ -61,7 +61,7 @@ class SearchResult:
     minimal: list[Node]
     chosen: Assessment | None
     metrics: dict[str, Any]
-    choice: str
+    choice: Literal["minimal", "sizes", "pinned"]
     queries: int
     seconds: float
     why: str
@@ -143,7 +143,7 @@ def run_search(
     metrics = Metrics(task)
     nodes = None
     if spec.pinned is not None:
-        outcome, minimal, choice = None, [], "pinned"
+        outcome, minimal = None, []
         chosen = task.assess(check_node(task, spec.pinned))
         why = "the node is pinned in the spec: it was checked, not searched"
         if not chosen.satisfied:
@@ -152,7 +152,7 @@ def run_search(
         by_sizes = spec.search.choose_from == "sizes"
         evaluator = _BySizes(task) if by_sizes else task
         outcome = search(evaluator, strategy=strategy or spec.search.strategy, progress=progress)
-        minimal, choice, why = outcome.minimal, spec.search.choose_from, outcome.why
+        minimal, why = outcome.minimal, outcome.why
         by = spec.search.choose_by
         among = candidates(outcome, by, suppression=task.budget > 0)
         chosen = None
@@ -167,6 +167,7 @@ def run_search(
     if chosen is not None and not chosen.satisfied:
         chosen = None
     found = metrics.of(chosen) if chosen is not None else {}
+    choice = spec.search.choose_from if spec.pinned is None else "pinned"
     return SearchResult(
         task, outcome, minimal, chosen, found, choice, task.statements, time.perf_counter() - started, why, nodes
     )

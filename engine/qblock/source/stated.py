@@ -14,8 +14,11 @@ from qblock.warehouse import open_warehouse
 from qblock.warehouse.protocol import Column
 
 MOST = 50_000
+"""Leaves that are marked one by one."""
 MARK = 16
+"""Hexadecimal digits of a mark: among 50,000 leaves two are alike with a chance of 1 in 10^10."""
 ANY = Column("", "", "text", "")
+"""In place of a column of the source, whose type plays no part in a stated hierarchy."""
 
 
 def stated_attributes(spec: Spec) -> dict[str, CsvFile | DimensionTable]:

@@ -165,7 +165,11 @@ def own_book(place: Place) -> Iterator[Book]:
 def has_book(place: Place) -> bool:
     """Whether there is a crosswalk that this login may read."""
     if place.engine == "duckdb":
-        return (place.folder / FILE).exists()
+        if not (place.folder / FILE).exists():
+            return False
+        # A run that was killed may have left the file without its tables.
+        with opened(_crosswalk_of(place), read_only=True) as connection, translated(place):
+            return migrate.ready(connection)
     with opened(place, read_only=True) as connection, translated(place):
         query = "SELECT has_table_privilege(to_regclass('qblock.crosswalk_apart'), 'SELECT')"
         return bool(connection.scalar(sa.text(query)))
