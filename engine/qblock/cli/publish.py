@@ -1,4 +1,4 @@
-"""plan, release, verify, history, rollback, ledger: the scheduled job and what it leaves behind."""
+"""plan, release, verify, history, rollback: the scheduled job and what it leaves behind."""
 
 from __future__ import annotations
 
@@ -17,9 +17,7 @@ from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, 
 from qblock.errors import QblockError
 from qblock.release.apply import release as run_release
 from qblock.release.history import history as read_history
-from qblock.release.migrate import upgrade_ledger
 from qblock.release.plan import plan as make_plan
-from qblock.release.private import place_of, place_of_url
 from qblock.release.result import ReleaseResult
 from qblock.release.rollback import rollback as run_rollback
 from qblock.release.verify import verify as run_verify
@@ -44,8 +42,6 @@ Wait = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another run of this release.")
 ]
 
-ledger = typer.Typer(help="The ledger of releases.", no_args_is_help=True)
-
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
@@ -54,7 +50,6 @@ def register(app: typer.Typer) -> None:
     app.command("verify")(verify)
     app.command("history")(history)
     app.command("rollback")(rollback)
-    app.add_typer(ledger, name="ledger")
 
 
 def plan(spec: SpecPath, json_: Json = False) -> None:
@@ -250,18 +245,3 @@ def _reached(guarantee: dict[str, Any]) -> str:
 def _levels(event: dict[str, Any]) -> str:
     names, node = event["quasi_identifiers"], event["node"]
     return " ".join(f"{n}={level}" for n, level in zip(names, node, strict=True)) if names and node else ""
-
-
-@ledger.command("upgrade")
-def upgrade(
-    target: Annotated[str, typer.Argument(metavar="SPEC|URL", help="A release spec, or the ledger's database.")],
-    json_: Json = False,
-) -> None:
-    """Bring the ledger's schema to the version of this program; does nothing when it is there already."""
-    place = place_of_url(target, Path.cwd()) if "://" in target else place_of(load_spec(target))
-    before, after = upgrade_ledger(place)
-    if json_:
-        answer({"before": before, "after": after})
-    else:
-        same = f"The ledger is at {after}: nothing to do."
-        console().print(same if before == after else f"The ledger went from {before} to {after}.")
