@@ -47,7 +47,7 @@ GUARANTEE = Guarantee(
     stage="recheck",
     model="entropy_l_diversity",
     sensitive="condition",
-    parameters='{"l":"14/5"}',
+    parameters='{"format":1,"l":"14/5"}',
     parameter="l",
     asked="14/5",
     reached="3.1",
@@ -86,7 +86,7 @@ def test_anyone_can_recompute_a_digest(ledger: Place, monkeypatch: pytest.Monkey
     texts = [
         '{"event":{%s},"guarantees":[]}' % (row % (1, "")),
         '{"event":{%s},"guarantees":[{"asked":"14/5","attained":true,"holds":true,"model":"entropy_l_diversity",'
-        '"parameter":"l","parameters":"{\\"l\\":\\"14/5\\"}","position":0,"reached":"3.1","reached_number":3.1,'
+        '"parameter":"l","parameters":"{\\"format\\":1,\\"l\\":\\"14/5\\"}","position":0,"reached":"3.1","reached_number":3.1,'
         '"sensitive":"größe","stage":"recheck"}]}' % (row % (2, f'"previous_digest":"{first}",')),
     ]
     assert [first, second] == [hashlib.sha256(text.encode("utf-8")).hexdigest() for text in texts]
@@ -235,7 +235,7 @@ def test_guarantees_are_exact() -> None:
     assert (first.parameter, first.asked, first.reached, first.reached_number) == ("l", "3", "4", 4.0)
     assert (second.parameter, second.asked, second.reached, second.attained) == ("c", "5/2", "7/3", False)
     assert second.headroom == pytest.approx(1 / 15)
-    assert json.loads(first.parameters) == {"c": "5/2", "l": 3}
+    assert json.loads(first.parameters) == {"format": 1, "c": "5/2", "l": 3}
     assert {first.sensitive, second.sensitive} == {"condition"}
     assert {first.stage, second.stage} == {"search"}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -11,6 +12,7 @@ import sqlalchemy as sa
 from qblock.errors import QblockError
 from qblock.release import migrate, reference
 from qblock.release.ledger import opened
+from qblock.release.parameters import newest
 from qblock.release.private import SCHEMA, Place, translated
 from qblock.release.records import (
     PUBLISHING,
@@ -86,8 +88,8 @@ class LedgerReader:
         return list(self._connection.scalars(sa.select(event.c.release).distinct().order_by(event.c.release)))
 
     def guarantees(self, release: str, number: int) -> list[Guarantee]:
-        """The guarantees recorded with an event, in order."""
-        rows = self._guarantees(release).get(number, [])
+        """The guarantees recorded with an event, in order, with their parameters in the newest format."""
+        rows = map(_newest, self._guarantees(release).get(number, []))
         return [Guarantee(**{k: v for k, v in row.items() if k not in _KEY}) for row in rows]
 
     def reference(self, release: str, version: int) -> str | None:
@@ -100,11 +102,18 @@ class LedgerReader:
         return rows[0] if rows else None
 
     def headroom_trend(self, release: str) -> list[dict[str, Any]]:
-        """The room between asked and reached, and its change since the version before: the view headroom_trend."""
-        query = (
-            "SELECT * FROM {}headroom_trend WHERE release = :release ORDER BY model, sensitive, parameters, parameter"
-        )
-        return self._view(f"{query}, version", release)
+        """The room between asked and reached, and its change since the version before.
+
+        The view headroom_trend, which knows nothing of formats, begins anew where the format of parameters changed.
+        """
+        rows = [_newest(row) for row in self._view("SELECT * FROM {}headroom_trend WHERE release = :release", release)]
+        names = ("model", "sensitive", "parameters", "parameter")
+        rows.sort(key=lambda row: (*(row[name] or "" for name in names), row["version"]))
+        for before, row in itertools.pairwise(rows):
+            if all(before[name] == row[name] for name in names):
+                both = before["headroom"] is not None and row["headroom"] is not None
+                row["headroom_change"] = row["headroom"] - before["headroom"] if both else None
+        return rows
 
     def _view(self, query: str, release: str) -> list[dict[str, Any]]:
         if self._connection is None:
@@ -179,6 +188,10 @@ def _read(row: Mapping[str, Any]) -> RecordedEvent:
             f"event {row['number']} of release {row['release']} cannot be read: the ledger was altered; "
             "qblock verify lists what is wrong with it"
         ) from None
+
+
+def _newest(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "parameters": newest(row["model"], row["parameters"])}
 
 
 _KEY = {"release", "number", "position"}

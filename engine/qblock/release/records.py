@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -19,6 +19,9 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, get_args
 
 from qblock.models.base import Model, Tightest
+from qblock.release.canonical import canonical as canonical
+from qblock.release.canonical import number_text as number_text
+from qblock.release.parameters import parameters_text
 
 State = Literal["staged", "checked", "published", "rolled_back", "retired", "refused", "failed", "erased"]
 STATES: tuple[State, ...] = get_args(State)
@@ -95,10 +98,10 @@ class RecordedEvent(Event):
 class Guarantee:
     """What one parameter of a model was asked to be, and what the table reached.
 
-    sensitive: the attribute, or a JSON list of several. parameters: all asked, as canonical JSON (a list of them where
-    they differ between the attributes). asked, reached: exact text (14/5; 60 digits where logarithms
-    are involved; inf); reached is None for a table without blocks. headroom: the distance from asked to reached as a
-    share of asked, positive where the table is better than asked; None where there is no such share.
+    sensitive: the attribute, or a JSON list of several. parameters: all asked, as canonical JSON (parameters_text).
+    asked, reached: exact text (14/5; 60 digits where logarithms are involved; inf); reached is None for a table without
+    blocks. headroom: the distance from asked to reached as a share of asked, positive where the table is better than
+    asked; None where there is no such share.
     """
 
     stage: Stage
@@ -124,8 +127,7 @@ class Guarantee:
             models, names = (requirement.models[requirement.sensitive.index(sensitive)],), (sensitive,)
         model = models[0]
         bounds = {bound.parameter: bound for bound in model.bounds}
-        asked_of = [{name: parameter_json(value) for name, value in model.asked().items()} for model in models]
-        parameters = canonical(asked_of[0] if all(asked == asked_of[0] for asked in asked_of) else asked_of)
+        parameters = parameters_text(models)
         about = canonical(list(names)) if len(names) > 1 else next(iter(names), None)
         found = []
         for value in tightest.values:
@@ -157,25 +159,6 @@ class PublishedVersion:
     guarantees: tuple[Guarantee, ...]
 
 
-def number_text(value: int | Fraction | Decimal | float) -> str:
-    """The exact text of a parameter or of a tightest value: 4, 14/5, 60 digits, inf."""
-    if isinstance(value, float) and not math.isinf(value):
-        raise TypeError("a float is not what the spec's text says; parameters and values are exact")
-    return format(value, "f") if isinstance(value, Decimal) else str(value)
-
-
-def parameter_json(value: Any) -> Any:
-    """A parameter as it is recorded; of a collection, which may name values of the source, number and digest only."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, Fraction | Decimal):
-        return number_text(value)
-    items = [repr(item) for item in (value.items() if isinstance(value, Mapping) else value)]
-    if isinstance(value, Mapping | Set):
-        items.sort()
-    return {"items": len(items), "digest": hashlib.sha256(canonical(items).encode()).hexdigest()}
-
-
 def headroom(asked: int | Fraction, reached: int | Fraction | Decimal | float | None, *, larger: bool) -> float | None:
     """(reached - asked) / asked where larger is stricter, else (asked - reached) / asked; None where undefined."""
     if reached is None or asked == 0 or (isinstance(reached, float) and math.isinf(reached)):
@@ -184,11 +167,6 @@ def headroom(asked: int | Fraction, reached: int | Fraction | Decimal | float | 
     # Sixty digits leave a rest where the values are equal.
     share = 0.0 if abs(share) < 1e-40 else share
     return share if larger else 0.0 - share
-
-
-def canonical(value: Any) -> str:
-    """JSON with sorted keys and no spaces."""
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def chain_digest(event: Mapping[str, Any], guarantees: Iterable[Mapping[str, Any]]) -> str:

@@ -10,8 +10,9 @@ from itertools import groupby
 import numpy as np
 
 from qblock.blocks import Reference
+from qblock.release.parameters import parameters_text
 from qblock.release.recheck import needs_more
-from qblock.release.records import Guarantee, canonical, parameter_json
+from qblock.release.records import Guarantee
 from qblock.release.reference import Kept
 from qblock.spec import Requirement, Spec
 
@@ -79,8 +80,7 @@ def attributes(guarantee: Guarantee) -> list[str]:
 
 def _recorded(requirement: Requirement, asked: Sequence[list[Guarantee]]) -> list[Guarantee] | None:
     """The guarantees that were recorded for the very same requirement."""
-    parameters = [{n: parameter_json(v) for n, v in model.asked().items()} for model in requirement.models]
-    wanted = canonical(parameters[0] if all(p == parameters[0] for p in parameters) else parameters)
+    wanted = parameters_text(requirement.models)
     for group in asked:
         one = group[0]
         if (one.model, attributes(one), one.parameters) == (

@@ -30,7 +30,7 @@ from qblock.release.result import ReleaseResult
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
 from qblock.release.targets import Rows
 from qblock.search.answer import requirements_json
-from qblock.spec import Spec, spec_digest
+from qblock.spec import Spec, same_spec
 
 NEXT_RUN = (
     "the next run of the job publishes what the source holds then; to keep this version, mend the source first or "
@@ -157,7 +157,7 @@ class _Rollback:
                 self.joint = "none"
             self.recorded = reader.guarantees(release, self.first.number)
             self._read_reference(reader)
-            same = self.first.spec_digest == spec_digest(self.spec)
+            same = same_spec(self.spec, self.first.spec_digest)
             self.unchanged = same and reader.pointer(release) == version
         self.unchanged = self.unchanged and self.target.intact(version, self.kept.columns)
         if not same:

@@ -32,7 +32,7 @@ from qblock.search import Progress
 from qblock.search.answer import requirements_json
 from qblock.search.run import SearchResult
 from qblock.search.task import Assessment, Task
-from qblock.spec import spec_digest
+from qblock.spec import same_spec, spec_digest
 
 NOT_JOINT = (
     "versions of this release are not protected together: whoever keeps several of them may learn more than each one "
@@ -106,7 +106,7 @@ class Run:
         same = (
             event is not None
             and event.version is not None
-            and event.spec_digest == spec_digest(self.spec)
+            and same_spec(self.spec, event.spec_digest)
             and event.hierarchy_digest == self.hierarchy_digest
             and event.content_digest == self.digest
             and event.reference_digest == reference.digest(self.kept.text())

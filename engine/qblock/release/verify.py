@@ -22,7 +22,7 @@ from qblock.release.result import VerifyResult
 from qblock.release.targets import Rows, Target, target_of
 from qblock.search.answer import requirements_json
 from qblock.source.stated import leaf_marks, stated_hierarchies
-from qblock.spec import Requirement, Spec, spec_digest
+from qblock.spec import Requirement, Spec, same_spec
 
 
 def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
@@ -103,7 +103,7 @@ class _Checks:
         kept = Kept.of_text(text)
         if not self.target.intact(current.version, kept.columns):
             self.problems.append(f"{self.target.view} is not as version {current.version} was published")
-        if event.spec_digest != spec_digest(self.spec):
+        if not same_spec(self.spec, event.spec_digest):
             # Its parameters are not those that the version was checked for; content and chain still can be.
             self.not_recomputed.append("every model: the spec has changed since the version was published")
         self._hierarchies(current, kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qblock.spec.digest import spec_digest
+from qblock.spec.digest import same_spec, spec_digest
 from qblock.spec.fields import SecretUrl, table_parts
 from qblock.spec.guards import GuardTable
 from qblock.spec.load import load_spec, read_spec
@@ -42,6 +42,7 @@ __all__ = [
     "json_schema",
     "load_spec",
     "read_spec",
+    "same_spec",
     "spec_digest",
     "suppressed_rows_allowed",
     "table_parts",

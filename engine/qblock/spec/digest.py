@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from qblock.models import Model
+from qblock.spec.formats import NEWEST, NotExpressible, kept
 from qblock.spec.model import Publish, Requirement, Source, Spec
 
 LEFT_OUT: dict[type, tuple[str, ...]] = {
@@ -21,33 +22,58 @@ LEFT_OUT: dict[type, tuple[str, ...]] = {
 """Secrets, places in the file, and what is said again elsewhere."""
 
 
-def spec_digest(spec: Spec) -> str:
-    """sha256 of the canonical form, as hexadecimal text. URLs, layout and defaults written out make no difference."""
-    return hashlib.sha256(canonical(spec).encode("utf-8")).hexdigest()
+def spec_digest(spec: Spec, format_: int = NEWEST) -> str:
+    """sha256 of the canonical form, as hexadecimal text. URLs, layout and defaults written out make no difference.
+
+    Raises NotExpressible for an older format that does not know a key which the spec uses.
+    """
+    return hashlib.sha256(canonical(spec, format_).encode("utf-8")).hexdigest()
 
 
-def canonical(spec: Spec) -> str:
-    """A spec as JSON text: keys sorted, except that columns stay in their order, which is that of a node's levels."""
-    plain = _plain(dataclasses.replace(spec, publish=dataclasses.replace(spec.publish, view=spec.view)))
+def same_spec(spec: Spec, recorded: str | None) -> bool:
+    """Whether a digest that is recorded, in whatever format was the newest then, is that of this spec."""
+    return recorded is not None and any(recorded == _digest(spec, format_) for format_ in range(NEWEST, -1, -1))
+
+
+def _digest(spec: Spec, format_: int) -> str | None:
+    try:
+        return spec_digest(spec, format_)
+    except NotExpressible:
+        return None
+
+
+def canonical(spec: Spec, format_: int = NEWEST) -> str:
+    """A spec as JSON text that starts with the format's number; without what equals that format's defaults.
+
+    Keys are sorted, except that columns stay in their order, which is that of a node's levels. Format 0, from before
+    formats had numbers, has none and writes every key.
+    """
+    plain = _plain(dataclasses.replace(spec, publish=dataclasses.replace(spec.publish, view=spec.view)), format_)
     plain["attributes"] = list(plain["attributes"].items())
-    plain["search"]["node"] = spec.pinned
-    return json.dumps(plain, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    if spec.pinned is not None:
+        plain["search"]["node"] = list(spec.pinned)  # written as a mapping or as a list, it is the same node
+    content = {"format": format_, "spec": plain} if format_ else plain
+    return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any, format_: int) -> Any:
     if isinstance(value, Model):
-        return {"name": value.name, **{name: _plain(asked) for name, asked in value.asked().items()}}
+        return {"name": value.name, **kept(value.name, _items(value.asked(), format_), format_)}
     if dataclasses.is_dataclass(value):
         left_out = LEFT_OUT.get(type(value), ())
-        names = [field.name for field in dataclasses.fields(value) if field.name not in left_out]
-        kept = {name: _plain(getattr(value, name)) for name in names}
-        return kept | ({"form": value.form} if hasattr(value, "form") else {})
+        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.name not in left_out}
+        found = kept(type(value).__name__, _items(fields, format_), format_)
+        return found | ({"form": value.form} if hasattr(value, "form") else {})
     if isinstance(value, Fraction):
         return str(value) if value.denominator > 1 else int(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [_plain(item, format_) for item in value]
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return _items(value, format_)
     return value
+
+
+def _items(values: dict[str, Any], format_: int) -> dict[str, Any]:
+    return {str(key): _plain(item, format_) for key, item in values.items()}

@@ -1,0 +1,132 @@
+"""The released canonical forms of a spec: which keys each of them knows, and the defaults that it leaves out.
+
+Evidence that is stored outlives upgrades (docs/evolution.md): what stands here of a released format never changes. A
+new optional key gets its default in the newest format, and digests of specs that do not use it stay as they are. A key
+whose default or meaning changes needs a new format.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+NEWEST = 1
+
+DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
+    1: {
+        "Spec": {
+            "entity": None,
+            "count": "rows",
+            "suppression_limit": 0,
+            "search": {},
+            "publish": {},
+            "versions": {},
+        },
+        "Attribute": {
+            "hierarchy": None,
+            "nulls": "refuse",
+            "uncovered": "refuse",
+            "taxonomy": None,
+            "order": None,
+            "domain": None,
+        },
+        "Digits": {"from_": "right"},
+        "Ranges": {"start": 0},
+        "Search": {"choose_from": "minimal", "choose_by": "discernibility", "workload": None, "node": None},
+        "DrawnWorkload": {"queries": 200, "seed": 0, "attributes": 2, "selectivity": "1/20"},
+        "Between": {"least": None, "most": None},
+        "Publish": {"schema": "published", "view": None, "readers": []},
+        "Versions": {
+            "joint": "episodes",
+            "audience": [],
+            "on_refusal": "refuse",
+            "cohort": None,
+            "keep": 3,
+            "stale_after": None,
+        },
+        "Requirement": {"sensitive": [], "prior": None, "guards": None},
+        "PriorTable": {"where": []},
+        "GuardTable": {"group": None},
+        "pd_recursive_cl_diversity": {"allowed": []},
+        "npd_recursive_cl_diversity": {"allowed": [], "protected": []},
+        "epsilon_m_anonymity": {"relative": False},
+        "delta_l_diversity": {"reading": "window"},
+        "t_closeness": {"distance": "equal", "bandwidth": None},
+        "nt_closeness": {"distance": "equal", "bandwidth": None, "variant": "lattice"},
+        "epsilon_privacy": {
+            "stubbornness": None,
+            "at_most": True,
+            "prior": "uniform",
+            "known": 0,
+            "predicates": "singletons",
+        },
+        "alpha_k_anonymity": {"values": None},
+        "beta_likeness": {"variant": "basic"},
+        "delta_disclosure": {"absent": "violation"},
+        "k_map": {"population": None},
+        "delta_presence": {"population": None},
+    },
+}
+"""Format -> class, or name of a model -> key -> the default, as it stands in the canonical form."""
+
+NO_PART: dict[str, tuple[str, ...]] = {
+    "Search": ("strategy", "roll_up", "memory_limit"),
+    "Versions": ("confirm",),
+}
+"""Keys that cannot change what is published: no part of any format since 1."""
+
+FORMAT_0: dict[str, str] = {
+    "Spec": "version release source attributes entity count privacy suppression_limit search publish versions",
+    "Attribute": "role hierarchy nulls uncovered taxonomy order domain",
+    "Source": "table",
+    "Suppress": "",
+    "Digits": "digits from_",
+    "Ranges": "ranges start",
+    "Dates": "dates",
+    "CsvFile": "file",
+    "DimensionTable": "table levels",
+    "Search": "strategy choose_from choose_by workload node roll_up memory_limit",
+    "DrawnWorkload": "queries seed attributes selectivity",
+    "WrittenWorkload": "queries",
+    "Between": "least most",
+    "Publish": "schema view readers",
+    "Versions": "joint audience on_refusal cohort keep stale_after",
+    "Requirement": "sensitive models prior guards",
+    "PriorValues": "weights",
+    "PriorTable": "table column where",
+    "GuardTable": "table entity value group",
+    "k_anonymity": "k",
+    "distinct_l_diversity": "l",
+    "frequency_l_diversity": "l",
+    "entropy_l_diversity": "l",
+    "recursive_cl_diversity": "c l",
+    "pd_recursive_cl_diversity": "c l allowed",
+    "npd_recursive_cl_diversity": "c1 c2 l allowed protected",
+    "epsilon_m_anonymity": "epsilon m relative",
+    "delta_l_diversity": "delta l reading",
+    "t_closeness": "t distance bandwidth",
+    "nt_closeness": "n t distance bandwidth variant",
+    "epsilon_privacy": "epsilon adversary stubbornness at_most prior known predicates",
+    "alpha_k_anonymity": "alpha k values",
+    "beta_likeness": "beta variant",
+    "delta_disclosure": "delta absent",
+    "k_map": "k population",
+    "delta_presence": "min max population",
+}
+"""The form before formats had numbers: every key that there was, written out whether it was given or not."""
+
+
+class NotExpressible(Exception):
+    """A spec uses a key that an older format does not know."""
+
+
+def kept(owner: str, plain: dict[str, Any], format_: int) -> dict[str, Any]:
+    """What a format writes of a class or model with these keys. Raises NotExpressible."""
+    defaults = DEFAULTS[format_ or 1].get(owner, {})
+    without = {name: value for name, value in plain.items() if name not in NO_PART.get(owner, ())}
+    changed = {name: value for name, value in without.items() if name not in defaults or value != defaults[name]}
+    if format_:
+        return changed
+    known = FORMAT_0.get(owner, "").split()
+    if owner not in FORMAT_0 or not changed.keys() <= set(known):
+        raise NotExpressible(owner)
+    return {name: plain[name] for name in known if name in plain}
