@@ -144,6 +144,10 @@ def layers(predicates: str | tuple[tuple[str | None, ...], ...], reference: Refe
     return _lists(predicates, reference)
 
 
+def _shown(value: str | None) -> str:
+    return "NULL" if value is None else repr(value)
+
+
 def _by_appearance(codes: Ints) -> Ints:
     """int64[V]: the labels of a level numbered in the order in which they first occur, single values as 0, 1, 2, .."""
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
@@ -153,13 +157,15 @@ def _by_appearance(codes: Ints) -> Ints:
 
 
 def _lists(predicates: str | tuple[tuple[str | None, ...], ...], reference: Reference) -> tuple[Layer, ...]:
-    code = {label: i for i, label in enumerate(reference.domain)}
     remaining: list[Ints] = []
     for labels in predicates:
-        unknown = [label for label in labels if label not in code]
-        chosen = {code[label] for label in labels if label in code}
+        codes = {label: reference.code_of(label) for label in labels}
+        unknown = [label for label, code in codes.items() if code is None]
+        chosen = {code for code in codes.values() if code is not None}
         if unknown or not chosen or len(chosen) == reference.values:
-            reason = f"holds the unknown value {unknown[0]!r}" if unknown else "is empty or holds the whole domain"
+            reason = (
+                f"holds the unknown value {_shown(unknown[0])}" if unknown else "is empty or holds the whole domain"
+            )
             raise ParameterError(f"epsilon_privacy: a list of predicates {reason}; valid: some values of the domain")
         remaining.append(np.array(sorted(chosen), dtype=np.int64))
     result = []

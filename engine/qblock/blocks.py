@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from qblock.comparison import Matcher
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -165,15 +167,25 @@ def _runs(start: Ints, index: Ints) -> tuple[Ints, Ints]:
     return new, np.repeat(start[:-1][index] - new[:-1], lengths) + np.arange(new[-1], dtype=np.int64)
 
 
+def _first_codes(taxonomy: Ints) -> Ints:
+    """Each label's code at each level is the smallest number of a value that carries it."""
+    columns = []
+    for labels in taxonomy.T:
+        _, first, place = np.unique(labels, return_index=True, return_inverse=True)
+        columns.append(first[place.reshape(-1)])
+    return np.stack(columns, axis=1).astype(np.int64)
+
+
 @dataclass(frozen=True, eq=False)
 class Reference:
     """The quantities of the whole table, taken once from the raw table and the same for every node.
 
-    rows: N; domain: dom(S) as text in the declared (or ascending) order; totals: int64[V], N_s;
-    ordered: the order of the domain was declared or is numeric; numbers: the value of each domain entry for a numeric
-    attribute; taxonomy: int64[V, H+1], the code of each value's label at each level of its taxonomy, level 0 the value
-    itself; prior: [V], what an adversary's prior says of each value: weights from the spec, or the raw counts a(s) of
-    another table (adversary.prior_shape makes shares of either).
+    rows: N; domain: dom(S) as text, in the order of the values where they are `ordered` (an order was given, or they
+    are numbers); totals: int64[V], N_s; kind: how the column compares; people: the entities of the table, where
+    entities are counted; numbers: the value of each domain entry for a numeric attribute;
+    taxonomy: int64[V, H+1], the code of each value's label at each level of its taxonomy, level 0 the value itself;
+    prior: [V], what an adversary's prior says of each value: weights from the spec, or the raw counts a(s) of another
+    table (adversary.prior_shape makes shares of either).
     """
 
     rows: int
@@ -184,6 +196,53 @@ class Reference:
     taxonomy: Ints | None = None
     prior: tuple[Fraction, ...] | None = None
     guarded: tuple[tuple[int, ...], ...] | None = None
+    kind: str | None = None
+    people: int | None = None
+
+    @cached_property
+    def _matcher(self) -> Matcher:
+        kind = self.kind or ("text" if self.numbers is None else "decimal")
+        return Matcher(self.domain, kind)
+
+    def code_of(self, named: str | None) -> int | None:
+        """The code of a value that a parameter names, compared as its column does; None where it is not in dom(S)."""
+        return self._matcher.find(named)
+
+    @property
+    def size(self) -> int:
+        """What n(q) adds up to at the top: the rows of the table or, where entities are counted, its entities."""
+        return self.rows if self.people is None else self.people
+
+    def like(self, other: Reference) -> Reference:
+        """The same in the order that another reference of the attribute has, where it has one for these values."""
+        place = [other.code_of(value) for value in self.domain]
+        if not other.ordered or None in place:
+            rising = other.ordered and other.numbers is not None and list(other.numbers) == sorted(other.numbers)
+            return self.ascending() if rising else self
+        return self.arranged(np.argsort(np.array(place, dtype=np.int64), kind="stable").tolist())
+
+    def ascending(self) -> Reference:
+        """The same in the order of its numbers, where its values are numbers."""
+        numbers = self.numbers
+        return self if numbers is None else self.arranged(sorted(range(self.values), key=lambda i: numbers[i]))
+
+    def arranged(self, order: Sequence[int]) -> Reference:
+        """The same with its values in another order: order[new] is the code that a value has now."""
+        index = np.asarray(order, dtype=np.int64)
+        new = np.empty_like(index)
+        new[index] = np.arange(len(index), dtype=np.int64)
+        taxonomy = None if self.taxonomy is None else _first_codes(self.taxonomy[index])
+        return replace(
+            self,
+            domain=tuple(self.domain[i] for i in order),
+            totals=self.totals[index],
+            numbers=None if self.numbers is None else tuple(self.numbers[i] for i in order),
+            taxonomy=taxonomy,
+            prior=None if self.prior is None else tuple(self.prior[i] for i in order),
+            guarded=None
+            if self.guarded is None
+            else tuple(tuple(sorted(new[list(members)].tolist())) for members in self.guarded),
+        )
 
     @property
     def values(self) -> int:
@@ -200,6 +259,7 @@ class Reference:
     def of(cls, blocks: Blocks, values: int | None = None, **more: object) -> Reference:
         """The reference of a table given by its blocks alone: values 0..V-1 named by their number. For tests."""
         size = values if values is not None else (int(blocks.value.max()) + 1 if len(blocks.value) else 0)
-        totals = np.bincount(blocks.value, weights=blocks.count, minlength=size).astype(np.int64)
+        totals = np.zeros(size, dtype=np.int64)
+        np.add.at(totals, blocks.value, blocks.count)
         domain = tuple(str(v) for v in range(size))
         return cls(int(blocks.rows.sum()), domain, totals, **more)  # type: ignore[arg-type]

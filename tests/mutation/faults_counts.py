@@ -63,22 +63,22 @@ DIVERSITY: tuple[Mutation, ...] = (
     Mutation(
         "k counts values",
         "models/anonymity.py",
-        "return blocks.rows.astype",
-        "return blocks.support.astype",
+        "return blocks.rows, np.ones_like",
+        "return blocks.support, np.ones_like",
         "k_anonymity",
     ),
     Mutation(
         "k counts pairs, not people",
         "models/anonymity.py",
-        "return blocks.rows.astype",
-        "return blocks.total.astype",
+        "return blocks.rows, np.ones_like",
+        "return blocks.total, np.ones_like",
         "entities",
     ),
     Mutation(
         "distinct: one more",
         "models/diversity.py",
-        "return blocks.support.astype(np.float64)",
-        "return blocks.support.astype(np.float64) + 1",
+        "return blocks.support, np.ones_like",
+        "return blocks.support + 1, np.ones_like",
         "distinct",
     ),
     Mutation(

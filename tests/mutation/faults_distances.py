@@ -50,8 +50,8 @@ PROXIMITY: tuple[Mutation, ...] = (
     Mutation(
         "delta: one row more",
         "models/proximity.py",
-        "further = (times(blocks.total, q) // p)",
-        "further = (times(blocks.total, q) // p - 1)",
+        "else wide(rows)) // p)",
+        "else wide(rows)) // p - 1)",
         "delta_l",
     ),
     Mutation(
@@ -238,8 +238,8 @@ LIKENESS: tuple[Mutation, ...] = (
     Mutation(
         "k-map: people of the table",
         "models/population.py",
-        "return _population(self.name, blocks).astype(np.float64)",
-        "return blocks.rows.astype(np.float64)",
+        "return population, np.ones_like",
+        "return blocks.rows, np.ones_like",
         "k_map",
     ),
     Mutation(

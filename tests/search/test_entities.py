@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reference import diversity, lattices
+from reference import closeness, diversity, lattices
 from reference.tables import Block
 
+from qblock.errors import InputError
+from qblock.models import NtCloseness
 from qblock.search.compare import compare
 from qblock.search.compare_tables import to_json, violations
 from qblock.search.run import open_task, run_search
+from qblock.spec import read_spec
 
-from .whole import load, rows_of, slow
+from .whole import load, rows_of, slow, text_of
 
+VARIANTS = ("lattice", "own_or_top")
+ENTITIES = "count: entities\n"
 BASES: dict[str, Callable[[Block], bool]] = {
     "distinct_l_diversity: {l: 2, sensitive: [s, y]}": lambda b: diversity.distinct_holds(b, 2),
     "frequency_l_diversity: {l: 1.5, sensitive: [s, y]}": lambda b: diversity.frequency_holds(b, Fraction(3, 2)),
@@ -67,3 +72,32 @@ def test_a_comparison(warehouse: Any, tmp_path: Path) -> None:
     checked, wrong = violations(found)
     assert wrong == []
     assert {column.split(":")[0] for column in checked} == {"k_anonymity", "k_anonymity(k=3)", "distinct_l_diversity s"}
+
+
+def test_the_table_as_superset_has_people(warehouse: Any, tmp_path: Path) -> None:
+    """With more rows than people no block is large by its rows, and n beyond the people is out of range."""
+    rows = rows_of(17, 60, people=15)
+    table = slow(rows, entity="person")
+    people = table.whole().size()
+    assert people == 14
+    entries = [f"nt_closeness: {{n: {n}, t: 0.3, variant: {v}, sensitive: s}}" for n in (5, people) for v in VARIANTS]
+    spec = load(warehouse, tmp_path, rows, entries, ENTITIES)
+    seen = set()
+    with open_task(spec) as task:
+        for node in task.lattice.nodes():
+            blocks = list(table.blocks(node).values())
+            for requirement, found in zip(spec.privacy, task.assess(node).tightest, strict=True):
+                model = requirement.model
+                assert isinstance(model, NtCloseness)
+                expected = {
+                    "t": max(closeness.nt_tightest_t(b, model.n, model.variant, "equal") for b in blocks),
+                    "n": min(closeness.nt_tightest_n(b, model.t, model.variant, "equal") for b in blocks),
+                }
+                assert {v.parameter: v.value for v in found.values} == expected
+                seen.add(expected["n"])
+    assert max(seen) <= people
+    assert people in seen
+    text = text_of(spec.source.url.url, [f"nt_closeness: {{n: {people + 1}, t: 0.3, sensitive: s}}"], ENTITIES)
+    above = read_spec(text, tmp_path / "spec.yaml", {})
+    with pytest.raises(InputError, match="1 <= n <= N = 14, the entities of the table"), open_task(above):
+        pass

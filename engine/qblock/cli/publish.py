@@ -21,6 +21,7 @@ from qblock.release.plan import plan as make_plan
 from qblock.release.result import ReleaseResult
 from qblock.release.rollback import rollback as run_rollback
 from qblock.release.verify import verify as run_verify
+from qblock.search.answer import number_json
 from qblock.spec import load_spec
 
 Result = Annotated[
@@ -239,7 +240,7 @@ def _percent(share: float | None) -> str:
 
 def _reached(guarantee: dict[str, Any]) -> str:
     reached = guarantee["reached"]
-    return shown(reached if reached in (None, "inf") else float(Fraction(reached)))
+    return shown(reached if reached in (None, "inf") else number_json(Fraction(reached)))
 
 
 def _levels(event: dict[str, Any]) -> str:

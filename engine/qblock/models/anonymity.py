@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qblock.blocks import Blocks, Floats, Reference
+from qblock.blocks import Blocks, Reference
 from qblock.models.base import Bound, Model, Monotone, require, whole
+from qblock.models.ratios import Integers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,5 +41,5 @@ class KAnonymity(Model):
     def least_block_entities(self, reference: Reference) -> int:
         return int(self.k)
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
-        return blocks.rows.astype(np.float64)
+    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+        return blocks.rows, np.ones_like(blocks.rows)

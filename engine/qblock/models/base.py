@@ -15,7 +15,7 @@ import numpy as np
 from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
 from qblock.errors import ParameterError
 from qblock.models.ratios import NEAR as NEAR
-from qblock.models.ratios import Integers, alike, extreme, quotient, sign
+from qblock.models.ratios import Integers, alike, double, extreme, quotient, sign
 
 DIGITS = Context(prec=60)
 EQUAL = Decimal("1e-45")
@@ -104,7 +104,7 @@ class Model:
     needs: ClassVar[frozenset[str]] = frozenset()
     """Of: "distribution", "domain", "prior", "order", "numbers", "taxonomy", "population", "containing"."""
     whole: ClassVar[frozenset[str]] = frozenset()
-    """Integer parameters whose measure is a whole number, so that doubles decide them exactly."""
+    """Integer parameters: without a ratio, their measure is a whole number of values, which doubles hold exactly."""
     uses_sensitive: ClassVar[bool] = True
 
     @property
@@ -145,13 +145,13 @@ class Model:
 
     def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
         """The same for a single block, exactly."""
-        if parameter in self.whole:
-            value = float(self.measure(parameter, block, reference)[0])
-            return value if math.isinf(value) else round(value)
         pair = self.ratio(parameter, block, reference)
-        if pair is None:
+        if pair is not None:
+            return _whole(extreme(*pair, largest=True), parameter in self.whole)
+        if parameter not in self.whole:
             raise NotImplementedError(f"{self.name}: {parameter}")
-        return extreme(*pair, largest=True)
+        value = float(self.measure(parameter, block, reference)[0])
+        return value if math.isinf(value) else round(value)
 
     def alike(self, blocks: Blocks) -> Ints:
         """int64[B]: equal numbers only for blocks that certainly have the same exact values (computed once for all)."""
@@ -192,7 +192,7 @@ class Model:
             side = sign(*pair, asked) * (1 if bound.stricter == "larger" else -1)
             return side >= 0 if bound.attained else side > 0
         values = self.measure(bound.parameter, blocks, reference)
-        target = float(asked)
+        target = double(asked)
         result = values > target if bound.stricter == "larger" else values < target
         if bound.parameter in self.whole:
             return result | (values == target) if bound.attained else result
@@ -207,7 +207,9 @@ class Model:
         largest = bound.stricter == "smaller"
         pair = self.ratio(bound.parameter, blocks, reference)
         if pair is not None:
-            return Value(bound.parameter, extreme(*pair, largest), bound.attained)
+            return Value(
+                bound.parameter, _whole(extreme(*pair, largest), bound.parameter in self.whole), bound.attained
+            )
         values = self.measure(bound.parameter, blocks, reference)
         worst = float(values.max() if largest else values.min())
         if math.isinf(worst):
@@ -227,6 +229,10 @@ class Model:
         order = np.argsort(label, kind="stable")
         groups = np.split(near[order], np.flatnonzero(np.diff(label[order])) + 1)
         return [(group, self.exact(parameter, blocks.select(group[:1]), reference)) for group in groups]
+
+
+def _whole(value: Fraction | float, is_whole: bool) -> Exact | int:
+    return int(value) if is_whole and isinstance(value, Fraction) else value
 
 
 def whole(value: object) -> bool:

@@ -41,8 +41,8 @@ class DistinctLDiversity(Model):
     def least_block_size(self, reference: Reference) -> int:
         return int(self.l)  # n(q) >= m(q)
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
-        return blocks.support.astype(np.float64)
+    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+        return blocks.support, np.ones_like(blocks.support)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +169,7 @@ def above(blocks: Blocks) -> Ints:
 
 def head(blocks: Blocks, size: int) -> Ints:
     """int64[B]: the sum of the `size` largest counts of each block, r_1 + ... + r_size."""
+    size = min(size, len(blocks.count))  # what is asked may be more than any array holds
     if size <= 1:
         return blocks.largest if size else np.zeros_like(blocks.total)
     running = np.concatenate(([0], np.cumsum(blocks.descending)))

@@ -114,9 +114,10 @@ class NpdRecursiveCLDiversity(Model):
 
     def least_block_size(self, reference: Reference) -> int:
         # With c2 > 0 each protected value occurs; if one of them is not allowed, then r_y > 0 and m(q) >= l.
-        protected = set(self.protected) if self.c2 > 0 else set()
-        plain = not self.allowed or bool(protected - set(self.allowed))
-        return max(1, len(protected), int(self.l) if plain else 1)
+        protected = members(self.name, "protected", self.protected if self.c2 > 0 else (), reference)
+        allowed = members(self.name, "allowed", self.allowed, reference)
+        plain = not self.allowed or bool((protected & ~allowed).any())
+        return max(1, int(protected.sum()), int(self.l) if plain else 1)
 
     def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
         if parameter == "c1":

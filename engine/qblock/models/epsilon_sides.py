@@ -13,6 +13,10 @@ from qblock import adversary as adversaries
 from qblock.adversary import Layer
 from qblock.blocks import Blocks, Floats, Ints, Mask
 from qblock.models.chunks import grouped
+from qblock.models.ratios import double
+
+FAR = Fraction(10**100)
+"""Products of a few doubles up to here, and of their inverses, are doubles too."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +24,7 @@ class Side:
     """One stubbornness (None for infinite) with the prior mass of each predicate: sigma(phi), or its share.
 
     weights and others: the masses, and what the prior leaves for everything else, as doubles; kind: the first
-    predicate with the same mass.
+    predicate with the same mass; plain: whether doubles hold all of them and their products.
     """
 
     sigma: Fraction | None
@@ -28,13 +32,16 @@ class Side:
     weights: Floats
     others: Floats
     kind: Ints
+    plain: bool = True
 
     @classmethod
     def of(cls, sigma: Fraction | None, masses: tuple[Fraction, ...]) -> Side:
         others = [(1 if sigma is None else sigma) - mass for mass in masses]
         first = {mass: i for i, mass in reversed(list(enumerate(masses)))}
         kind = np.array([first[mass] for mass in masses], dtype=np.int64)
-        return cls(sigma, masses, np.array(masses, dtype=np.float64), np.array(others, dtype=np.float64), kind)
+        plain = all(mass == 0 or 1 / FAR < mass < FAR for mass in (*first, *set(others), sigma or 1))
+        weights, rest = (np.array([double(mass) for mass in of], dtype=np.float64) for of in (masses, others))
+        return cls(sigma, masses, weights, rest, kind, plain)
 
     def exact(self, predicate: int, x: int, n: int, known: int) -> Fraction | float:
         if self.sigma is None:
@@ -43,6 +50,9 @@ class Side:
 
     def epsilon(self, predicate: Ints, x: Ints, n: Ints, known: int) -> Floats:
         """adversary.smallest_epsilon (or its infinite form) as doubles, over arrays; for n > known."""
+        if not self.plain:
+            return self._one_by_one(predicate, x, n, known)
+        known = min(known, int(n.max(initial=0)))  # nobody is left in any block either way
         left, mass, rest = n - known, self.weights[predicate], self.others[predicate]
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.sigma is None:
@@ -58,6 +68,13 @@ class Side:
         result = np.where(never, math.inf, result)
         result = np.where(certain, 1.0 if known == 0 else math.inf, result)
         return np.asarray(np.where(x == 0, 1.0, result), dtype=np.float64)
+
+    def _one_by_one(self, predicate: Ints, x: Ints, n: Ints, known: int) -> Floats:
+        """The same of each distinct case in integers."""
+        cases, place = np.unique(np.stack([self.kind[predicate], x, n], axis=1), axis=0, return_inverse=True)
+        found = [self.exact(kind, count, size, known) if count else 1 for kind, count, size in cases.tolist()]
+        values = [value if isinstance(value, float) else double(value) for value in found]
+        return np.array(values, dtype=np.float64)[place.reshape(-1)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,6 +12,7 @@ from qblock.blocks import Floats
 
 CELLS = 1 << 18
 SLACK = 1e-9
+FAR = 10**100
 
 Side = tuple[Fraction | None, Sequence[Fraction]]
 """A stubbornness (None for infinite) and the prior mass of every single value."""
@@ -31,6 +32,9 @@ def least_size(epsilon: Fraction, known: int, sides: Sequence[Side], rows: int) 
         if known == 0 and max(masses) == (1 if sigma is None else sigma):
             return 1  # a value that is certain before the table is published may fill a block of one row
     start = max([known + 1, *(_start(epsilon, known, sigma, masses, rows) for sigma, masses in sides)])
+    numbers = [epsilon, *(number for sigma, masses in sides for number in (sigma or 1, *masses))]
+    if start > rows or any(number != 0 and not 1 / FAR < number < FAR for number in numbers):
+        return min(start, rows + 1)  # what is further than that is beyond the reach of doubles
     kinds, index = np.unique(np.array([float(m) for m in sides[0][1]]), return_index=True)
     copies = np.bincount(np.searchsorted(kinds, [float(m) for m in sides[0][1]]), minlength=len(kinds))
     step = max(1, (CELLS >> 4) // len(kinds))

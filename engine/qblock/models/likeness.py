@@ -53,18 +53,13 @@ class AlphaKAnonymity(Model):
     def least_block_entities(self, reference: Reference) -> int:
         return int(self.k)
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
-        if parameter != "alpha":
-            return None
+    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+        if parameter == "k":
+            return blocks.rows, np.ones_like(blocks.rows)
         limited = self._limited(reference)
         if limited is None:
             return blocks.largest, blocks.total
         return blocks.max(np.where(limited[blocks.value], blocks.count, 0)), blocks.total
-
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
-        if parameter == "k":
-            return blocks.rows.astype(np.float64)
-        return super().measure(parameter, blocks, reference)
 
     def _limited(self, reference: Reference) -> Mask | None:
         return None if self.values is None else members(self.name, "values", self.values, reference)

@@ -15,7 +15,7 @@ from qblock.models.chunks import parts
 from qblock.models.closeness import check_reference, distance_named, exact_distances
 from qblock.models.distances import Distance
 from qblock.models.kernel_js import KernelJS, dense
-from qblock.models.ratios import NEAR
+from qblock.models.ratios import NEAR, Integers, double
 
 T = Bound("t", "smaller")
 
@@ -61,8 +61,8 @@ class NtCloseness(Model):
 
     def validate(self, reference: Reference) -> list[str]:
         # A table without rows is decided before any parameter that depends on its size.
-        size = reference.rows
-        require(self.name, "n", self.n, size == 0 or self.n <= size, f"1 <= n <= N = {size}, the rows of the table")
+        size, what = reference.size, "rows" if reference.people is None else "entities"
+        require(self.name, "n", self.n, size == 0 or self.n <= size, f"1 <= n <= N = {size}, the {what} of the table")
         check_reference(self.name, self.ground, reference)
         return []
 
@@ -72,11 +72,14 @@ class NtCloseness(Model):
             yield from blocks.containing
         values = np.flatnonzero(reference.totals)
         ends = np.array([0, len(values)])
-        table = Blocks(ends, values, reference.totals[values], np.array([reference.rows]))
+        table = Blocks(ends, values, reference.totals[values], np.array([reference.size]))
         yield Containing(table, np.zeros(len(blocks), dtype=np.int64))
 
+    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
+        return None if parameter == "t" else (self._largest_n(blocks, reference), np.ones_like(blocks.rows))
+
     def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
-        return self._least_t(blocks, reference) if parameter == "t" else self._largest_n(blocks, reference)
+        return self._least_t(blocks, reference) if parameter == "t" else super().measure(parameter, blocks, reference)
 
     def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
         if parameter == "n":
@@ -110,17 +113,17 @@ class NtCloseness(Model):
                 result[i] = min(result[i], value)
         return result
 
-    def _largest_n(self, blocks: Blocks, reference: Reference) -> Floats:
+    def _largest_n(self, blocks: Blocks, reference: Reference) -> Ints:
         result = blocks.rows.copy()
         for within in self._supersets(blocks, reference):
             sizes = within.blocks.rows[within.index]
             index = np.flatnonzero(sizes > result)
             close = index[self._close(blocks, index, within, reference)]
             result[close] = sizes[close]
-        return result.astype(np.float64)
+        return result
 
     def _close(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> Mask:
-        values, target = self._distances(blocks, index, within, reference), float(self.t)
+        values, target = self._distances(blocks, index, within, reference), double(self.t)
         result = values < target
         near = np.flatnonzero(np.abs(values - target) <= NEAR)
         exact = self._exact_distances(blocks, index[near], within, reference)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from qblock.blocks import Blocks, Floats, Ints, Reference
+from qblock.blocks import Blocks, Ints, Reference
 from qblock.errors import ParameterError
 from qblock.models.base import Bound, Model, Monotone, rational, require, whole
 from qblock.models.ratios import Integers
@@ -45,8 +45,9 @@ class KMap(Model):
     def monotone_for_entities(self) -> Monotone:
         return self.monotone
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
-        return _population(self.name, blocks).astype(np.float64)
+    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+        population = _population(self.name, blocks)
+        return population, np.ones_like(population)
 
 
 @dataclass(frozen=True, kw_only=True)

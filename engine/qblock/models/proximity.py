@@ -175,27 +175,34 @@ class _Line:
 
     def spread(self, blocks: Blocks, l: int | Fraction, centred: bool) -> Integers:  # noqa: E741
         """[B]: the least distance that holds more than n/l rows, in steps, for l > 1; centred: to both sides of one."""
-        _, rank, count, before = self.ordered(blocks)
+        _, rank, _, before = self.ordered(blocks)
         start = before[blocks.start[:-1]]
         p, q = Fraction(l).as_integer_ratio()
-        further = (times(blocks.total, q) // p).astype(np.int64)  # rows after the first one of a set that is too large
+        rows = times(blocks.total, q)
+        # rows after the first one of a set that is too large
+        further = ((rows if p < _NARROW else wide(rows)) // p).astype(np.int64)
         x = self.distinct[rank]
-        row = np.repeat(x, count)
+
+        def at(row: Ints) -> Integers:
+            """The number in a row, of all rows in this order."""
+            found: Integers = x[np.searchsorted(before, row, side="right") - 1]
+            return found
+
         if not centred:  # of equal numbers the first is the nearest to the row that comes `further` rows later
             target = before[:-1] + further[blocks.owner]
             fits = target < before[blocks.start[1:]][blocks.owner]
             # where it does not fit, the block's first number is at least as near to its own target
             target = np.where(fits, target, (start + further)[blocks.owner])
-            left = np.where(fits, x, row[start][blocks.owner])
-            return blocks.min(row[target] - left)
+            left = np.where(fits, x, at(start)[blocks.owner])
+            return blocks.min(at(target) - left)
         low, high = start[blocks.owner], (start + blocks.total - 1 - further)[blocks.owner]
         first, last = low, high
         while (low < high).any():  # the first set of rows whose upper end is at least as far from x as its lower end
             middle = (low + high) // 2
-            reached = row[middle + further[blocks.owner]] - x >= x - row[middle]
+            reached = at(middle + further[blocks.owner]) - x >= x - at(middle)
             low, high = np.where(reached, low, np.minimum(middle + 1, high)), np.where(reached, middle, high)
         nearest = [
-            np.maximum(row[i + further[blocks.owner]] - x, x - row[i]) for i in (low, np.clip(low - 1, first, last))
+            np.maximum(at(i + further[blocks.owner]) - x, x - at(i)) for i in (low, np.clip(low - 1, first, last))
         ]
         return blocks.min(np.minimum(*nearest))
 

@@ -6,6 +6,7 @@ Arrays are int64, or of Python integers (dtype object) where int64 could overflo
 from __future__ import annotations
 
 import math
+import sys
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +20,14 @@ Integers = NDArray[Any]
 
 NEAR = 1e-9
 _SAFE = 2**62
+
+
+_GREATEST = Fraction(sys.float_info.max)
+
+
+def double(value: Fraction | int) -> float:
+    """The nearest double, the greatest finite one for anything beyond: infinity is kept for what is infinite."""
+    return float(max(-_GREATEST, min(_GREATEST, Fraction(value))))
 
 
 def _peak(array: Integers) -> int:
@@ -41,10 +50,21 @@ def times(array: Integers, factor: int | Integers) -> Integers:
 
 def quotient(numerator: Integers, denominator: Integers) -> Floats:
     """float64: numerator / denominator, inf where the denominator is 0."""
-    zero = denominator == 0
-    result: Floats = numerator.astype(np.float64) / np.where(zero, 1, denominator).astype(np.float64)
-    result[zero.astype(bool)] = math.inf
+    zero = (denominator == 0).astype(bool)
+    if numerator.dtype == object or denominator.dtype == object:
+        pairs = zip(numerator.tolist(), np.where(zero, 1, denominator).tolist(), strict=True)
+        result: Floats = np.array([_double_ratio(n, d) for n, d in pairs], dtype=np.float64)
+    else:
+        result = numerator.astype(np.float64) / np.where(zero, 1, denominator).astype(np.float64)
+    result[zero] = math.inf
     return result
+
+
+def _double_ratio(numerator: int, denominator: int) -> float:
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return double(Fraction(numerator, denominator))
 
 
 def sign(numerator: Integers, denominator: Integers, asked: Fraction | int) -> Ints:
@@ -56,7 +76,7 @@ def sign(numerator: Integers, denominator: Integers, asked: Fraction | int) -> I
     if narrow and max(_peak(numerator), 1) * q < _SAFE and max(_peak(denominator), 1) * abs(p) < _SAFE:
         result = np.sign(numerator * q - denominator * p)
         return result
-    values, target = quotient(numerator, denominator), p / q
+    values, target = quotient(numerator, denominator), double(asked)
     result = np.sign(values - target).astype(np.int64)
     near = np.flatnonzero(np.abs(values - target) <= NEAR * max(1.0, abs(target)))
     difference = wide(numerator[near]) * q - wide(denominator[near]) * p

@@ -10,12 +10,13 @@ from qblock.errors import ParameterError
 
 def members(model: str, parameter: str, named: tuple[str | None, ...], reference: Reference) -> Mask:
     """bool[V]: which values of the domain are named; raises ParameterError for one that is not in it."""
-    known = set(reference.domain)
+    result = np.zeros(reference.values, dtype=bool)
     for value in named:
-        if value not in known:
+        code = reference.code_of(value)
+        if code is None:
             raise ParameterError(
                 f"{model}: {parameter} names {'NULL' if value is None else repr(value)}, "
                 "which is not in the domain of the sensitive attribute"
             )
-    wanted = set(named)
-    return np.fromiter((value in wanted for value in reference.domain), dtype=bool, count=reference.values)
+        result[code] = True
+    return result

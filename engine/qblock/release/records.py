@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from fractions import Fraction
 from typing import Any, Literal, Protocol, get_args
 
 from qblock.models.base import Model, Tightest
+from qblock.models.ratios import double
 from qblock.release.canonical import canonical as canonical
 from qblock.release.canonical import number_text as number_text
 from qblock.release.parameters import parameters_text
@@ -163,7 +165,7 @@ def headroom(asked: int | Fraction, reached: int | Fraction | Decimal | float | 
     """(reached - asked) / asked where larger is stricter, else (asked - reached) / asked; None where undefined."""
     if reached is None or asked == 0 or (isinstance(reached, float) and math.isinf(reached)):
         return None
-    share = float((Fraction(reached) - asked) / asked)
+    share = double((Fraction(reached) - asked) / asked)
     # Sixty digits leave a rest where the values are equal.
     share = 0.0 if abs(share) < 1e-40 else share
     return share if larger else 0.0 - share
@@ -223,5 +225,7 @@ def _present(row: Mapping[str, Any], without: set[str]) -> dict[str, Any]:
 
 
 def _double(value: int | Fraction | Decimal | float | None) -> float | None:
+    if isinstance(value, int | Fraction) and abs(Fraction(value)) > sys.float_info.max:
+        return None  # its text is kept beside
     number = None if value is None else float(value)
     return number if number is not None and math.isfinite(number) else None

@@ -92,7 +92,10 @@ def forget(connection: sa.Connection, release: str, versions: Sequence[int]) -> 
 
 def _plain(reference: Reference) -> dict[str, Any]:
     guarded = reference.guarded
-    more = {} if guarded is None else {"guarded": [list(values) for values in guarded]}
+    more: dict[str, Any] = {} if guarded is None else {"guarded": [list(values) for values in guarded]}
+    # What was not kept at first is left out where there is none, so that a text of then stays as it is.
+    more |= {} if reference.kind is None else {"kind": reference.kind}
+    more |= {} if reference.people is None else {"people": reference.people}
     return {
         **more,
         "rows": reference.rows,
@@ -116,4 +119,6 @@ def _reference(plain: dict[str, Any]) -> Reference:
         taxonomy=None if taxonomy is None else np.array(taxonomy, dtype=np.int64),
         prior=None if prior is None else tuple(Fraction(weight) for weight in prior),
         guarded=tuple(map(tuple, plain["guarded"])) if "guarded" in plain else None,
+        kind=plain.get("kind"),
+        people=plain.get("people"),
     )

@@ -48,9 +48,14 @@ def rematch(spec: Spec, kept: Kept, recorded: Sequence[Guarantee], *, same_spec:
         model = requirement.model.name
         references = (nothing,) if not requirement.sensitive else ()
         if same_spec:
-            references = kept.references[index]
+            references = tuple(
+                _in_order(spec, name, reference)
+                for name, reference in zip(requirement.sensitive or (None,), kept.references[index], strict=True)
+            )
         elif all(name in of_attribute for name in requirement.sensitive):
-            references = references or tuple(of_attribute[name] for name in requirement.sensitive)
+            references = references or tuple(
+                _in_order(spec, name, of_attribute[name]) for name in requirement.sensitive
+            )
         else:
             problems.append(f"{model} asks about an attribute of which the version keeps no reference quantities")
         if spec.count == "entities" or needs_more(spec, requirement):
@@ -65,6 +70,12 @@ def rematch(spec: Spec, kept: Kept, recorded: Sequence[Guarantee], *, same_spec:
             problems.append(f"{model} needs of its sensitive attribute what the version does not keep")
         found.append(references or (nothing,) * max(1, len(requirement.sensitive)))
     return Rematched(tuple(found), accepted, problems)
+
+
+def _in_order(spec: Spec, name: str | None, reference: Reference) -> Reference:
+    """What was kept before only `order` ordered has numbers as the domain was written."""
+    listed = name is not None and isinstance(spec.attributes[name].order, tuple)
+    return reference if listed else reference.ascending()
 
 
 def attributes(guarantee: Guarantee) -> list[str]:

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from numbers import Integral
 from typing import Any
 
 from qblock.models import Tightest
 from qblock.spec import Requirement
 
+GREATEST = Fraction(sys.float_info.max)
+
 
 def number_json(value: Fraction | Decimal | float | int | None) -> Any:
-    """A number of JSON; infinity is the text "inf", and nothing is null."""
+    """A number of JSON, whole numbers exactly; infinity is the text "inf", and nothing is null."""
     if value is None:
         return None
-    if isinstance(value, Fraction) and value.denominator == 1:
+    if isinstance(value, Integral):
         return int(value)
+    if isinstance(value, Fraction):
+        return int(value) if value.denominator == 1 or abs(value) > GREATEST else float(value)
     as_float = float(value)
     if math.isinf(as_float):
         return "inf" if as_float > 0 else "-inf"
-    return value if isinstance(value, int) else as_float
+    return as_float
 
 
 def tightest_json(tightest: Iterable[Tightest]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ import yaml
 
 from qblock import attacks
 from qblock.blocks import Blocks, Reference
-from qblock.errors import ParameterError
+from qblock.errors import InputError, ParameterError
 from qblock.lattice import Node
 from qblock.models import BY_NAME, KAnonymity, Model
 from qblock.search.answer import metrics_json, number_json, requirements_json, tightest_json
@@ -50,6 +50,11 @@ def audit_spec(spec: Spec, node: str | None = None) -> dict[str, Any]:
 
 def audit_table(url: str, table: str, quasi_identifiers: Sequence[str], sensitives: Sequence[str]) -> dict[str, Any]:
     """The audit of a table as it stands; NULL counts as a value of its own, apart from a value `*`."""
+    both = [name for name in quasi_identifiers if name in sensitives]
+    if both:
+        raise InputError(
+            f"--quasi-identifier {both[0]} is named as --sensitive too: a column has one role; name it once"
+        )
     attributes: dict[str, Any] = {
         name: {"role": "quasi_identifier", "hierarchy": "suppress", "nulls": "top"} for name in quasi_identifiers
     }

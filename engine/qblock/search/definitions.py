@@ -13,6 +13,7 @@ from qblock.blocks import Reference
 from qblock.errors import InputError, ParameterError
 from qblock.models import BY_NAME, KAnonymity, Model
 from qblock.models.base import Bound
+from qblock.models.ratios import double
 from qblock.source import SourceTable
 from qblock.spec import Requirement, Spec
 from qblock.spec.document import parse
@@ -163,9 +164,10 @@ def with_definitions(source: SourceTable, found: Iterable[Definition]) -> Source
 
 def _text(value: Any) -> str:
     if isinstance(value, Fraction):
-        decimal = str(float(value))
-        plain = "e" not in decimal and Fraction(decimal) == value
-        return str(int(value)) if value.denominator == 1 else decimal if plain else str(value)
+        if value.denominator == 1:
+            return str(int(value))
+        decimal = str(double(value))
+        return decimal if "e" not in decimal and Fraction(decimal) == value else str(value)
     if isinstance(value, tuple):
         return "[" + ", ".join(_text(item) for item in value) + "]"
     return str(value)

@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Literal
 
 from qblock.errors import InputError, Refused
 from qblock.lattice import Lattice, Node
+from qblock.models.ratios import double
 from qblock.search import Progress, search
 from qblock.search.answer import metrics_json, requirements_json
 from qblock.search.choose import candidates, choose
@@ -222,4 +224,4 @@ def refusal(result: SearchResult) -> Refused:
 def _short(value: Any) -> str:
     if isinstance(value, bool | str | int | tuple) or value is None:
         return str(value)
-    return f"{float(value):.6g}"
+    return f"{double(value) if isinstance(value, Fraction) else float(value):.6g}"

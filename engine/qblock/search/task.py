@@ -14,6 +14,7 @@ from qblock.errors import InputError
 from qblock.frequency import Sizes, number
 from qblock.lattice import Lattice, Node, is_generalization
 from qblock.models import Model, Tightest
+from qblock.models.multi import split
 from qblock.source import SourceTable
 from qblock.source.guards import GuardSets
 from qblock.source.outside import Population, with_prior
@@ -241,14 +242,17 @@ class Task:
 
     def _check(self, requirement: Requirement, model: Model, reference: Reference) -> None:
         place = f"{self.spec.path}:{requirement.line}"
+        name = requirement.sensitive[0] if requirement.sensitive else ""
         lacking = [n for n in ("order", "numbers", "taxonomy") if n in model.needs and not _has(reference, n)]
+        if requirement.sensitive and getattr(model, "distance", "") == "kernel_js" and not reference.ordered:
+            lacking += ["order"] if self.spec.attributes[name].order is not None else []  # asked for, and text has none
         if lacking:
+            ascending = "" if reference.kind in (None, "text") else "`order: ascending` or "
             what = {
-                "order": "an order: write `order: ascending` or a list of its values",
+                "order": f"an order: write {ascending}a list of its values, `order: [...]`",
                 "numbers": "numbers: its column must be numeric and without NULL",
                 "taxonomy": "a taxonomy: write `taxonomy: {file: ...}`",
             }
-            name = requirement.sensitive[0] if requirement.sensitive else ""
             raise InputError(f"{place}: {model.name} needs of the sensitive attribute {name} {what[lacking[0]]}")
         try:
             self.warnings += model.validate(reference)
@@ -277,13 +281,10 @@ class Task:
         keys, values, rows = self.source.frequency_sets.joint(node, indexes)
         leaves = [d.leaves for d in self.source.dimensions]
         block, _ = number(keys, leaves)
-        parts = []
-        for i, (model, reference) in enumerate(bound):
-            others = [j for j in range(len(indexes)) if j != i]
-            sizes = [bound[j][1].values for j in others]
-            finer, first = number(np.column_stack([block, values[:, others]]), [int(block.max()) + 1, *sizes])
-            parts.append(Part(model, Blocks.from_pairs(finer, values[:, i], rows), reference, first[:, 0]))
-        return tuple(parts)
+        return tuple(
+            Part(model, blocks, reference, owner)
+            for (model, reference), (blocks, owner) in zip(bound, split(block, values, rows), strict=True)
+        )
 
     def _containing(self, node: Node, sensitive: str, blocks: Blocks) -> tuple[Containing, ...]:
         assert blocks.keys is not None

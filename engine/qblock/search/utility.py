@@ -1,4 +1,6 @@
-"""How much a node's published table still tells: models.md section 9, and loss, precision and entropy as ARX has them.
+"""How much a node's published table still tells: models.md section 9, and loss, precision and non-uniform entropy.
+
+Loss is ARX's. Non-uniform entropy is ARX's only where nothing is suppressed: see there.
 
 Sizes are in rows, also where entities are counted. `rows` is N, the rows of the source; `suppressed` those of them that
 are not published. A code of a label is the smallest leaf index that carries the label at that level.
@@ -97,9 +99,11 @@ def non_uniform_entropy(
     *,
     normalized: bool = False,
 ) -> float:
-    """Bits lost: -log2(rows of the leaf / rows of the published label), summed over rows and attributes (ARX).
+    """Bits lost: -log2(rows of the leaf / rows of the published label), summed over rows and attributes.
 
-    Both are counted over the whole source; a suppressed row's labels are taken as the top. leaf_codes: int64[L, Q];
+    The source is Gionis and Tassa (2009). Both counts are of the whole source, and a suppressed row's labels are taken
+    as the top, whose count is N: so a row's loss never falls when it is suppressed. The figure is ARX's where
+    nothing is suppressed, and only there: with suppressed rows the two differ. leaf_codes: int64[L, Q];
     leaf_rows: int64[L]; kept: bool[L], the leaf tuples that are published, all when absent. normalized: each attribute
     as a share of what the top loses, 0 where that is nothing, and the mean of the attributes: from 0 to 1.
     """

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+from qblock.comparison import Matcher
 from qblock.errors import InputError
 from qblock.search.workload import Query, random_workload
 from qblock.source import SourceTable
@@ -53,11 +54,14 @@ def _codes(source: SourceTable, place: str, name: str, wanted: Condition) -> tup
         if not inside:
             raise InputError(f"{place}: no value of {name} is in this range")
         return tuple(inside)
-    codes = {label: code for code, label in enumerate(labels)}
-    missing = [label for label in wanted if label not in codes]
-    if missing:
-        raise InputError(f"{place}: {'NULL' if missing[0] is None else repr(missing[0])} is no value of {name}")
-    return tuple(sorted(codes[label] for label in wanted))
+    named = Matcher(labels, source.columns[name].kind)
+    codes = set()
+    for value in wanted:
+        code = named.find(value)
+        if code is None:
+            raise InputError(f"{place}: {'NULL' if value is None else repr(value)} is no value of {name}")
+        codes.add(code)
+    return tuple(sorted(codes))
 
 
 def _between(label: str | None, wanted: Between, kind: Kind) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import sqlalchemy as sa
 
+from qblock import comparison
 from qblock.blocks import Reference
+from qblock.comparison import Matcher
 from qblock.errors import InputError
 from qblock.hierarchy import TOP, Hierarchy
 from qblock.hierarchy import builders as hierarchies_of
@@ -68,44 +71,69 @@ def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable)
 
 
 def domain_of(spec: Spec, session: Session, name: str, column: Column, raw: sa.TableClause, key: str) -> Hierarchy:
-    """dom(S) with its taxonomy if it has one: the leaves in the declared order, else ascending.
+    """dom(S) with its taxonomy if it has one: the leaves in the order of the list `order`, else ascending.
 
-    NULL is a value where the spec says so; of an observed domain only when there is one.
+    A declared domain and a taxonomy are sets: the order in which they are written means nothing. NULL is a value where
+    the spec says so; of an observed domain only when there is one; it comes last unless the list places it. A column
+    without a name stands for one of any type (source.stated).
     """
     attribute = spec.attributes[name]
-    declared = _declared(spec, name, attribute)
+    kind = column.kind if column.name else None
+    declared = _declared(spec, name, attribute, kind)
     null = attribute.nulls == "value"
     if attribute.taxonomy is not None:
         domain = build_hierarchy(spec, session, name, column, raw, key, "taxonomy")
         if declared is not None:
-            unknown = [v for v in declared if v not in domain.labels[0]]
+            leaves = Matcher(domain.leaves, kind)
+            found = [(v, leaves.find(v)) for v in declared]
+            unknown = [v for v, leaf in found if leaf is None]
             if unknown:
                 raise InputError(
                     f"{spec.at('attributes', name)}: {unknown[0]!r} is not a leaf of the taxonomy of {name}"
                 )
-            domain = domain.select([domain.labels[0].index(v) for v in declared])
+            domain = domain.select(list(dict.fromkeys(leaf for _, leaf in found if leaf is not None)))
     else:
         values = declared if declared is not None else observed(session, raw, key, column)
         if declared is None:
-            values = sorted(values, key=_number if column.kind in NUMERIC else None)
             null = null and bool(session.scalar(sa.select(sa.func.count()).where(raw.c[key].is_(None))))
         domain = hierarchies_of.flat(name, values)
-    return domain.add_null_leaf() if null else domain
+    return _in_order(domain.add_null_leaf() if null else domain, attribute, kind)
 
 
-def _declared(spec: Spec, name: str, attribute: Attribute) -> list[str] | None:
-    domain = None if attribute.domain in (None, "observed") else list(attribute.domain or ())
-    order = list(attribute.order) if isinstance(attribute.order, tuple) else None
-    if domain is not None and order is not None and set(domain) != set(order):
-        raise InputError(
-            f"{spec.at('attributes', name, 'order')}: order and domain of {name} do not list the same values"
-        )
-    chosen = order if order is not None else domain
-    return None if chosen is None else [v for v in chosen if v is not None]
+def _declared(spec: Spec, name: str, attribute: Attribute, kind: str | None) -> list[str] | None:
+    """The values that `order` or `domain` lists, NULL left out."""
+    domain = None if attribute.domain in (None, "observed") else [v for v in attribute.domain or () if v is not None]
+    order = [v for v in attribute.order if v is not None] if isinstance(attribute.order, tuple) else None
+    if domain is not None and order is not None:
+        one, other = Matcher(domain, kind), Matcher(order, kind)
+        if any(one.find(v) is None for v in order) or any(other.find(v) is None for v in domain):
+            raise InputError(
+                f"{spec.at('attributes', name, 'order')}: order and domain of {name} do not list the same values"
+            )
+    return order if order is not None else domain
 
 
-def _number(text: str) -> Fraction:
-    return Fraction(text) if is_value(text, "decimal") else Fraction(0)
+def _in_order(domain: Hierarchy, attribute: Attribute, kind: str | None) -> Hierarchy:
+    """The leaves as the list `order` has them, else ascending as the column compares; NULL last unless it is listed."""
+    leaves = domain.leaves
+    ascending = sorted(range(len(leaves)), key=lambda i: (leaves[i] is None, comparison.key(leaves[i] or "", kind)))
+    if not isinstance(attribute.order, tuple):
+        return domain.select(ascending)
+    listed = Matcher(attribute.order, kind)
+    place = [listed.find(leaf) for leaf in leaves]
+    return domain.select(sorted(ascending, key=lambda i: len(leaves) if (p := place[i]) is None else p))
+
+
+def ordered(attribute: Attribute, column: Column, domain: Sequence[str | None]) -> bool:
+    """Whether the values have an order: a list, or that of numbers, dates and times, which only numbers have unasked.
+
+    Text has none but the list. Where NULL stands among numbers has to be said: `order: ascending` puts it last.
+    """
+    if isinstance(attribute.order, tuple):
+        return True
+    if attribute.order == "ascending":
+        return column.kind != "text"
+    return column.kind in NUMERIC and None not in domain
 
 
 def reference_of(
@@ -125,6 +153,7 @@ def reference_of(
     found = session.counts(queries.entity_totals(leaf, key) if entities else queries.totals(leaf, key))
     totals = np.zeros(dimension.leaves, dtype=np.int64)
     totals[found["code"]] = found["n"]
+    people = int(session.scalar(sa.select(sa.func.count(sa.distinct(leaf.c.e))))) if entities else None
     known = [text for text in texts if text is not None]
     numeric = column.kind in NUMERIC and len(known) == len(texts) and all(is_value(t, "decimal") for t in known)
     return Reference(
@@ -133,6 +162,8 @@ def reference_of(
         totals=totals,
         numbers=tuple(map(Fraction, known)) if numeric else None,
         taxonomy=np.asarray(domain.codes, dtype=np.int64).T if domain.height else None,
+        kind=column.kind,
+        people=people,
     )
 
 

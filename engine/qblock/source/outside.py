@@ -18,7 +18,7 @@ from qblock.spec import Requirement
 from qblock.spec.prior import PriorTable, PriorValues
 from qblock.warehouse import queries
 from qblock.warehouse.protocol import TableName
-from qblock.warehouse.values import NUMERIC
+from qblock.warehouse.values import NUMERIC, fits
 
 
 def with_prior(source: SourceTable, requirement: Requirement, values: Values) -> Reference:
@@ -30,16 +30,28 @@ def with_prior(source: SourceTable, requirement: Requirement, values: Values) ->
     if prior is None:
         return values.reference
     if isinstance(prior, PriorValues):
-        weights = dict(prior.weights)
-        unknown = [value for value in weights if value not in values.reference.domain]
-        if unknown:
-            raise InputError(
-                f"{source.spec.path}:{requirement.line}: the prior gives a weight to {unknown[0]!r}, which is not in "
-                f"the domain of {values.name}; remove it, or declare the domain"
-            )
-        shares = tuple(Fraction(weights.get(value or "", 0)) for value in values.reference.domain)
-        return replace(values.reference, prior=shares)
+        return replace(values.reference, prior=_weights(source, requirement, prior, values))
     return replace(values.reference, prior=_counts(source, requirement, prior, values))
+
+
+def _weights(source: SourceTable, requirement: Requirement, prior: PriorValues, values: Values) -> tuple[Fraction, ...]:
+    place, domain = f"{source.spec.path}:{requirement.line}", values.reference.domain
+    found: dict[int, Fraction] = {}
+    for value, weight in prior.weights:
+        code = values.reference.code_of(value)
+        if code is None:
+            raise InputError(
+                f"{place}: the prior gives a weight to {_shown(value)}, which is not in the domain of {values.name}; "
+                "remove it, or declare the domain"
+            )
+        if code in found:
+            raise InputError(f"{place}: the prior gives two weights to {_shown(domain[code])}; keep one")
+        found[code] = Fraction(weight)
+    return tuple(found.get(code, Fraction(0)) for code in range(len(domain)))
+
+
+def _shown(value: str | None) -> str:
+    return "NULL" if value is None else repr(value)
 
 
 def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, values: Values) -> tuple[Fraction, ...]:
@@ -55,25 +67,37 @@ def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, va
     relation = session.relation(table)
     value = session.comparable(relation.c[prior.column], columns[prior.column])
     conditions = []
-    for column, wanted in prior.where:
-        text = session.text_of(session.comparable(relation.c[column], columns[column]), columns[column].kind)
-        conditions.append(text.is_(None) if wanted is None else text == wanted)
+    for name, wanted in prior.where:
+        of = columns[name]
+        if wanted is not None and not fits(wanted, of):
+            raise InputError(
+                f"{source.spec.path}:{requirement.line}: {wanted!r} is no value of column {name} of the prior's table "
+                f"{table}, whose type is {of.type}; correct it"
+            )
+        compared = session.comparable(relation.c[name], of)
+        same = compared.is_(None) if wanted is None else compared == session.convert(sa.literal(wanted), of)
+        conditions.append(same)
     grouped = sa.select(value.label("value"), sa.func.count().label("n")).where(*conditions).group_by(value).subquery()
-    dimension = values.dimension
-    leaf = dimension.table.c.leaf
+    dimension, reference = values.dimension, values.reference
+    counts = np.zeros(dimension.leaves, dtype=np.int64)
     own, theirs = values.column.kind, columns[prior.column].kind
     if own == theirs or {own, theirs} <= NUMERIC:
-        same = leaf == grouped.c.value
+        joined = dimension.table.join(grouped, dimension.table.c.leaf == grouped.c.value)
+        query = sa.select(
+            queries.whole(dimension.code(0)).label("code"), queries.whole(sa.func.sum(grouped.c.n)).label("n")
+        )
+        found = session.counts(query.select_from(joined).group_by(dimension.code(0)))
+        counts[found["code"]] = found["n"]
+        null = reference.code_of(None)
+        if null is not None:  # which no join matches
+            counts[null] = session.scalar(sa.select(sa.func.count()).where(value.is_(None), *conditions))
     else:
-        # Of another type: as text, for a cast would fail on values that the source's type cannot hold.
-        same = dimension.table.c.t0 == session.text_of(grouped.c.value, theirs)
-    joined = dimension.table.join(grouped, same)
-    query = sa.select(
-        queries.whole(dimension.code(0)).label("code"), queries.whole(sa.func.sum(grouped.c.n)).label("n")
-    )
-    found = session.counts(query.select_from(joined).group_by(dimension.code(0)))
-    counts = np.zeros(dimension.leaves, dtype=np.int64)
-    counts[found["code"]] = found["n"]
+        # Of another type: compared here, for a cast would fail on values that the source's type cannot hold.
+        texts = session.fetch(sa.select(session.text_of(grouped.c.value, theirs).label("value"), grouped.c.n))
+        for text, n in zip(texts["value"].to_pylist(), texts["n"].to_pylist(), strict=True):
+            code = reference.code_of(text)
+            if code is not None:
+                counts[code] += n
     return tuple(Fraction(n) for n in counts.tolist())
 
 

@@ -13,7 +13,7 @@ from qblock.errors import Refused
 from qblock.frequency import FrequencySets
 from qblock.hierarchy import Hierarchy
 from qblock.source.columns import check_covered, check_entity, checked_columns, covered, rows_uncovered
-from qblock.source.levels import build_hierarchy, domain_of, origin_of, reference_of, with_null
+from qblock.source.levels import build_hierarchy, domain_of, ordered, origin_of, reference_of, with_null
 from qblock.spec import Spec
 from qblock.warehouse import queries
 from qblock.warehouse.dimensions import load_dimension
@@ -141,8 +141,7 @@ def open_source(
     values = {}
     for key, name in sensitive.items():
         reference = reference_of(session, leaf, key, domains[key], dimensions[key], columns[name], rows, bool(kept))
-        order = spec.attributes[name].order
-        reference = replace(reference, ordered=order is not None or reference.numbers is not None)
+        reference = replace(reference, ordered=ordered(spec.attributes[name], columns[name], reference.domain))
         values[name] = Values(name, columns[name], domains[key], dimensions[key], reference)
     quasi_dimensions = [dimensions[key] for key in quasi]
     sets = FrequencySets(session, leaf, quasi_dimensions, len(sensitive), rows, entities=bool(kept))

@@ -14,6 +14,8 @@ ONLY: dict[str, tuple[str, ...]] = {
     "quasi_identifier": ("hierarchy", "nulls", "uncovered"),
     "sensitive": ("taxonomy", "order", "domain", "nulls"),
 }
+SPELLED = ("true", "false", "nan", "inf", "infinity", "-inf", "-infinity")
+"""Texts without a digit that can be written in several ways."""
 LOOKS = ("kl_divergence", "query_error")
 """Metrics that depend on the sensitive attribute."""
 NULLS = {"quasi_identifier": ("refuse", "top"), "sensitive": ("refuse", "value")}
@@ -65,19 +67,19 @@ def _domain(document: Document, path: Path, entry: dict[str, Any]) -> None:
     domain, order = entry.get("domain"), entry.get("order")
     if domain == "observed" and entry.get("taxonomy") is not None:
         document.wrong((*path, "domain"), "the leaves of the taxonomy are the domain; keep one of taxonomy and domain")
-    if isinstance(domain, list) and None in domain and entry.get("nulls") != "value":
-        document.wrong((*path, "domain"), "the domain holds null; add `nulls: value` (NULL as a value)")
-    if isinstance(domain, list) and isinstance(order, list) and _texts(domain) ^ _texts(order):
-        different = ", ".join(sorted(str(value) for value in _texts(domain) ^ _texts(order)))
+    for key, values in (("domain", domain), ("order", order)):
+        if isinstance(values, list) and None in values and entry.get("nulls") != "value":
+            document.wrong((*path, key), f"the {key} holds null; add `nulls: value` (NULL as a value)")
+    if isinstance(domain, list) and isinstance(order, list) and _words(domain) ^ _words(order):
+        different = ", ".join(sorted(_words(domain) ^ _words(order)))
         document.wrong((*path, "order"), f"order and domain must hold the same values; one lacks {different}")
 
 
-def _texts(values: list[Any]) -> set[str | None]:
-    return {value.text if isinstance(value, Scalar) else value for value in values if value is None or _is_text(value)}
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str | Scalar)
+def _words(values: list[Any]) -> set[str]:
+    """The texts that are one value however the column compares; 1.5 and 1.50 may be one as well, which it decides."""
+    texts = {value.text if isinstance(value, Scalar) else value for value in values if isinstance(value, str | Scalar)}
+    spelled = {text for text in texts if any(character.isdigit() for character in text) or text.lower() in SPELLED}
+    return texts - spelled
 
 
 def _entity(document: Document, columns: dict[str, str | None]) -> None:

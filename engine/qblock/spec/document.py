@@ -10,11 +10,14 @@ from typing import Any
 
 import yaml
 
-Path = tuple[str | int, ...]
+Path = tuple[str | int | None, ...]
+"""The keys and indexes that lead to a value; None is a key that is null (see NULL_KEYS)."""
 
 INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 NUMBER = re.compile(r"[-+]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
+NULL_KEYS = ("prior", "values")
+"""The end of the path of the mapping whose keys are values of a column: there an unquoted null is NULL, not a text."""
 NULLS = {"", "~", "null", "Null", "NULL"}
 BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 VARIABLE = re.compile(r"\$(\$|\{([^{}]*)\})")
@@ -45,9 +48,9 @@ class Problem:
 class Document:
     """The values of a file with the place (line, column), counted from 1, of each path in it.
 
-    data: mappings with text keys, lists, text, Scalar or None; keys: the place of each mapping key; raw: the text of
-    each scalar as written; secrets: the values of the variables that the file names; unread: paths that could not be
-    expanded, about which nothing further is said.
+    data: mappings with text keys (None only under NULL_KEYS), lists, text, Scalar or None; keys: the place of each
+    mapping key; raw: the text of each scalar as written; secrets: the values of the variables that the file names;
+    unread: paths that could not be expanded, about which nothing further is said.
     """
 
     file: str
@@ -111,7 +114,8 @@ def dotted(path: Path) -> str:
     """A path as it is printed: privacy[0].k_anonymity.k"""
     text = ""
     for part in path:
-        text += f"[{part}]" if isinstance(part, int) else (f".{part}" if text else part)
+        name = "null" if part is None else part
+        text += f"[{name}]" if isinstance(name, int) else (f".{name}" if text else name)
     return text
 
 
@@ -165,20 +169,23 @@ class _Reader:
         self.open.pop()
         return result
 
-    def mapping(self, node: yaml.Node, path: Path) -> dict[str, Any]:
-        result: dict[str, Any] = {}
-        first: dict[str, yaml.Node] = {}
+    def mapping(self, node: yaml.Node, path: Path) -> dict[Any, Any]:
+        result: dict[str | None, Any] = {}
+        first: dict[str | None, yaml.Node] = {}
         for key, child in node.value:
             place = (key.start_mark.line + 1, key.start_mark.column + 1)
             if not isinstance(key, yaml.ScalarNode):
                 self.document.problems.append(Problem(*place, dotted(path), "a key must be a plain text"))
-            elif key.value in first:
-                message = duplicate(key.value, first[key.value], child, path)
-                self.document.problems.append(Problem(*place, dotted((*path, key.value)), message))
+                continue
+            null = path[-2:] == NULL_KEYS and key.style is None and key.value in NULLS
+            name = None if null else key.value
+            if name in first:
+                message = duplicate(key.value, first[name], child, path)
+                self.document.problems.append(Problem(*place, dotted((*path, name)), message))
             else:
-                first[key.value] = child
-                self.document.keys[(*path, key.value)] = place
-                result[key.value] = self.value(child, (*path, key.value))
+                first[name] = child
+                self.document.keys[(*path, name)] = place
+                result[name] = self.value(child, (*path, name))
         return result
 
     def scalar(self, node: yaml.ScalarNode, path: Path) -> str | Scalar | None:

@@ -29,7 +29,6 @@ from qblock.spec.fields import (
     listed,
     null_or_text,
     table_parts,
-    text_of,
 )
 from qblock.spec.guards import GuardTable
 from qblock.spec.prior import Prior
@@ -45,7 +44,7 @@ def _shorthand(raw: Any) -> Any:
 
 
 def _order(raw: object) -> Any:
-    return raw if raw == "ascending" else listed(text_of, "values, or `ascending`", 1)(raw)
+    return raw if raw == "ascending" else listed(null_or_text, "values, or `ascending`", 1)(raw)
 
 
 def _domain(raw: object) -> Any:
@@ -78,7 +77,8 @@ class Attribute:
     """One column. hierarchy, uncovered: of a quasi-identifier; taxonomy, order, domain: of a sensitive attribute.
 
     nulls: refuse, top (quasi-identifier: `*` at every level) or value (sensitive: an ordinary value). uncovered: what
-    happens to a value that is missing in the hierarchy. domain None: the leaves of the taxonomy, else what is observed.
+    happens to a value that is missing in the hierarchy. taxonomy and domain are sets; only order orders. domain
+    None: the leaves of the taxonomy, else what is observed.
     """
 
     role: Role
@@ -86,9 +86,9 @@ class Attribute:
     nulls: Literal["refuse", "top", "value"] = "refuse"
     uncovered: Literal["refuse", "top", "quarantine"] = "refuse"
     taxonomy: SourceField | None = None
-    order: Annotated[Literal["ascending"] | tuple[str, ...] | None, BeforeValidator(_order), _values("ascending")] = (
-        None
-    )
+    order: Annotated[
+        Literal["ascending"] | tuple[str | None, ...] | None, BeforeValidator(_order), _values("ascending", "null")
+    ] = None
     domain: Annotated[
         Literal["observed"] | tuple[str | None, ...] | None, BeforeValidator(_domain), _values("observed", "null")
     ] = None

@@ -14,9 +14,9 @@ FORMS = "uniform, table, {values: {VALUE: WEIGHT}}, {from_table: TABLE, column: 
 
 @dataclass(frozen=True)
 class PriorValues:
-    """Weights of the sensitive values, in any scale; a value that is not listed has weight 0."""
+    """Weights of the sensitive values (None is NULL), in any scale; a value that is not listed has weight 0."""
 
-    weights: tuple[tuple[str, int | Fraction], ...]
+    weights: tuple[tuple[str | None, int | Fraction], ...]
     kind = "values"
 
 
@@ -60,7 +60,7 @@ def read_prior(raw: Any) -> Prior | str:
     return PriorTable(table, text_of(raw["column"]), pairs)
 
 
-def _weights(raw: Any) -> tuple[tuple[str, int | Fraction], ...]:
+def _weights(raw: Any) -> tuple[tuple[str | None, int | Fraction], ...]:
     if not isinstance(raw, dict) or not raw:
         raise ValueError("`values` is not a mapping; write a weight for each value: {flu: 0.7, cancer: 0.3}")
     weights = []
@@ -68,7 +68,7 @@ def _weights(raw: Any) -> tuple[tuple[str, int | Fraction], ...]:
         try:
             weights.append((value, exact_number(weight)))
         except ValueError:
-            raise ValueError(f"the weight of {value} is not a number") from None
+            raise ValueError(f"the weight of {'null' if value is None else value} is not a number") from None
     if min(weight for _, weight in weights) < 0 or not any(weight for _, weight in weights):
         raise ValueError("the weights are out of range; valid: 0 or more, and one of them above 0")
     return tuple(weights)

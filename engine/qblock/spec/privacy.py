@@ -82,7 +82,7 @@ def _entry(document: Document, path: Path, entry: Any, sensitives: list[str]) ->
     guards = read_guards(given["predicates"]) if given and values.get("predicates") == KIND else None
     line = document.place(place)[0]
     return Requirement(
-        built[0], sensitive, int(path[1]), line, built, None if isinstance(prior, str) else prior, guards
+        built[0], sensitive, int(path[1] or 0), line, built, None if isinstance(prior, str) else prior, guards
     )
 
 

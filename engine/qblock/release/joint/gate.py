@@ -245,7 +245,8 @@ def references_of(
         if now.prior is not None:
             weights = dict(zip(now.domain, now.prior, strict=True))
             reference = replace(reference, prior=tuple(weights.get(value, Fraction(0)) for value in reference.domain))
-        found.append(replace(reference, ordered=now.ordered))
+        # Versions that were kept before only `order` ordered have their values as the domain was written.
+        found.append(replace(reference.like(now), ordered=now.ordered))
     return found
 
 

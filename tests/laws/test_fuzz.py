@@ -1,0 +1,18 @@
+"""A short form of `python tests/laws/fuzz.py`, on each engine."""
+
+from __future__ import annotations
+
+import pytest
+
+from laws.fuzz import POOLS, fuzz
+
+
+def test_the_engine_and_the_reference_agree_on_declared_values(
+    engine_name: str, request: pytest.FixtureRequest
+) -> None:
+    """Shuffled domains, NULL beside the empty string, values that are spelled in any way."""
+    server = request.getfixturevalue("postgresql_server") if engine_name == "postgresql" else None
+    found = fuzz(30 if server is None else 10, 7, server)
+    assert found.differences == []
+    assert found.comparisons > 1000 if server is None else found.comparisons > 300
+    assert {kind.split(" ", 1)[1] for kind in found.kinds} == set(POOLS) or server is not None
