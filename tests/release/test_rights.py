@@ -87,7 +87,7 @@ OPENINGS = {
             "CREATE FUNCTION peek() RETURNS SETOF people LANGUAGE sql SECURITY DEFINER AS 'SELECT * FROM people'",
             "GRANT USAGE ON SCHEMA public TO {reader}",
         ],
-        r"may call peek\(\), which runs with the rights of",
+        r"may call public\.peek\(\), which runs with the rights of",
     ),
     "a view over a function in a closed schema": (
         [

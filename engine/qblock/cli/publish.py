@@ -16,8 +16,8 @@ from qblock.cli.log import Log
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.errors import QblockError
 from qblock.release.apply import release as run_release
+from qblock.release.foresee import foreseen
 from qblock.release.history import history as read_history
-from qblock.release.plan import plan as make_plan
 from qblock.release.result import ReleaseResult
 from qblock.release.rollback import rollback as run_rollback
 from qblock.release.verify import verify as run_verify
@@ -55,7 +55,7 @@ def register(app: typer.Typer) -> None:
 
 def plan(spec: SpecPath, json_: Json = False) -> None:
     """What `release` would do, step by step: the very steps that it runs. Writes nothing."""
-    made = make_plan(load_spec(spec))
+    made = foreseen(load_spec(spec))
     if json_:
         answer(made.to_json())
         return
@@ -64,6 +64,8 @@ def plan(spec: SpecPath, json_: Json = False) -> None:
     for number, step in enumerate(made.steps, 1):
         steps.add_row(f"{number:2}.", step.describe())
     out.print(steps)
+    for note in made.notes:
+        out.print(f"Note: {note}")
 
 
 def release(

@@ -11,6 +11,7 @@ from sqlalchemy.schema import CreateSchema, CreateTable, DropTable, SetTableComm
 
 from qblock.demo.people import ROWS, SEED, generate
 from qblock.errors import InputError, QblockError
+from qblock.warehouse.postgresql_session import create_engine
 
 SCHEMA, TABLE = "census", "people"
 MARK = "invented people, written by qblock demo"
@@ -26,7 +27,7 @@ def load_people(url: str, rows: int = ROWS, seed: int = SEED, *, schema: str = S
     """
     people = generate(rows, seed)
     try:
-        engine = sa.create_engine(_address(url), poolclass=sa.NullPool)
+        engine = create_engine(_address(url))
         with engine.begin() as connection:
             _make(connection, schema, table, people.schema)
             driver = connection.connection.driver_connection

@@ -14,6 +14,7 @@ from qblock.demo.load import load_people
 from qblock.demo.write import write_demo
 from qblock.release.apply import release
 from qblock.spec import Spec, load_spec
+from qblock.warehouse import duckdb_session, postgresql_session
 from qblock.warehouse.connect import duckdb_path, parse_url
 
 ROWS_SHOWN = 5
@@ -90,13 +91,11 @@ def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ..
     """Columns and a few rows of the view, spread over it, and the values of each quasi-identifier in it."""
     if spec.publish.url is not None:
         file = duckdb_path(parse_url(spec.publish.url.url), spec.directory)
-        engine = sa.create_engine(
+        engine = duckdb_session.create_engine(
             sa.URL.create("duckdb", database=str(file)), poolclass=sa.NullPool, connect_args={"read_only": True}
         )
     else:
-        engine = sa.create_engine(
-            parse_url(spec.source.url.url).set(drivername="postgresql+psycopg"), poolclass=sa.NullPool
-        )
+        engine = postgresql_session.create_engine(parse_url(spec.source.url.url))
     view = sa.table(spec.view, schema=spec.publish.schema)
     with engine.connect() as connection:
         total = connection.scalar(sa.select(sa.func.count()).select_from(view)) or 0

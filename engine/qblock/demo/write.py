@@ -18,6 +18,7 @@ from qblock.demo.hierarchies import hierarchies
 from qblock.demo.people import ROWS, SEED, generate
 from qblock.errors import InputError, QblockError
 from qblock.resources import sql_text
+from qblock.warehouse import duckdb_session
 
 WAREHOUSE = "census.duckdb"
 SPEC = "release.yaml"
@@ -88,7 +89,7 @@ def _write_warehouse(path: Path, people: pa.Table) -> None:
     for stale in (new, _log(new), _log(path)):
         stale.unlink(missing_ok=True)  # DuckDB would replay a log that a crash left into the new file
     try:
-        with duckdb.connect(str(new)) as connection:
+        with duckdb_session.connect(new) as connection:
             connection.register("generated", people)
             connection.execute(sql_text("demo_people", "duckdb"))
     except duckdb.Error as error:

@@ -13,6 +13,7 @@ from qblock.errors import Busy
 from qblock.release.private import Place, create_engine, make_database, translated
 from qblock.release.records import Event, Guarantee, chain_digest, event_row, guarantee_rows
 from qblock.release.tables import tables
+from qblock.warehouse.postgresql_session import LEDGER_PATH
 
 OPEN_SECONDS = 10.0
 """How long to wait for another process that has the DuckDB ledger open; each has it for a moment only."""
@@ -81,7 +82,7 @@ def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> I
     """A connection to the ledger's database; waits for a DuckDB file that another process has open."""
     if place.file is not None and not read_only:
         make_database(place.file)
-    engine = create_engine(place, read_only=read_only)
+    engine = create_engine(place, read_only=read_only, path=LEDGER_PATH)
     deadline = time.monotonic() + seconds
     while True:
         try:

@@ -13,6 +13,7 @@ from qblock.errors import QblockError
 from qblock.release.ledger import ledger_transaction
 from qblock.release.private import SCHEMA, Place
 from qblock.resources import migrations_directory
+from qblock.warehouse.postgresql_session import TEMPORARY, looking_along
 
 VERSION_TABLE = "alembic_version"
 _LOCK = 0x71626C6F636B  # "qblock" as bytes: the advisory lock that upgrades of one database wait for
@@ -103,11 +104,8 @@ def _search_path(connection: sa.Connection) -> Iterator[None]:
     if connection.dialect.name != "postgresql":
         yield
         return
-    path = connection.scalar(sa.text("SELECT current_setting('search_path')"))
-    set_path = sa.text("SELECT set_config('search_path', :path, true)")
-    connection.execute(set_path, {"path": SCHEMA})
-    yield
-    connection.execute(set_path, {"path": path})
+    with looking_along(connection, (SCHEMA, TEMPORARY)):
+        yield
 
 
 def _run(connection: sa.Connection) -> None:

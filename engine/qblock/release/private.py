@@ -13,10 +13,9 @@ from typing import Literal, Protocol
 
 import duckdb as native
 import sqlalchemy as sa
-from sqlalchemy.pool import NullPool
 
 from qblock.errors import InputError, QblockError
-from qblock.warehouse import duckdb, postgresql
+from qblock.warehouse import duckdb, duckdb_session, postgresql, postgresql_session
 from qblock.warehouse.connect import duckdb_path, parse_url
 
 FOLDER = "qblock"
@@ -120,7 +119,7 @@ def make_database(file: Path) -> None:
             return
         begun = file.with_name(f"{file.name}.new")
         begun.unlink(missing_ok=True)
-        with native.connect(str(begun)) as connection:
+        with duckdb_session.connect(begun) as connection:
             connection.execute("CHECKPOINT")
         begun.replace(file)
     except (OSError, native.Error) as error:
@@ -138,10 +137,15 @@ def translated(place: Place) -> Iterator[None]:
         raise (duckdb if place.engine == "duckdb" else postgresql).explain(error) from error
 
 
-def create_engine(place: Place, *, read_only: bool = False) -> sa.Engine:
-    """An engine without a pool: what is closed is closed, and a DuckDB file is let go at once."""
+def create_engine(
+    place: Place, *, read_only: bool = False, path: tuple[str, ...] = postgresql_session.PATH
+) -> sa.Engine:
+    """An engine without a pool: what is closed is closed, and a DuckDB file is let go at once.
+
+    path: in which PostgreSQL looks for names without a schema.
+    """
     if place.engine == "duckdb":
-        return sa.create_engine(place.url, poolclass=NullPool, connect_args={"read_only": read_only})
-    return sa.create_engine(
-        place.url, poolclass=NullPool, execution_options={"postgresql_readonly": True} if read_only else {}
+        return duckdb_session.create_engine(place.url, poolclass=sa.NullPool, connect_args={"read_only": read_only})
+    return postgresql_session.create_engine(
+        place.url, path=path, execution_options={"postgresql_readonly": True} if read_only else {}
     )

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import Busy, InputError, QblockError
+from qblock.warehouse import duckdb_session
 from qblock.warehouse.protocol import Column, Kind, Session, TableName
 from qblock.warehouse.session import SqlSession, translated
 
@@ -67,6 +68,9 @@ class DuckdbFacts:
             return None if schema is None else quoted_name(schema, quote=True)
         # Quoted here: the dialect would take the dot for a part of the name.
         return quoted_name(f"{quote(self._database)}.{quote(schema or 'main')}", quote=False)
+
+    def home(self, connection: sa.Connection, table: TableName) -> TableName:
+        return table  # `prefix` says it
 
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
         query = sa.text(
@@ -158,7 +162,7 @@ class DuckdbWarehouse:
     def __init__(self, path: Path | None, memory_limit: str | None = None) -> None:
         self.path = path
         self._spill = tempfile.mkdtemp(prefix="qblock-")
-        self._engine = sa.create_engine("duckdb:///:memory:", poolclass=sa.pool.StaticPool)
+        self._engine = duckdb_session.create_engine(sa.make_url("duckdb:///:memory:"), poolclass=sa.pool.StaticPool)
         self._memory_limit = memory_limit
 
     @contextmanager

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import Busy, QblockError
+from qblock.warehouse import postgresql_session
 from qblock.warehouse.protocol import Column, Kind, Session, TableName
+from qblock.warehouse.row_security import hidden_rows
 from qblock.warehouse.session import SqlSession, translated
 
 _KINDS: dict[str, Kind] = {
@@ -48,6 +50,9 @@ class PostgresqlFacts:
 
     def prefix(self, schema: str | None) -> quoted_name | None:
         return None if schema is None else quoted_name(schema, quote=True)
+
+    def home(self, connection: sa.Connection, table: TableName) -> TableName:
+        return postgresql_session.home(connection, table)
 
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
         # A domain compares as the type that it is made of in the end.
@@ -113,6 +118,9 @@ class PostgresqlFacts:
 def explain(error: Exception) -> QblockError:
     """Our error for one of PostgreSQL's: the primary message alone, since its details may quote a row."""
     original: Any = getattr(error, "orig", None) or error
+    refused = hidden_rows(original)
+    if refused is not None:
+        return refused
     diagnostic = getattr(original, "diag", None)
     message = getattr(diagnostic, "message_primary", None) or (str(original).strip().splitlines() or [""])[0]
     state = getattr(original, "sqlstate", None)
@@ -138,9 +146,7 @@ class PostgresqlWarehouse:
     engine = "postgresql"
 
     def __init__(self, url: sa.URL, memory_limit: str | None = None) -> None:
-        self._engine = sa.create_engine(
-            url.set(drivername="postgresql+psycopg"), poolclass=sa.pool.NullPool, isolation_level="REPEATABLE READ"
-        )
+        self._engine = postgresql_session.create_engine(url, isolation_level="REPEATABLE READ")
         self._memory_limit = memory_limit
 
     @contextmanager
@@ -160,10 +166,7 @@ class PostgresqlWarehouse:
 
 
 def prepare(connection: sa.Connection, memory_limit: str | None = None) -> None:
-    """Settings for the length of the transaction: one text form of values, and memory for the GROUP BYs."""
-    connection.exec_driver_sql("SET LOCAL datestyle = 'ISO, YMD'")
-    connection.exec_driver_sql("SET LOCAL extra_float_digits = 1")
-    connection.exec_driver_sql("SET LOCAL client_min_messages = 'error'")
+    """Settings for the length of the transaction: memory for the GROUP BYs, and an end with the job's."""
     if connection.dialect.server_version_info and connection.dialect.server_version_info >= (14,):
         # A query whose job was killed ends too, instead of holding its snapshot and locks.
         connection.exec_driver_sql("SET LOCAL client_connection_check_interval = '10s'")

@@ -39,6 +39,9 @@ class Facts(Protocol):
     def prefix(self, schema: str | None) -> quoted_name | None:
         """The schema (and attached database) under which the source's tables are found."""
 
+    def home(self, connection: sa.Connection, table: TableName) -> TableName:
+        """The table with the schema in which the login finds it, where it is named without one."""
+
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
         """The columns of a table or view; empty when it does not exist."""
 
@@ -84,6 +87,7 @@ class SqlSession:
         self.statements = 0
         self._facts = facts
         self._described: dict[TableName, dict[str, Column]] = {}
+        self._homes: dict[TableName, TableName] = {}
         self._made: dict[str, sa.TableClause] = {}
 
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
@@ -133,14 +137,21 @@ class SqlSession:
 
     def relation(self, table: TableName) -> sa.TableClause:
         columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in self.columns(table)]
-        schema = self._facts.prefix(table.schema)
+        schema = self._facts.prefix(self._home(table).schema)
         return sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
+
+    def _home(self, table: TableName) -> TableName:
+        if table not in self._homes:
+            with translated(self._facts):
+                self._homes[table] = self._facts.home(self.connection, table)
+        return self._homes[table]
 
     def columns(self, table: TableName) -> dict[str, Column]:
         if table not in self._described:
             self.statements += 1
+            found = self._home(table)
             with translated(self._facts):
-                described = self._facts.describe(self.connection, table)
+                described = self._facts.describe(self.connection, found)
                 if not described:
                     near = difflib.get_close_matches(str(table), self._facts.tables(self.connection), n=3, cutoff=0.5)
                     hint = f"; did you mean {' or '.join(near)}?" if near else ""

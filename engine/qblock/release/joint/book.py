@@ -117,7 +117,6 @@ def prepare(place: Place) -> None:
     if place.engine == "postgresql":
         with ledger_transaction(place) as connection:
             migrate.upgrade(connection)
-            connection.exec_driver_sql("SET LOCAL search_path = qblock")
             connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
         return
     with opened(_crosswalk_of(place), read_only=False) as connection, translated(place), connection.begin():

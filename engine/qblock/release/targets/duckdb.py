@@ -19,6 +19,7 @@ from qblock.release.ledger import ledger_transaction
 from qblock.release.private import FOLDER, Place, make_private
 from qblock.release.targets.protocol import Record, Rows
 from qblock.spec import Spec
+from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbWarehouse, explain, quote, quote_text
 from qblock.warehouse.protocol import Session, TableName
 
@@ -72,8 +73,10 @@ class DuckdbTarget:
 
     def _check_replaceable(self, where: str) -> None:
         try:
-            with duckdb.connect(str(self.file), read_only=True) as connection:
-                found = connection.execute("SELECT comment FROM duckdb_views() WHERE NOT internal").fetchall()
+            with duckdb_session.connect(self.file, read_only=True) as connection:
+                found = connection.execute(
+                    "SELECT comment FROM system.main.duckdb_views() WHERE NOT internal"
+                ).fetchall()
         except duckdb.Error as error:
             raised = explain(error)
             if isinstance(raised, Busy):
@@ -118,7 +121,7 @@ class DuckdbTarget:
         view = f"{schema}.{quote(self.spec.view)}"
         names = ", ".join(quote(c.name) for c in columns)
         # In a session of its own: a view keeps the name under which its database was attached.
-        with duckdb.connect(str(path)) as connection:
+        with duckdb_session.connect(path) as connection:
             connection.execute(f"CREATE VIEW {view} AS SELECT {names} FROM {schema}.{quote(table)}")
             connection.execute(f"COMMENT ON VIEW {view} IS {quote_text(f'{self._mark} version {version}')}")
             connection.execute("CHECKPOINT")
@@ -140,10 +143,12 @@ class DuckdbTarget:
         if not path.is_file():
             return False
         try:
-            with duckdb.connect(str(path), read_only=True) as connection:
-                tables = connection.execute("SELECT schema_name, table_name FROM duckdb_tables()").fetchall()
+            with duckdb_session.connect(path, read_only=True) as connection:
+                tables = connection.execute(
+                    "SELECT schema_name, table_name FROM system.main.duckdb_tables()"
+                ).fetchall()
                 views = connection.execute(
-                    "SELECT schema_name, view_name FROM duckdb_views() WHERE NOT internal"
+                    "SELECT schema_name, view_name FROM system.main.duckdb_views() WHERE NOT internal"
                 ).fetchall()
         except duckdb.Error:
             return False

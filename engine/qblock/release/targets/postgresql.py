@@ -11,9 +11,10 @@ import sqlalchemy as sa
 from qblock.errors import InputError, Refused
 from qblock.release.copy import Copy, PublishedColumn
 from qblock.release.private import SCHEMA, Place, create_engine, translated
-from qblock.release.targets import rights
+from qblock.release.targets import creators, rights
+from qblock.release.targets.homes import with_schemas
 from qblock.release.targets.protocol import Record, Rows, exposure
-from qblock.release.targets.view import MOST_BYTES, View, text
+from qblock.release.targets.view import MOST_BYTES, View, run, text
 from qblock.spec import Spec
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse, explain, prepare, quote
 from qblock.warehouse.protocol import Session, TableName
@@ -53,11 +54,13 @@ class PostgresqlTarget:
             )
         with self._session() as session:
             self._view.check(session.connection)
-        return []
+            with translated(self.place):
+                return creators.warnings(session.connection, self._readers(session.connection))
 
     def exposed(self) -> list[str]:
         with self._session() as session, translated(self.place):
-            return rights.ways(session.connection, self.spec, self._readers(session.connection))
+            connection = session.connection
+            return rights.ways(connection, with_schemas(connection, self.spec), self._readers(connection))
 
     def _readers(self, connection: sa.Connection) -> list[str]:
         """The readers of the spec, and whoever else has been given something on the view."""
@@ -69,8 +72,12 @@ class PostgresqlTarget:
     def prove(self, connection: sa.Connection) -> list[str]:
         """Raise Refused where a reader could reach something private, as the catalog says or as it is tried."""
         readers = self._readers(connection)
-        found = rights.ways(connection, self.spec, readers)
-        problems, notes = rights.tried(connection, self.spec, readers, self._view.sql)
+        spec = with_schemas(connection, self.spec)
+        found = rights.ways(connection, spec, readers)
+        # As in a reader's own session: a policy there filters, and the rows that it leaves are read.
+        run(connection, "SET LOCAL row_security = on")
+        problems, notes = rights.tried(connection, spec, readers, self._view.sql)
+        run(connection, "SET LOCAL row_security = off")
         if found or problems:
             raise Refused(exposure([*found, *problems]))
         return notes

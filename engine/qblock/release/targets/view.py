@@ -14,6 +14,7 @@ from qblock.release.private import SCHEMA
 from qblock.resources import sql_text
 from qblock.spec import Spec
 from qblock.warehouse.postgresql import quote
+from qblock.warehouse.postgresql_session import LEDGER_PATH, looking_along
 
 MOST_BYTES = 63
 KINDS = {"r": "table", "p": "table", "m": "materialized view", "v": "view", "f": "foreign table", "S": "sequence"}
@@ -83,7 +84,15 @@ class View:
     def intact(self, connection: sa.Connection, parent: str, columns: Sequence[PublishedColumn], version: str) -> bool:
         """Whether the view is as `ensure` would make it, and has not been altered since."""
         facts = self.facts(connection)
-        return facts is not None and facts.comment == self._comment(self.statement(parent, columns, version), facts)
+        if facts is None:
+            return False
+        statement = self.statement(parent, columns, version)
+        if facts.comment == self._comment(statement, facts):
+            return True
+        # The server leaves out the names of schemas that the path has: as a login named like the private schema saw it
+        # when sessions still had the login's path.
+        with looking_along(connection, LEDGER_PATH):
+            return bool(facts.comment == self._comment(statement, self.facts(connection)))
 
     def _comment(self, statement: str, facts: Any) -> str:
         content = "\n".join([statement, facts.definition or "", ",".join(facts.options or ())])

@@ -1,0 +1,45 @@
+"""What `plan` looks at beside the steps: whether the job can read every row of the tables that the spec names."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from qblock.release.plan import Plan, plan
+from qblock.spec import Spec
+from qblock.spec.prior import PriorTable
+from qblock.spec.sources import DimensionTable
+from qblock.warehouse import open_warehouse
+from qblock.warehouse.protocol import TableName
+
+
+def foreseen(spec: Spec) -> Plan:
+    """The plan of a release. Raises what `plan` raises, InputError for a table that is not there, and Refused where
+    row level security would hide rows of one; no row is read.
+    """
+    made = plan(spec)
+    if made.place.engine != "postgresql":
+        return made  # no policies; and a file that is open elsewhere is no hindrance to a plan
+    warehouse = open_warehouse(spec.source.url.url, spec.directory)
+    try:
+        with warehouse.snapshot() as session:
+            for table in tables_read(spec):
+                session.run(sa.select(sa.literal_column("1")).select_from(session.relation(table)).limit(0))
+    finally:
+        warehouse.close()
+    return made
+
+
+def tables_read(spec: Spec) -> list[TableName]:
+    """Every table of the warehouse that a run reads: the source, hierarchies, priors, populations and guards."""
+    found = [spec.source.table]
+    for attribute in spec.attributes.values():
+        found += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
+    for requirement in spec.privacy:
+        if requirement.guards is not None:
+            found.append(requirement.guards.table)
+        if isinstance(requirement.prior, PriorTable):
+            found.append(requirement.prior.table)
+        population = getattr(requirement.model, "population", None)
+        if population is not None:
+            found.append(population)
+    return [TableName.parse(name) for name in dict.fromkeys(found)]

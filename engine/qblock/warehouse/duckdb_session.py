@@ -1,0 +1,52 @@
+"""Every connection to DuckDB is made here: none writes or compares a value as the machine's environment has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import sqlalchemy as sa
+
+SETTINGS: dict[str, str] = {
+    # The text of a value, and what a text means as a value: DuckDB takes these two from TZ and the locale.
+    "TimeZone": "'UTC'",
+    "Calendar": "'gregorian'",
+    # What a statement means: the defaults of today, which have changed between versions.
+    "default_collation": "''",
+    "default_order": "'ASC'",
+    "default_null_order": "'NULLS_LAST'",
+    "integer_division": "false",
+    "ieee_floating_point_ops": "true",
+    "old_implicit_casting": "false",
+    "scalar_subquery_error_on_multiple_rows": "true",
+    # A name that no table has must not become a variable of ours.
+    "python_enable_replacements": "false",
+}
+"""Of every connection, as literals."""
+
+
+def connect(file: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """A connection of the bare driver to a file. Raises duckdb.Error."""
+    return _settled(duckdb.connect(str(file), read_only=read_only))
+
+
+def create_engine(url: sa.URL, **options: Any) -> sa.Engine:
+    """An engine whose connections have SETTINGS; options: of SQLAlchemy's create_engine."""
+    made = sa.create_engine(url, **options)
+
+    @sa.event.listens_for(made, "do_connect")
+    def connect(dialect: Any, _: Any, arguments: list[Any], parameters: dict[str, Any]) -> Any:
+        return _settled(dialect.connect(*arguments, **parameters))
+
+    return made
+
+
+def _settled(connection: Any) -> Any:
+    try:
+        # Of the instance: a cursor of the connection is a session of its own.
+        connection.execute("; ".join(f"SET GLOBAL {name} = {value}" for name, value in SETTINGS.items()))
+    except BaseException:
+        connection.close()
+        raise
+    return connection

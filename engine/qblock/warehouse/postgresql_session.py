@@ -1,0 +1,155 @@
+"""Every connection to PostgreSQL is made here: none of them resolves a name, or writes a value, as others have set it.
+
+Whoever may CREATE in a schema of the login's search path could otherwise put a function, operator or table of their own
+before ours, and it would run with the job's rights. The path is therefore read by SHOW, which calls no function, and
+set before anything else is sent; tables that a spec names without a schema are then looked up along the login's path
+by `home`, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.errors import InputError
+from qblock.resources import sql_text
+from qblock.warehouse.protocol import TableName
+
+PATH = ("pg_catalog", "pg_temp")
+LEDGER_PATH = ("pg_catalog", "qblock", "pg_temp")
+"""Of transactions on the ledger and the crosswalk; nobody but the job creates in `qblock`."""
+CATALOG, TEMPORARY, OWN_SCHEMA = "pg_catalog", "pg_temp", "$user"
+
+SETTINGS: dict[str, str] = {
+    # First, since the lists below are kept as it says.
+    "quote_all_identifiers": "off",
+    # A policy that would hide rows raises an error: what is not counted would not be protected.
+    "row_security": "off",
+    # The text of a value, and what a text means as a value.
+    "TimeZone": "UTC",
+    "timezone_abbreviations": "Default",
+    "DateStyle": "ISO, YMD",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "extra_float_digits": "1",
+    "xmlbinary": "base64",
+    "xmloption": "content",
+    "lc_monetary": "C",
+    "lc_numeric": "C",
+    "lc_time": "C",
+    "default_text_search_config": "pg_catalog.simple",
+    "array_nulls": "on",
+    # What a statement means.
+    "standard_conforming_strings": "on",
+    "transform_null_equals": "off",
+    "gin_fuzzy_search_limit": "0",
+    "default_transaction_isolation": "read committed",
+    "client_min_messages": "error",
+}
+"""Of every session, whatever the server, the database, the login or the environment has set."""
+
+_LOGIN_PATH = "qblock_login_path"
+
+
+def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) -> sa.Engine:
+    """An engine without a pool whose connections have SETTINGS and a search path of their own from the start.
+
+    options: of SQLAlchemy's create_engine. What is closed is closed: no session is handed on.
+    """
+    made = sa.create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        poolclass=sa.NullPool,
+        connect_args={"client_encoding": "utf8"},
+        **options,
+    )
+
+    # Not the event "connect": before it the dialect asks the server who it is, by functions that the path finds.
+    @sa.event.listens_for(made, "do_connect")
+    def connect(dialect: Any, record: Any, arguments: list[Any], parameters: dict[str, Any]) -> Any:
+        connection = dialect.connect(*arguments, **parameters)
+        try:
+            record.info[_LOGIN_PATH] = _settle(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    return made
+
+
+def _settle(driver: Any, path: tuple[str, ...]) -> tuple[str, ...]:
+    """Set what a session has; returns the path that the login came with."""
+    statements = [f"SET {name} TO '{value}'" for name, value in SETTINGS.items()]
+    statements.append(f"SET search_path TO {', '.join(path)}")
+    driver.autocommit = True  # what is set within a transaction is lost when that is rolled back
+    found = driver.execute("SHOW search_path").fetchone()[0]
+    driver.execute("; ".join(statements))
+    driver.autocommit = False
+    return split_path(found)
+
+
+def split_path(text: str) -> tuple[str, ...]:
+    """The names of a search path as SHOW gives it: what is not quoted is in lower case."""
+    names, current, quoted, i = [], "", False, 0
+    while i < len(text):
+        char = text[i]
+        if quoted and text[i : i + 2] == '""':
+            current, i = current + '"', i + 1
+        elif char == '"':
+            quoted = not quoted
+        elif quoted:
+            current += char
+        elif char == ",":
+            names.append(current)
+            current = ""
+        elif not char.isspace():
+            current += char.lower() if char.isascii() else char
+        i += 1
+    names.append(current)
+    return tuple(name for name in names if name)
+
+
+def login_path(connection: sa.Connection) -> tuple[str, ...]:
+    """The schemas in which the login would look for a table, in order, whether they exist or not.
+
+    "$user" is the role that the session acts as; pg_catalog comes first where the path does not say otherwise; a new
+    session has no temporary tables.
+    """
+    found: tuple[str, ...] = connection.info[_LOGIN_PATH]
+    if CATALOG not in found:
+        found = (CATALOG, *found)
+    if OWN_SCHEMA in found:
+        own = str(connection.scalar(sa.text("SELECT CAST(current_user AS text)")))
+        found = tuple(own if name == OWN_SCHEMA else name for name in found)
+    return tuple(dict.fromkeys(name for name in found if name != TEMPORARY))
+
+
+@contextmanager
+def looking_along(connection: sa.Connection, path: tuple[str, ...]) -> Iterator[None]:
+    """Another search path for a few statements of the transaction; an error leaves it to the rollback."""
+    before = connection.scalar(sa.text("SELECT pg_catalog.current_setting('search_path')"))
+    setting = sa.text("SELECT pg_catalog.set_config('search_path', :path, true)")
+    connection.execute(setting, {"path": ", ".join(path)})
+    yield
+    connection.execute(setting, {"path": before})
+
+
+def home(connection: sa.Connection, table: TableName) -> TableName:
+    """A table with its schema: the one of the login's path that has it and may be used. Without one where none has.
+
+    Within this connection's transaction; asks nothing for a name that has its schema. Raises InputError where several
+    have it: whoever may create in the first would decide what is read, and a view runs functions as the job.
+    """
+    if table.schema is not None:
+        return table
+    query = sa.text(sql_text("login_path_home", "postgresql"))
+    found = connection.scalars(query, {"schemas": list(login_path(connection)), "name": table.name}).all()
+    if len(found) > 1:
+        raise InputError(
+            f"table {table.name} is in the schemas {' and '.join(found)}, which are all in the login's search path; "
+            f"name the one that is meant: {' or '.join(f'{schema}.{table.name}' for schema in found)}"
+        )
+    return TableName(found[0] if found else None, table.name)
