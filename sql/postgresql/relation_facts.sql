@@ -4,9 +4,9 @@
 SELECT
     class.oid,
     CAST(class.relkind AS text) AS kind,
-    CASE WHEN class.relkind = 'v' THEN pg_get_viewdef(class.oid) END AS definition,
+    CASE WHEN class.relkind = 'v' THEN pg_catalog.pg_get_viewdef(class.oid) END AS definition,
     class.reloptions AS options,
-    obj_description(class.oid, 'pg_class') AS comment
-FROM pg_class AS class
-JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace
+    pg_catalog.obj_description(class.oid, 'pg_class') AS comment
+FROM pg_catalog.pg_class AS class
+JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace
 WHERE namespace.nspname = :schema AND class.relname = :name

@@ -141,7 +141,7 @@ def test_what_opens_later_is_found_by_the_next_run_and_by_verify(job: Job, roles
         ["CREATE TABLE other (a int)", "GRANT SELECT ON other TO PUBLIC"],
         ["CREATE FUNCTION plain() RETURNS bigint LANGUAGE sql AS 'SELECT count(*) FROM people'"],
         [
-            "CREATE FUNCTION noted() RETURNS event_trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN END'",
+            "CREATE FUNCTION noted() RETURNS event_trigger LANGUAGE plpgsql AS 'BEGIN END'",
             "CREATE EVENT TRIGGER noted ON ddl_command_end EXECUTE FUNCTION noted()",
         ],
     ],

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.release.private import SCHEMA
+from qblock.release.targets import definers
 from qblock.release.targets.view import KINDS, text
 from qblock.spec import Spec
 from qblock.spec.sources import DimensionTable
@@ -37,8 +38,9 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
     """
     oids = _oids(connection, private_tables(spec))
     relations = connection.execute(text("reader_relations"), {"oids": oids, "private": SCHEMA, "mark": MARK}).all()
+    login = str(connection.scalar(sa.text("SELECT CAST(current_user AS text)")))
     roles = connection.execute(text("reader_roles"), {"readers": list(readers)}).all()
-    found = [f"{_who(r.reader, r.role)} {r.attribute}; give {r.reader} another login" for r in roles if r.attribute]
+    found = [f"{_who(r.reader, r.role)} {r.attribute}; {_without(r)}" for r in roles if r.attribute]
     powerful = {r.oid for r in roles if r.attribute}
     subjects: dict[int, tuple[str, str]] = {PUBLIC: ("PUBLIC", "PUBLIC")}
     for one in roles:
@@ -48,31 +50,62 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
     kinds = {r.oid: KINDS.get(r.kind, "relation") + (" over it" if r.over else "") for r in relations}
     for relation in relations:
         if relation.owner in subjects:
-            reader, role = subjects[relation.owner]
-            found.append(f"{_who(reader, role)} owns {named[relation.oid]}; give it another owner")
+            other = "give it another owner"
+            if relation.over or relation.schema == SCHEMA:
+                other = f"ALTER TABLE {named[relation.oid]} OWNER TO {quote(login)}"
+            found.append(f"{_who(*subjects[relation.owner])} owns {named[relation.oid]}; {other}")
     grants = connection.execute(text("reader_grants"), {"oids": list(named)})
     found += _grants(grants, subjects, named, kinds)
     callers = [oid for oid in subjects if oid != PUBLIC]
-    for row in connection.execute(text("reader_functions"), {"roles": callers, "oids": list(named)}):
+    if callers:
+        for oid, sentence in definers.found(connection, callers, list(named)):
+            found.append(f"{_who(*subjects[oid])} {sentence}")
+        found += _places(connection, spec, subjects, list(named), callers)
+    return list(dict.fromkeys(found))
+
+
+def _without(row: Any) -> str:
+    """The statements that take a power away from a reader."""
+    if row.reader != row.role and row.cuts:
+        return ", and ".join(f"REVOKE {quote(role)} FROM {quote(member)}" for role, member in row.cuts)
+    if row.option:
+        return f"ALTER ROLE {quote(row.role)} {row.option}"
+    return f"give {row.reader} another login"
+
+
+def _places(
+    connection: sa.Connection,
+    spec: Spec,
+    subjects: Mapping[int, tuple[str, str]],
+    private: list[int],
+    callers: list[int],
+) -> list[str]:
+    """Readers who could replace what the job reads or runs, or come back to this database as somebody else."""
+    values = {"oids": private, "roles": list(subjects), "schema": spec.publish.schema, "view": spec.view}
+    rows = connection.execute(text("reader_places"), values | {"private": SCHEMA})
+    found = [f"{_who(*subjects[row.role])} {row.does}; {row.remedy}" for row in rows]
+    for row in connection.execute(text("reader_servers"), {"roles": callers}):
         reader, role = subjects[row.role]
         found.append(
-            f"{_who(reader, role)} may call {row.function}, which runs with the rights of {row.owner}, who may read "
-            f"private tables; REVOKE EXECUTE ON FUNCTION {row.function} FROM PUBLIC, {quote(role)}"
+            f"{_who(reader, role)} may use server {row.server}, which leads back to this database, as whom its user "
+            f"mapping for {row.mapped} names; DROP USER MAPPING FOR {row.mapped} SERVER {row.server}, "
+            f"or REVOKE USAGE ON FOREIGN SERVER {row.server} FROM PUBLIC, {quote(role)}"
         )
-    return list(dict.fromkeys(found))
+    return found
 
 
 def _oids(connection: sa.Connection, tables: Iterable[TableName]) -> list[int]:
     names = [".".join(quote(part) for part in (t.schema, t.name) if part) for t in tables]
-    query = sa.text("SELECT CAST(to_regclass(:name) AS oid)")
+    query = sa.text("SELECT CAST(pg_catalog.to_regclass(:name) AS oid)")
     found = [connection.scalar(query, {"name": name}) for name in names]
     return [int(oid) for oid in found if oid is not None]
 
 
 def _full_name(connection: sa.Connection, oid: int) -> str:
     query = (
-        "SELECT CAST(namespace.nspname AS text) AS schema, CAST(class.relname AS text) AS name FROM pg_class AS class "
-        "JOIN pg_namespace AS namespace ON namespace.oid = class.relnamespace WHERE class.oid = :oid"
+        "SELECT CAST(namespace.nspname AS text) AS schema, CAST(class.relname AS text) AS name "
+        "FROM pg_catalog.pg_class AS class "
+        "JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace WHERE class.oid = :oid"
     )
     found = connection.execute(sa.text(query), {"oid": oid}).one()
     return f"{quote(found.schema)}.{quote(found.name)}"
