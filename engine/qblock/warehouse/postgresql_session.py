@@ -138,16 +138,18 @@ def looking_along(connection: sa.Connection, path: tuple[str, ...]) -> Iterator[
 
 
 def home(connection: sa.Connection, table: TableName) -> TableName:
-    """A table with its schema: the one of the login's path that has it and may be used. Without one where none has.
+    """A table with its schema: the first of the login's path that has it and may be used. Without one where none has.
 
     Within this connection's transaction; asks nothing for a name that has its schema. Raises InputError where several
-    have it: whoever may create in the first would decide what is read, and a view runs functions as the job.
+    have it and the first one is somebody else's: who may create there would decide what is read, and a view runs
+    functions as the job.
     """
     if table.schema is not None:
         return table
     query = sa.text(sql_text("login_path_home", "postgresql"))
-    found = connection.scalars(query, {"schemas": list(login_path(connection)), "name": table.name}).all()
-    if len(found) > 1:
+    rows = connection.execute(query, {"schemas": list(login_path(connection)), "name": table.name}).all()
+    found = [row.schema for row in rows]
+    if len(found) > 1 and not rows[0].trusted:
         raise InputError(
             f"table {table.name} is in the schemas {' and '.join(found)}, which are all in the login's search path; "
             f"name the one that is meant: {' or '.join(f'{schema}.{table.name}' for schema in found)}"
