@@ -186,7 +186,9 @@ def ask(draw: random.Random, made: World, raw: dict[Any, Any]) -> None:
     """Add one model to the spec and to what the reference is asked."""
     domain, numeric = made.table.values(), made.type in NUMERIC and None not in made.table.values()
     name = draw.choice([n for n in NAMES if numeric or "numbers" not in BY_NAME[n].needs])
-    sets: dict[str, list[str]] = {k: draw.sample(made.case.names, draw.randint(0, 2)) for k in ("allowed", "protected")}
+    sets: dict[str, list[str]] = {
+        k: draw.sample(made.case.names, min(len(made.case.names), draw.randint(0, 2))) for k in ("allowed", "protected")
+    }
 
     def number(*texts: str) -> Fraction:
         return Fraction(draw.choice(texts))
