@@ -210,10 +210,10 @@ def _hierarchy(p: Profile) -> Any:
             return None
         spread = Fraction(ends[1]) - Fraction(ends[0])
         return {"ranges": _widths(spread)} if p.distinct > 2 and spread < WIDEST else "suppress"
-    if kind in ("date", "timestamp") and p.distinct:
+    if kind in ("date", "timestamp", "timestamptz") and p.distinct:
         return (
             {"dates": ["month", "quarter", "year"]}
-            if all(re.match(r"\d{4}-\d{2}-\d{2}( (?!\(?BC)|$)", e) for e in ends)
+            if all(re.match(r"\d{4}-\d{2}-\d{2}( |$)(?!.*BC)", e) for e in ends)
             else None
         )
     if p.distinct <= 2:

@@ -15,6 +15,7 @@ from engines import database
 
 from qblock.release import migrate
 from qblock.release.private import Place, place_of_url
+from release.crossing import crossing  # noqa: F401
 from release.jobs import copy_job, job, job_templates, make_job, released  # noqa: F401
 
 MakeLedger = Callable[[str, Path], AbstractContextManager[Place]]

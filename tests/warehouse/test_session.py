@@ -60,7 +60,7 @@ def test_a_missing_table_names_near_ones(warehouse) -> None:
     ("value", "type_", "kind", "text"),
     [
         (12, "INTEGER", "integer", "12"),
-        (Decimal("5.10"), "NUMERIC(10,2)", "decimal", "5.10"),
+        (Decimal("5.10"), "NUMERIC(10,2)", "decimal", "5.1"),
         (1e15, "DOUBLE PRECISION", "float", "1000000000000000"),
         (0.1, "DOUBLE PRECISION", "float", "0.1"),
         (date(2026, 2, 3), "DATE", "date", "2026-02-03"),

@@ -1,4 +1,4 @@
-"""ledger upgrade: what is done to the ledger itself."""
+"""ledger upgrade and retype: what is done to the ledger itself."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Annotated
 
 import typer
 
-from qblock.cli.output import Json, answer, console
+from qblock.cli.output import Json, SpecPath, answer, console
+from qblock.cli.publish import Wait
 from qblock.release.migrate import upgrade_ledger
 from qblock.release.private import place_of, place_of_url
+from qblock.release.retype import retype as run_retype
 from qblock.spec import load_spec
 
 ledger = typer.Typer(help="The ledger of releases.", no_args_is_help=True)
@@ -33,3 +35,20 @@ def upgrade(
     else:
         same = f"The ledger is at {after}: nothing to do."
         console().print(same if before == after else f"The ledger went from {before} to {after}.")
+
+
+@ledger.command("retype")
+def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
+    """Move what is kept of a release to the types that the source's columns have now.
+
+    Needed once a column's type was changed, which the job refuses: every kept value must read the same in both types.
+    """
+    found = run_retype(load_spec(spec), wait=wait)
+    if json_:
+        answer(found.to_json())
+        return
+    out = console()
+    if found.status == "unchanged":
+        out.print("The crosswalk has the types of the source's columns: nothing to do.")
+    for one in found.columns:
+        out.print(f"{one.column}: from {one.before} to {one.now}, {one.values} values are written otherwise now.")

@@ -22,7 +22,7 @@ from qblock.spec.sources import (
     check_widths,
 )
 
-Kind = Literal["integer", "decimal", "float", "text", "date", "timestamp", "boolean", "other"]
+Kind = Literal["integer", "decimal", "float", "text", "date", "timestamp", "timestamptz", "boolean", "other"]
 NUMERIC = ("integer", "decimal", "float")
 
 __all__ = ["build", "dates", "digits", "flat", "from_csv", "from_rows", "ranges", "suppress", "write_csv"]
@@ -144,7 +144,7 @@ def dates(attribute: str, values: Iterable[str], units: Sequence[str], kind: Kin
         check_units(tuple(units))
     except ValueError as error:
         raise InputError(f"dates of {attribute}: {error}") from None
-    if kind not in ("date", "timestamp", "text"):
+    if kind not in ("date", "timestamp", "timestamptz", "text"):
         raise InputError(f"dates of {attribute}: the column is of type {kind}, not a date; use another hierarchy")
     leaves = _sorted(attribute, values, kind)
     days = [_day(leaf) for leaf in leaves]
@@ -188,6 +188,8 @@ def _sorted(attribute: str, values: Iterable[str], kind: Kind) -> list[str]:
 
 
 def _day(text: str) -> date | None:
+    if text.endswith("BC"):
+        return None
     try:
         return date.fromisoformat(text[:10]) if text[10:11] in ("", " ", "T") and text[4:5] == "-" else None
     except ValueError:

@@ -167,7 +167,8 @@ def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
     if together.applies(run.spec):
         _together(run)
         return
-    others = [version for version, digest in run.published_digests.items() if digest != run.digest]
+    same = {run.digest, run.as_recorded()[0]}
+    others = [version for version, digest in run.published_digests.items() if digest not in same]
     if others and step.joint != "none":
         raise Refused(
             f"version {max(others)} of release {run.spec.release} was published with other content, and versions can "

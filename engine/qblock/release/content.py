@@ -33,7 +33,7 @@ def digests(session: Session, rows: sa.FromClause, columns: Sequence[PublishedCo
     """The statement: one digest for all row digests that start alike."""
     encoded: sa.ColumnElement[Any] = sa.literal_column("''")
     for column in columns:
-        text = session.text_of(rows.c[column.name], column.kind)
+        text = session.text_of(rows.c[column.name], column.kind, column.form)
         sized = sa.literal_column("'V'").concat(sa.cast(_bytes(session, text), sa.Text)).concat(":").concat(text)
         encoded = encoded.concat(sa.func.coalesce(sized, sa.literal_column("'N'")))
     row = sa.select(_sha256(session, encoded).label("h")).select_from(rows).subquery("qblock_rows")

@@ -17,7 +17,7 @@ from qblock.search.task import Assessment, Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.spec.model import Role
-from qblock.warehouse.protocol import Kind, Session
+from qblock.warehouse.protocol import TEXT_FORM, Kind, Session
 from qblock.warehouse.queries import Query
 
 SUPPRESSED = "qblock_suppressed"
@@ -25,12 +25,17 @@ SUPPRESSED = "qblock_suppressed"
 
 @dataclass(frozen=True)
 class PublishedColumn:
-    """A column of a version. type: the engine's own name; text for every quasi-identifier at every level."""
+    """A column of a version. type: the engine's own name; text for every quasi-identifier at every level.
+
+    form: the number of the canonical text by which its values take part in digests and reference quantities; 1 where
+    the evidence of a version names none.
+    """
 
     name: str
     role: Role
     type: str
     kind: Kind
+    form: int = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,9 +60,12 @@ def published_columns(source: SourceTable) -> tuple[PublishedColumn, ...]:
     for name, attribute in source.spec.attributes.items():
         column = source.columns[name]
         if attribute.role == "quasi_identifier":
-            found.append(PublishedColumn(name, attribute.role, text, "text"))
+            found.append(PublishedColumn(name, attribute.role, text, "text", TEXT_FORM))
+        elif column.kind == "timestamptz" and attribute.role != "identifying":
+            # As text in UTC: a reader's session would show it in a zone of its own.
+            found.append(PublishedColumn(name, attribute.role, text, "text", TEXT_FORM))
         elif attribute.role != "identifying":
-            found.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind))
+            found.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind, TEXT_FORM))
     return tuple(found)
 
 
@@ -90,7 +98,8 @@ def copy_of(task: Task, chosen: Assessment) -> Copy:
     columns = published_columns(source)
     for column in columns:
         if column.role != "quasi_identifier":
-            values[column.name] = source.expression(column.name)
+            value, kind = source.expression(column.name), source.columns[column.name].kind
+            values[column.name] = session.text_of(value, kind) if kind == "timestamptz" else value
     selected = [values[c.name].label(quoted_name(c.name, quote=True)) for c in columns]
     query = sa.select(*selected).select_from(joined)
     if chosen.suppressed:

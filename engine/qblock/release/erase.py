@@ -13,6 +13,7 @@ from qblock.release.apply import release, retire
 from qblock.release.joint.apart import FAILED, digests_of, entities_apart
 from qblock.release.joint.book import own_book, prepare
 from qblock.release.joint.erasure import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
+from qblock.release.joint.type_checks import first_texts
 from qblock.release.lock import release_lock
 from qblock.release.log import Entries
 from qblock.release.migrate import upgrade_ledger
@@ -97,6 +98,7 @@ def erase(
 def _set_apart(place: Place, spec: Spec, named: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
     """How many of those named were ever shown, how many are of batches that failed, and what is taken out."""
     with own_book(place) as book:
+        named = first_texts(book, spec.release, named)
         shown = withdraw(book, spec, named)
         digests = digests_of(book, named)
         stuck = len(set(digests) & set(entities_apart(book, spec.release, [FAILED])))

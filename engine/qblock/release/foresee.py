@@ -1,10 +1,14 @@
-"""What `plan` looks at beside the steps: whether the job can read every row of the tables that the spec names."""
+"""What `plan` looks at beside the steps: whether the job can read every row of the tables that the spec names, and
+whether their columns have the types that earlier versions were checked with."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import sqlalchemy as sa
 
 from qblock.release.plan import Plan, plan
+from qblock.release.retype import type_note
 from qblock.spec import Spec
 from qblock.spec.prior import PriorTable
 from qblock.spec.sources import DimensionTable
@@ -17,8 +21,13 @@ def foreseen(spec: Spec) -> Plan:
     row level security would hide rows of one; no row is read.
     """
     made = plan(spec)
-    if made.place.engine != "postgresql":
-        return made  # no policies; and a file that is open elsewhere is no hindrance to a plan
+    if made.place.engine == "postgresql":  # only there are policies
+        _check_rows(spec)
+    note = type_note(made)
+    return made if note is None else replace(made, notes=(*made.notes, note))
+
+
+def _check_rows(spec: Spec) -> None:
     warehouse = open_warehouse(spec.source.url.url, spec.directory)
     try:
         with warehouse.snapshot() as session:
@@ -26,7 +35,6 @@ def foreseen(spec: Spec) -> Plan:
                 session.run(sa.select(sa.literal_column("1")).select_from(session.relation(table)).limit(0))
     finally:
         warehouse.close()
-    return made
 
 
 def tables_read(spec: Spec) -> list[TableName]:

@@ -25,7 +25,7 @@ from qblock.release.canonical import canonical as canonical
 from qblock.release.canonical import number_text as number_text
 from qblock.release.parameters import parameters_text
 
-State = Literal["staged", "checked", "published", "rolled_back", "retired", "refused", "failed", "erased"]
+State = Literal["staged", "checked", "published", "rolled_back", "retired", "refused", "failed", "erased", "retyped"]
 STATES: tuple[State, ...] = get_args(State)
 PUBLISHING: tuple[State, ...] = ("published", "rolled_back")
 """The states after which the event's version is the one that readers see."""

@@ -38,7 +38,7 @@ class Kept:
             texts = [canonical(_plain(reference)) for reference in references]
             distinct += [text for text in dict.fromkeys(texts) if text not in distinct]
             numbers.append([distinct.index(text) for text in texts])
-        columns = [asdict(column) for column in self.columns]
+        columns = [_column(column) for column in self.columns]
         found: dict[str, Any] = {
             "columns": columns,
             "distinct": [json.loads(text) for text in distinct],
@@ -64,6 +64,14 @@ class Kept:
             )
         except (ValueError, TypeError, KeyError, IndexError):
             raise QblockError("the reference quantities of a version cannot be read: they were altered") from None
+
+
+def _column(column: PublishedColumn) -> dict[str, Any]:
+    """The text form is left out where it is the first one, so that older evidence reads as it was written."""
+    found = asdict(column)
+    if column.form == 1:
+        del found["form"]
+    return found
 
 
 def digest(text: str) -> str:

@@ -7,12 +7,14 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
 from qblock.models import Tightest
 from qblock.release import reference
+from qblock.release.content import content_digest
 from qblock.release.copy import Copy
 from qblock.release.joint.admission import Admission
 from qblock.release.joint.erasure import Batch
@@ -103,19 +105,37 @@ class Run:
     def nothing_changed(self) -> bool:
         """Whether readers already see this data under this spec; `version` is that one then."""
         event = self.current
+        digest, kept = self.as_recorded()
         same = (
             event is not None
             and event.version is not None
             and same_spec(self.spec, event.spec_digest)
             and event.hierarchy_digest == self.hierarchy_digest
-            and event.content_digest == self.digest
-            and event.reference_digest == reference.digest(self.kept.text())
+            and event.content_digest == digest
+            and event.reference_digest == reference.digest(kept.text())
             and event.view == self.target.view
             and self.target.intact(event.version, self.copy.columns)
         )
         if same and event is not None and event.version is not None:
             self.version = event.version
+            self.digest = digest
         return same
+
+    def as_recorded(self) -> tuple[str, Kept]:
+        """Digest and quantities of the copy in the text form of the version that readers see, which may be older."""
+        event = self.current
+        if event is None or event.version is None:
+            return self.digest, self.kept
+        with ledger_reader(self.place) as reader:
+            text = reader.reference(self.spec.release, event.version)
+        if text is None or reference.digest(text) != event.reference_digest:
+            return self.digest, self.kept
+        forms = {column.name: column.form for column in Kept.of_text(text).columns}
+        columns = tuple(replace(column, form=forms.get(column.name, column.form)) for column in self.kept.columns)
+        if columns == self.kept.columns:
+            return self.digest, self.kept
+        rows = self.copy.query.subquery("qblock_copy")
+        return content_digest(self.task.source.session, rows, columns), replace(self.kept, columns=columns)
 
     @property
     def hierarchy_digest(self) -> str:

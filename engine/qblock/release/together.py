@@ -64,7 +64,7 @@ def make_ready(run: Running) -> None:
 
 def admission(run: Run) -> Admission | None:
     """Who is in the snapshot, and with which quasi-identifiers: those of the first publication; moves wait."""
-    return Admission(run.spec, run.place) if applies(run.spec) else None
+    return Admission(run.spec, run.place, shown=tuple(run.published_digests)) if applies(run.spec) else None
 
 
 def attempts(run: Run) -> Iterator[Assessment]:

@@ -109,6 +109,7 @@ def entering(run: Run) -> Callable[[SourceTable], Admitted | None] | None:
             run.place,
             admitted=None if wait is None else wait.admitted,
             leaving=run.waiting.leaving.members,
+            shown=run.admission.shown,
         )
         return run.admission
 

@@ -93,7 +93,7 @@ class GuardSets:
         """Another table's column in the type in which the source's column compares."""
         session = self._source.session
         same = session.comparable(value, theirs)
-        return same if own.kind == theirs.kind else session.convert(sa.cast(same, sa.Text), own)
+        return same if own.kind == theirs.kind else session.convert(session.text_of(same, theirs.kind), own)
 
     def _check(self, coded: sa.TableClause, guards: GuardTable, sensitive: str) -> None:
         names = {"e": guards.entity, "v": guards.value, "g": guards.group}

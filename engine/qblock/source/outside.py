@@ -120,7 +120,9 @@ class Population:
         for key, name in coded.items():
             own, theirs = source.columns[name], columns[name]
             value = session.comparable(relation.c[name], theirs)
-            scanned[key] = value if own.kind == theirs.kind else session.convert(sa.cast(value, sa.Text), own)
+            scanned[key] = (
+                value if own.kind == theirs.kind else session.convert(session.text_of(value, theirs.kind), own)
+            )
         raw = session.store(f"{prefix}_raw", queries.raw_scan(relation, scanned))
         leaf = session.store(f"{prefix}_leaf", queries.coded(raw, dimensions))
         try:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from qblock.errors import InputError
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Dimension
+from qblock.warehouse.texts import canonical_text
 from qblock.warehouse.values import fits
 from qblock.warehouse.values import is_value as is_value
 
@@ -54,6 +55,10 @@ def load_dimension(
     null = next((i for i, leaf in enumerate(leaves) if leaf is None), None)
     arrays: dict[str, Any] = {f"c{h}": pa.array(np.asarray(codes[h], dtype=np.int64)) for h in range(len(labels))}
     arrays |= {f"t{h}": pa.array(list(level), type=pa.string()) for h, level in enumerate(labels)}
+    if column.kind == "timestamptz":
+        # A leaf without a zone is in UTC, whatever the session's zone is.
+        utc = [None if leaf is None else canonical_text(leaf, column) for leaf in leaves]
+        arrays["t0"] = pa.array(utc, type=pa.string())
     text = session.load(f"{name}_text", pa.table(arrays))
     size: Any = sa.SmallInteger if len(leaves) < 2**15 else sa.Integer
     leaf_value = session.convert(text.c.t0, column)

@@ -30,6 +30,7 @@ _KINDS: dict[str, Kind] = {
     ),
     **dict.fromkeys(("FLOAT", "DOUBLE"), "float"),
     **dict.fromkeys(("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "timestamp"),
+    "TIMESTAMP WITH TIME ZONE": "timestamptz",
     "DATE": "date",
     "BOOLEAN": "boolean",
 }  # fmt: skip
@@ -125,6 +126,33 @@ class DuckdbFacts:
             (sa.func.contains(text, _literal("e")), plain),
             else_=sa.func.regexp_replace(text, _literal(r"\.0$"), _literal("")),
         )
+
+    def plain_decimal(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        text = sa.cast(value, sa.Text)
+        without = sa.func.rtrim(sa.func.rtrim(text, _literal("0")), _literal("."))
+        return sa.case((sa.func.contains(text, _literal(".")), without), else_=text)
+
+    def calendar_text(self, value: sa.ColumnElement[Any], kind: Kind) -> sa.ColumnElement[Any]:
+        zone, shown = "", value
+        if kind == "timestamptz":
+            zone, shown = "+00", sa.func.timezone(_literal("UTC"), value)
+        text, before = sa.cast(shown, sa.Text), _literal(" (BC)")
+        bc = sa.func.replace(text, before, _literal("")).concat(_literal(f"{zone} BC"))
+        finite = text.concat(_literal(zone)) if zone else text
+        return sa.case((sa.func.contains(text, before), bc), (sa.func.isfinite(value), finite), else_=text)
+
+    def calendar_value(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        moved = sa.func.regexp_replace(text, _literal(r"^(\d+-\d+-\d+)(.*) BC$"), _literal(r"\1 (BC)\2"))
+        return sa.case((sa.func.suffix(text, _literal(" BC")), moved), else_=text)
+
+    def plain_text(self, value: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
+        if of.type == "BLOB":
+            return _literal("\\x").concat(sa.func.lower(sa.func.hex(value)))
+        if of.type == "INTERVAL":
+            return sa.func.regexp_replace(sa.cast(value, sa.Text), _literal(" month"), _literal(" mon"))
+        if of.type.endswith("]"):
+            return sa.cast(sa.func.to_json(value), sa.Text)
+        return sa.cast(value, sa.Text)
 
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return text

@@ -29,6 +29,7 @@ _KINDS: dict[str, Kind] = {
     "double precision": "float",
     "date": "date",
     "timestamp without time zone": "timestamp",
+    "timestamp with time zone": "timestamptz",
     "boolean": "boolean",
 }
 LEAST_MEMORY, MOST_MEMORY = 64, 2**31 - 1
@@ -40,6 +41,11 @@ _COPY_TRAILER = 2
 def quote(name: str) -> str:
     """A name as a quoted identifier."""
     return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> sa.ColumnElement[str]:
+    """A text written into the statement: a bound value would make of one expression two in SELECT and GROUP BY."""
+    return sa.literal_column("'" + text.replace("'", "''") + "'", sa.Text)
 
 
 class PostgresqlFacts:
@@ -105,6 +111,40 @@ class PostgresqlFacts:
         # From the shortest text that reads back as the same number; a cast without it keeps 15 digits.
         return sa.cast(sa.cast(sa.cast(value, sa.Text), sa.Numeric), sa.Text)
 
+    def plain_decimal(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.cast(sa.func.trim_scale(value), sa.Text)
+
+    def calendar_text(self, value: sa.ColumnElement[Any], kind: Kind) -> sa.ColumnElement[Any]:
+        if kind != "timestamptz":
+            return sa.cast(value, sa.Text)
+        text = sa.cast(sa.func.timezone(_literal("UTC"), value), sa.Text)
+        bc = sa.func.replace(text, _literal(" BC"), _literal("+00 BC"))
+        finite = sa.func.isfinite(value)
+        return sa.case(
+            (
+                sa.and_(finite, sa.func.right(text, sa.literal_column("2")) != _literal("BC")),
+                text.concat(_literal("+00")),
+            ),
+            (finite, bc),
+            else_=text,
+        )
+
+    def calendar_value(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return text
+
+    def plain_text(self, value: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
+        base = of.base or of.type
+        if base == "bytea":
+            return _literal("\\x").concat(sa.func.encode(value, _literal("hex")))
+        if base.startswith("interval"):
+            plain = sa.func.replace(sa.cast(value, sa.Text), _literal("+"), _literal(""))
+            return sa.func.regexp_replace(
+                plain, _literal("(-1 (year|mon|day))s"), _literal(r"\1"), _literal("g"), type_=sa.Text
+            )
+        if base.endswith("[]"):
+            return sa.cast(sa.func.to_json(value), sa.Text)
+        return sa.cast(value, sa.Text)
+
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.collate(text, "C")
 
@@ -135,9 +175,10 @@ def explain(error: Exception) -> QblockError:
 
 def _column(name: str, type_: str, base: str) -> Column:
     kind = "decimal" if base.startswith("numeric") else _KINDS.get(re.sub(r"\(\d+\)", "", base), "text")
+    below = None if base == type_ else base
     if kind == "text":
-        return Column(name, type_, kind, "text")
-    return Column(name, type_, kind, type_ if base == type_ else base)
+        return Column(name, type_, kind, "text", below)
+    return Column(name, type_, kind, base, below)
 
 
 class PostgresqlWarehouse:

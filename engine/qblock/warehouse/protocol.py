@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 
 from qblock.errors import InputError
 
-Kind = Literal["integer", "decimal", "float", "text", "date", "timestamp", "boolean"]
+Kind = Literal["integer", "decimal", "float", "text", "date", "timestamp", "timestamptz", "boolean"]
 """How values of a column compare and print; a type that is none of the others compares as text."""
+TEXT_FORM = 2
+"""The number of the canonical text of values. 1: decimals with the zeros of their scale, as evidence from before has
+them. A form never changes; another text of any value is a new number, and evidence is read by its own."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +58,16 @@ class TableName:
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table or view; `type` is the engine's own name of its type, `compare_as` the type to compare in."""
+    """A column of a table or view; `type` is the engine's own name of its type, `compare_as` the type to compare in.
+
+    base: the type that a domain is made of in the end, where that is another one.
+    """
 
     name: str
     type: str
     kind: Kind
     compare_as: str
+    base: str | None = None
 
 
 class Session(Protocol):
@@ -111,8 +118,11 @@ class Session(Protocol):
     def convert(self, text: sa.ColumnElement[Any], to: Column) -> sa.ColumnElement[Any]:
         """A text column cast to the type in which another column's values are compared."""
 
-    def text_of(self, value: sa.ColumnElement[Any], kind: Kind) -> sa.ColumnElement[Any]:
-        """The one text form of a value: ISO dates, plain decimal numbers, no padding."""
+    def text_of(self, value: sa.ColumnElement[Any], kind: Kind, form: int = TEXT_FORM) -> sa.ColumnElement[Any]:
+        """The canonical text of a value: ISO dates, UTC, decimals without exponent and trailing zeros, no padding.
+
+        form: the number of the canonical text, for evidence from before.
+        """
 
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         """A text column that sorts by bytes."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import InputError, QblockError
-from qblock.warehouse.protocol import Column, Kind, TableName
+from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, TableName
 
 
 class RawType(sa.types.UserDefinedType[Any]):
@@ -56,6 +56,18 @@ class Facts(Protocol):
 
     def plain_number(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         """A floating-point number as text without an exponent."""
+
+    def plain_decimal(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """An exact number as text without trailing zeros."""
+
+    def calendar_text(self, value: sa.ColumnElement[Any], kind: Kind) -> sa.ColumnElement[Any]:
+        """A date or timestamp as text, one with a time zone in UTC, years before Christ with BC at the end."""
+
+    def calendar_value(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """What `calendar_text` wrote, as the engine reads it."""
+
+    def plain_text(self, value: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
+        """A value of a column that compares as text, as that text."""
 
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]: ...
 
@@ -160,14 +172,22 @@ class SqlSession:
         return self._described[table]
 
     def comparable(self, column: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
-        return column if of.compare_as == of.type else sa.cast(column, RawType(of.compare_as))
+        if of.compare_as == of.type:
+            return column
+        return self._facts.plain_text(column, of) if of.kind == "text" else sa.cast(column, RawType(of.compare_as))
 
     def convert(self, text: sa.ColumnElement[Any], to: Column) -> sa.ColumnElement[Any]:
+        if to.kind in ("date", "timestamp", "timestamptz"):
+            text = self._facts.calendar_value(text)
         return sa.cast(text, RawType(to.compare_as))
 
-    def text_of(self, value: sa.ColumnElement[Any], kind: Kind) -> sa.ColumnElement[Any]:
+    def text_of(self, value: sa.ColumnElement[Any], kind: Kind, form: int = TEXT_FORM) -> sa.ColumnElement[Any]:
         if kind == "float":
             return self._facts.plain_number(value)
+        if form > 1 and kind == "decimal":
+            return self._facts.plain_decimal(value)
+        if form > 1 and kind in ("date", "timestamp", "timestamptz"):
+            return self._facts.calendar_text(value, kind)
         return sa.cast(value, sa.Text)
 
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:

@@ -18,7 +18,10 @@ NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
 NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE | re.ASCII)
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 TIMESTAMP = re.compile(r"\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?)?", re.ASCII)
-BEYOND = re.compile(r"[+-]?infinity|\d{4,7}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d{1,9})?)?( BC| \(BC\))?", re.ASCII)
+ZONED = re.compile(TIMESTAMP.pattern + r"(Z|[+-]\d{2}(:?\d{2})?)?", re.ASCII)
+BEYOND = re.compile(
+    r"[+-]?infinity|\d{4,7}-\d{2}-\d{2}( \d{2}:\d{2}:\d{2}(\.\d{1,9})?(\+00)?)?( BC| \(BC\))?", re.ASCII
+)
 """Days that an engine knows and Python's calendar does not: they come from the column itself."""
 BITS = {"tinyint": 8, "smallint": 16, "integer": 32, "bigint": 64, "hugeint": 128}
 EXACT = re.compile(r"(?:numeric|decimal)\((\d+),\s*(-?\d+)\)")
@@ -37,6 +40,8 @@ def is_value(text: str, kind: Kind) -> bool:
             return _beyond(text) or (DATE.fullmatch(text) is not None and bool(date.fromisoformat(text)))
         if kind == "timestamp":
             return _beyond(text) or (TIMESTAMP.fullmatch(text) is not None and bool(datetime.fromisoformat(text)))
+        if kind == "timestamptz":
+            return _beyond(text) or (ZONED.fullmatch(text) is not None and bool(datetime.fromisoformat(text)))
     except ValueError:
         return False
     return kind != "boolean" or text.lower() in ("true", "false")
@@ -44,9 +49,11 @@ def is_value(text: str, kind: Kind) -> bool:
 
 def fits(text: str, column: Column) -> bool:
     """Whether a text is a value that a column can hold: also within the range and the decimals of its type."""
+    type_ = column.compare_as.lower()
+    if column.kind == "decimal" and type_.startswith("numeric") and NOT_FINITE.fullmatch(text):
+        return text.lower().endswith("nan") or "(" not in type_
     if not is_value(text, column.kind):
         return False
-    type_ = column.compare_as.lower()
     if column.kind == "integer":
         number = int(text)
         bits = BITS.get(type_.removeprefix("u"))

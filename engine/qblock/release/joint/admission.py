@@ -8,7 +8,7 @@ out, and where newcomers wait, all who were never shown are, but for those whose
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +16,10 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.release.joint.book import Book, fresh_name, open_book
-from qblock.release.joint.crosswalk import DIGEST, Candidate, entity_of
+from qblock.release.joint.crosswalk import DIGEST, Candidate, entity_of, first_of, recorded
 from qblock.release.joint.signature import NOTHING
+from qblock.release.joint.type_checks import check_types
+from qblock.release.joint.types import entity_text
 from qblock.release.private import Place
 from qblock.release.records import canonical
 from qblock.source import SourceTable
@@ -35,7 +37,8 @@ class Admission:
     """The hook of `open_source` that lets the source in: `open_task(spec, relation=Admission(spec, place))`.
 
     admitted: digests of newcomers whose cohort closes with this version, or None where newcomers do not wait; leaving:
-    digests of people whose withdrawal takes effect. After the call, `known` and `apart` are what it left beside the
+    digests of people whose withdrawal takes effect; shown: the versions that were published, whose column types those
+    of the source must be (None: not checked). After the call, `known` and `apart` are what it left beside the
     source: the frozen quasi-identifiers (entity, names, place) and the entities left out (entity), or None.
     """
 
@@ -43,6 +46,7 @@ class Admission:
     place: Place
     admitted: Sequence[str] | None = None
     leaving: Sequence[str] = ()
+    shown: Collection[int] | None = None
     known: sa.FromClause | None = field(default=None, init=False)
     apart: sa.FromClause | None = field(default=None, init=False)
     _moves: Query | None = field(default=None, init=False)
@@ -57,6 +61,8 @@ class Admission:
             return table
         with open_book(self.place, session) as book:
             release = self.spec.release
+            if self.shown is not None:
+                check_types(book, self.spec, session, table, columns, self.shown)
             t = book.tables
             gone = sa.select(t.apart.c.entity).where(t.apart.c.release == release, t.apart.c.state.in_(GONE))
             if book.own.scalar(sa.select(sa.func.count()).select_from(gone.subquery())):
@@ -67,8 +73,10 @@ class Admission:
                 self.known = book.lend(frozen(book, release))
             if not names and self.apart is None and self.admitted is None and not self.leaving:
                 return table
-            text = session.text_of(session.comparable(table.c[entity], columns[entity]), columns[entity].kind)
-            who = book.entity(text).label(DIGEST)
+            known = [v for v in recorded(book) if v.key.release != release or self._counts(v.key.version)]
+            first = first_of(known, self.spec, columns)
+            person = session.comparable(table.c[entity], columns[entity])
+            who = book.entity(entity_text(session, person, columns[entity], first)).label(DIGEST)
         rows = sa.select(*table.c, who).subquery("qblock_source")
         joined: sa.FromClause = rows
         if self.known is not None:
@@ -83,6 +91,10 @@ class Admission:
         query = sa.select(*selected, rows.c[DIGEST]).select_from(joined)
         return self._without(session, query, rows).subquery("qblock_admitted")
 
+    def _counts(self, version: int) -> bool:
+        """Whether a recorded version was published: one that never was is discarded by the check of the next one."""
+        return self.shown is None or version in self.shown
+
     def moves(self, session: Session) -> int:
         """How many entities have moved since their first publication, which waits; a count for the private ledger."""
         return 0 if self._moves is None else int(session.scalar(self._moves))
@@ -90,7 +102,8 @@ class Admission:
     def _moved(self, session: Session, rows: sa.FromClause, columns: dict[str, Column]) -> Query:
         assert self.known is not None
         names = self.spec.quasi_identifiers
-        now = together([sa.cast(session.comparable(rows.c[name], columns[name]), sa.Text) for name in names])
+        values = {name: session.comparable(rows.c[name], columns[name]) for name in names}
+        now = together([session.text_of(value, columns[name].kind) for name, value in values.items()])
         layout = sa.cast(sa.literal(canonical(list(names))), sa.Text)
         both = rows.join(self.known, self.known.c.entity == rows.c[DIGEST])
         counted = sa.select(sa.func.count()).select_from(both)
@@ -160,7 +173,10 @@ def freeze(book: Book, source: SourceTable, found: Candidate) -> None:
     )
     if book.own.scalar(sa.select(sa.func.count()).select_from(new)):
         wanted = book.lend(sa.select(new.c.entity))
-        texts = [sa.cast(source.expression(name), sa.Text) for name in source.quasi_identifiers]
+        texts = [
+            source.session.text_of(source.expression(name), source.columns[name].kind)
+            for name in source.quasi_identifiers
+        ]
         rows = sa.select(entity_of(book, source).label("entity"), together(texts).label("place")).subquery("rows")
         query = sa.select(rows.c.entity, rows.c.place).select_from(rows.join(wanted, wanted.c.entity == rows.c.entity))
         brought = book.bring(query)

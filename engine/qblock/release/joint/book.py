@@ -125,11 +125,12 @@ def prepare(place: Place) -> None:
 
 
 @contextmanager
-def open_book(place: Place, session: Session) -> Iterator[Book]:
+def open_book(place: Place, session: Session, *, read_only: bool = False) -> Iterator[Book]:
     """The crosswalk of a place beside a session of its source. `prepare` must have been called.
 
     PostgreSQL: within the session's own transaction. DuckDB: in a transaction that is committed at the end unless an
-    error is raised; the file is open for its length. Raises Busy when another process keeps the file open.
+    error is raised; the file is open for its length. read_only: leaves the file as it is. Raises Busy when another
+    process keeps the file open.
     """
     if place.engine == "postgresql":
         # Tables just filled have no statistics, and a login that does not own them cannot ask for any: one guess too
@@ -139,7 +140,7 @@ def open_book(place: Place, session: Session) -> Iterator[Book]:
         yield Book(session, session)
         session.run(f"SET LOCAL enable_nestloop = {found}")
         return
-    with opened(_crosswalk_of(place), read_only=False) as connection, translated(place), connection.begin():
+    with opened(_crosswalk_of(place), read_only=read_only) as connection, translated(place), connection.begin():
         if not migrate.ready(connection):
             raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
         yield Book(session, SqlSession(connection, DuckdbFacts(None)))

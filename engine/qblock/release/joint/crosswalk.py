@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +21,15 @@ from qblock.errors import InputError, QblockError
 from qblock.lattice import Node
 from qblock.release.joint.book import Book, encoded, fresh_name
 from qblock.release.joint.signature import VersionKey, shown
+from qblock.release.joint.types import First, Types, entity_text, named, types_of
 from qblock.release.records import canonical
 from qblock.release.reference import Kept
 from qblock.search.task import Assessment, Task
 from qblock.source import SourceTable
 from qblock.spec import Requirement, Spec
+from qblock.warehouse.protocol import TEXT_FORM, Column
 from qblock.warehouse.queries import Query
+from qblock.warehouse.texts import same_kind
 
 DIGEST = "qblock entity"
 """The column of an admitted source that holds the digests."""
@@ -36,7 +39,8 @@ DIGEST = "qblock entity"
 class RecordedVersion:
     """A version in the crosswalk: what is needed to check it together with others.
 
-    rows: N of its source; least: k of its labels; sensitive: its sensitive attributes; references: of each of them.
+    rows: N of its source; least: k of its labels; sensitive: its sensitive attributes; references: of each of them;
+    types: of its columns, None for a version from before they were kept.
     """
 
     key: VersionKey
@@ -50,6 +54,7 @@ class RecordedVersion:
     sensitive: tuple[str, ...]
     audience: tuple[str, ...]
     content: str
+    types: Types | None = None
 
     @property
     def references(self) -> dict[str, Reference]:
@@ -111,7 +116,7 @@ def candidate(book: Book, task: Task, chosen: Assessment, version: int) -> Candi
         )
     kept, sizes = chosen.kept.tolist(), chosen.counts.rows.tolist()
     labels = ["P" if k else "S" if n >= least else "-" for k, n in zip(kept, sizes, strict=True)]
-    about = _describe(task, VersionKey(spec.release, version), least, chosen.node)
+    about = _describe(book, task, VersionKey(spec.release, version), least, chosen.node)
     return Candidate(about, rows, tuple(block_labels(task, chosen)), tuple(labels), tuple(sizes))
 
 
@@ -164,7 +169,24 @@ def entity_of(book: Book, source: SourceTable) -> sa.ColumnElement[Any]:
         return source.relation.c[DIGEST]
     assert source.spec.entity is not None
     column = source.columns[source.spec.entity]
-    return book.entity(source.session.text_of(source.expression(source.spec.entity), column.kind))
+    first = first_of(recorded(book), source.spec, source.columns)
+    return book.entity(entity_text(source.session, source.expression(source.spec.entity), column, first))
+
+
+def first_of(versions: Sequence[RecordedVersion], spec: Spec, columns: Mapping[str, Column]) -> First:
+    """How the entities of a release are written: as its versions have them, else as those of its audience do where the
+    types agree, else in the column's type of now."""
+    assert spec.entity is not None
+    column = named(columns[spec.entity])
+    own = [v.types for v in versions if v.key.release == spec.release and v.types is not None]
+    if own:
+        return own[-1].first
+    for version in reversed(versions):
+        theirs = version.types
+        with_it = version.key.release in spec.versions.audience or spec.release in version.audience
+        if theirs is not None and with_it and same_kind(theirs.first.column.kind, column.kind):
+            return theirs.first
+    return First(column, TEXT_FORM)
 
 
 def value_text(source: SourceTable) -> sa.ColumnElement[Any]:
@@ -189,7 +211,7 @@ def source_mark(spec: Spec) -> str:
     return hashlib.sha256(".".join(spec.source.parts).encode()).hexdigest()
 
 
-def _describe(task: Task, key: VersionKey, least: int, node: tuple[int, ...]) -> RecordedVersion:
+def _describe(book: Book, task: Task, key: VersionKey, least: int, node: tuple[int, ...]) -> RecordedVersion:
     source, spec = task.source, task.spec
     references = tuple((values.reference,) for values in source.sensitives.values())
     return RecordedVersion(
@@ -204,6 +226,7 @@ def _describe(task: Task, key: VersionKey, least: int, node: tuple[int, ...]) ->
         sensitive=tuple(source.sensitives),
         audience=spec.versions.audience,
         content=Kept((), references).text(),
+        types=types_of(spec, source.columns, first_of(recorded(book), spec, source.columns)),
     )
 
 
@@ -220,6 +243,7 @@ def record(book: Book, found: Candidate) -> None:
         name: canonical(list(getattr(about, name))) for name in ("quasi_identifiers", "node", "sensitive", "audience")
     }
     plain = {name: getattr(about, name) for name in ("rows", "least", "source", "hierarchies", "content")}
+    plain["types"] = None if about.types is None else about.types.text()
     own.run(sa.insert(t.version).values(release=key.release, version=key.version, position=position, **plain, **lists))
     same: list[sa.ColumnElement[Any]] = [
         sa.cast(sa.literal(key.release), sa.Text).label("release"),
@@ -272,4 +296,5 @@ def _version(row: dict[str, Any]) -> RecordedVersion:
         sensitive=tuple(json.loads(row["sensitive"])),
         audience=tuple(json.loads(row["audience"])),
         content=row["content"],
+        types=None if row["types"] is None else Types.of_text(row["types"]),
     )

@@ -1,4 +1,4 @@
-"""The crosswalk's tables as statements see them; migrations 0003 and 0004 create them."""
+"""The crosswalk's tables as statements see them; migrations 0003 to 0005 create them."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ class Tables:
             sensitive=text,
             audience=text,
             content=text,
+            types=text,
         )
         self.row = table(
             "crosswalk",

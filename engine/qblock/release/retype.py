@@ -1,0 +1,172 @@
+"""`qblock ledger retype`: what the crosswalk keeps of a release is moved to the column types that the source has now.
+
+Values move where each reads the same both ways: its text is a value of the new type, and the text of that value is the
+old one in the old type. Signatures and labels are of blocks, so they stay. Entities keep the digest of their value in
+its first type, since nothing keeps the text of people who are gone (joint.types.entity_text).
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from qblock.errors import Busy, InputError, Refused
+from qblock.release import together
+from qblock.release.joint.book import Book, has_book, open_book, prepare
+from qblock.release.joint.crosswalk import recorded
+from qblock.release.joint.moves import Moves, apply_moves, moves_to
+from qblock.release.joint.type_checks import (
+    changed,
+    first_of_unknown,
+    found_people,
+    newest_types,
+    nobody_found,
+    write_types,
+)
+from qblock.release.joint.types import Types, named, types_of
+from qblock.release.ledger import ledger_transaction, record
+from qblock.release.ledger_reader import ledger_reader
+from qblock.release.lock import release_lock
+from qblock.release.migrate import upgrade_ledger
+from qblock.release.plan import Plan
+from qblock.release.private import Place, place_of
+from qblock.release.records import PUBLISHING, Event
+from qblock.release.steps import UpgradeLedger
+from qblock.source.columns import checked_columns
+from qblock.spec import Spec
+from qblock.warehouse import TableName, open_warehouse
+from qblock.warehouse.protocol import Session
+
+UNKNOWN = "unknown"
+"""The type before of a crosswalk that kept none."""
+
+
+@dataclass(frozen=True)
+class TypeChange:
+    """One column; before: `unknown` in a crosswalk from before types were kept; values: of its kept texts, those that
+    are written otherwise now."""
+
+    column: str
+    before: str
+    now: str
+    values: int
+
+
+@dataclass(frozen=True)
+class RetypeResult:
+    """status: `retyped`, or `unchanged` where the crosswalk has the types of now already. versions: that were moved."""
+
+    status: str
+    release: str
+    columns: tuple[TypeChange, ...]
+    versions: int
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self) | {"columns": [asdict(column) for column in self.columns]}
+
+
+def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
+    """Move the crosswalk of a release to the types of the source's columns, in one transaction, with a ledger event.
+
+    wait: seconds to wait for another run of the release. Raises InputError for a release whose versions are not checked
+    together, Refused where there is no crosswalk or a value does not read the same both ways (how many, by column), and
+    what opening the source raises; nothing is moved then.
+    """
+    if not together.applies(spec):
+        raise InputError(
+            f"{spec.at('versions')}: only a release whose versions are checked together keeps column types: write "
+            "`entity: COLUMN`, with `count: rows` and without `joint: none`"
+        )
+    place = place_of(spec)
+    with release_lock(place, spec.release, wait) as lock:
+        upgrade_ledger(place)
+        prepare(place)
+        warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+        try:
+            with warehouse.snapshot() as session:
+                with open_book(place, session) as book:
+                    result = _move(book, spec, session)
+                    lock.check()
+                    if result.status == "retyped":
+                        # On DuckDB the crosswalk is another file: a stop between leaves an event of a move that the
+                        # next `retype` makes, and never a move without an event.
+                        _record(place, book, spec, result)
+                if place.engine == "postgresql":
+                    session.connection.commit()
+        finally:
+            warehouse.close()
+    return result
+
+
+def type_note(made: Plan) -> str | None:
+    """What a plan adds where the types of the source's columns are not those of the newest version. Reads only."""
+    spec, place = made.spec, made.place
+    upgraded = all(step.found == step.needed for step in made.steps if isinstance(step, UpgradeLedger))
+    if not together.applies(spec) or not upgraded or not has_book(place):
+        return None
+    with ledger_reader(place) as reader:
+        shown = {e.version for e in reader.history(spec.release) if e.state in PUBLISHING}
+    warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+    try:
+        with warehouse.snapshot() as session:
+            columns = checked_columns(spec, session, TableName.parse(spec.source.table))
+            with open_book(place, session, read_only=True) as book:
+                own = [v for v in recorded(book, spec.release) if v.key.version in shown]
+    except Busy:
+        return "whether column types have changed could not be read: another run has the crosswalk open"
+    finally:
+        warehouse.close()
+    known = newest_types(own)
+    found = changed(spec, known, columns) if known is not None else []
+    if not found:
+        return None
+    said = "; ".join(f"column {name} was of type {before} and is of type {now}" for name, before, now in found)
+    return f"a release would be refused, since types have changed ({said}): `qblock ledger retype SPEC` first"
+
+
+def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:
+    table = TableName.parse(spec.source.table)
+    columns = checked_columns(spec, session, table)
+    relation = session.relation(table)
+    own = recorded(book, spec.release)
+    if not own:
+        raise Refused(f"release {spec.release} has no crosswalk yet: there is nothing to move")
+    known = newest_types(own)
+    if known is None:
+        first = first_of_unknown(book, spec, session, relation, columns, own[-1])
+    else:
+        first = known.first
+        if not changed(spec, known, columns):
+            return RetypeResult("unchanged", spec.release, (), 0)
+        if not found_people(book, spec, session, relation, columns, own[-1], first):
+            raise nobody_found(spec, own[-1])
+    now = types_of(spec, columns, first)
+    moves = moves_to(book, spec, own, known, now)
+    apply_moves(book, spec.release, own, moves, now)
+    write_types(book, spec.release, now)
+    return RetypeResult("retyped", spec.release, _changes(spec, known, now, moves), len(own))
+
+
+def _changes(spec: Spec, known: Types | None, now: Types, moves: Moves) -> tuple[TypeChange, ...]:
+    if known is None:
+        pairs = [(name, UNKNOWN, column.type) for name, column in now.columns.items()]
+    else:
+        pairs = changed(spec, known, {name: named(column) for name, column in now.columns.items()})
+    return tuple(TypeChange(name, before, type_, len(moves.get(name, {}))) for name, before, type_ in pairs)
+
+
+def _record(place: Place, book: Book, spec: Spec, result: RetypeResult) -> None:
+    said = "; ".join(f"column {one.column} from {one.before} to {one.now}" for one in result.columns)
+    event = Event(
+        release=spec.release,
+        state="retyped",
+        run=secrets.token_hex(8),
+        detail={"versions": result.versions, "values": sum(one.values for one in result.columns)},
+        reason=f"what the crosswalk keeps is moved to other column types: {said}",
+    )
+    if place.engine == "postgresql":
+        record(book.own.connection, event)
+        return
+    with ledger_transaction(place) as connection:
+        record(connection, event)

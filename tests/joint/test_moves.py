@@ -1,0 +1,25 @@
+"""What moves in the crosswalk is written in Python as the database writes it."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+import pytest
+import sqlalchemy as sa
+
+from qblock.release.joint.admission import together
+from qblock.release.joint.book import Book, decoded, encoded
+from qblock.release.joint.moves import encoded_texts, placed_texts
+from qblock.release.joint.type_checks import parts_of
+
+HOSTILE = ["", None, "N", "V3:abc", "a:b", "é\U0001f600", f"{chr(30)}1{chr(31)}{chr(30)}", chr(31), f"{chr(30)}N"]
+
+
+@pytest.mark.parametrize("at", range(len(HOSTILE)))
+def test_texts_are_put_together_alike(open_a_book: type[AbstractContextManager[Book]], at: int) -> None:
+    texts = [*HOSTILE[at:], *HOSTILE[:at]]
+    literals = [sa.cast(sa.literal(text), sa.Text) for text in texts]
+    with open_a_book() as book:
+        value, place = (book.own.scalar(sa.select(one)) for one in (encoded(literals), together(literals)))
+    assert (encoded_texts(texts), placed_texts(texts)) == (value, place)
+    assert (list(decoded(value)), parts_of(place)) == (texts, texts)
