@@ -157,6 +157,7 @@ def test_another_spec_with_the_same_content_is_published_anew(released: Job) -> 
 
 
 def test_two_releases_of_one_source_do_not_mix(job: Job) -> None:
+    job.set(versions={"joint": "none"})
     job.run()
     before = job.published()
     publish = dict(job.settings["publish"])
@@ -239,6 +240,7 @@ def test_a_choice_that_looks_at_sensitive_values_is_said_to_be_unprotected(make_
     job = make_job()
     assert any("knows the search" in note for note in job.run().notes)
     job.set(search={"choose_from": "sizes"}, release="other", publish=job.settings["publish"] | {"view": "other"})
+    job.set(versions={"joint": "none"})
     if job.engine == "duckdb":
         job.settings["publish"] = job.settings["publish"] | {"url": f"duckdb:///{job.folder}/other.duckdb"}
     result = job.run()

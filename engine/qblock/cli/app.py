@@ -12,7 +12,7 @@ import typer
 from typer.exceptions import TyperException
 
 from qblock import __version__
-from qblock.cli import compare, erase, explore, hierarchies, ledger, publish, start
+from qblock.cli import compare, erase, explore, hierarchies, ledger, publish, retire, start
 from qblock.cli.job import Terminated
 from qblock.errors import QblockError
 
@@ -37,6 +37,7 @@ explore.register(app)
 compare.register(app)
 publish.register(app)
 erase.register(app)
+retire.register(app)
 ledger.register(app)
 
 

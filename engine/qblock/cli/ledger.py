@@ -1,4 +1,4 @@
-"""ledger upgrade and retype: what is done to the ledger itself."""
+"""ledger upgrade, retype, move: what is done to the ledger itself."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from qblock.cli.output import Json, SpecPath, answer, console
 from qblock.cli.publish import Wait
 from qblock.release.migrate import upgrade_ledger
+from qblock.release.move import move as run_move
 from qblock.release.private import place_of, place_of_url
 from qblock.release.retype import retype as run_retype
 from qblock.spec import load_spec
@@ -52,3 +53,30 @@ def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
         out.print("The crosswalk has the types of the source's columns: nothing to do.")
     for one in found.columns:
         out.print(f"{one.column}: from {one.before} to {one.now}, {one.values} values are written otherwise now.")
+
+
+@ledger.command("move")
+def move(
+    spec: SpecPath,
+    earlier: Annotated[
+        str, typer.Option("--from", metavar="NAME", help="The name that the release has had until now.")
+    ],
+    wait: Wait = 0,
+    json_: Json = False,
+) -> None:
+    """Make release NAME the one that SPEC describes: its name, its source, its view, with all versions and evidence.
+
+    The chain of events goes on under the new name. What readers see now is then seen as the view of SPEC.
+    """
+    found = run_move(load_spec(spec), earlier, wait=wait)
+    if json_:
+        answer(found.to_json())
+        return
+    out = console()
+    if found.status == "unchanged":
+        out.print(f"Nothing to do: release {found.release} is what the spec says.")
+        return
+    out.print(f"Release {found.earlier} is {found.release} now, published as {found.view} (version {found.version}).")
+    for note in found.notes:
+        out.print(f"Note: {note}")
+    out.print(f"Ledger head {found.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")

@@ -70,7 +70,9 @@ def plan(spec: SpecPath, json_: Json = False) -> None:
 
 def release(
     spec: SpecPath,
-    force: Annotated[bool, typer.Option("--force", help="Publish again although nothing has changed.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Publish again although nothing has changed, or it was retired.")
+    ] = False,
     wait: Wait = 0,
     result: Result = None,
     hook: HookCommand = None,
@@ -228,6 +230,8 @@ def history(spec: SpecPath, json_: Json = False) -> None:
         age = timedelta(seconds=found["age_seconds"] or 0)
         stale = ", longer ago than the spec allows: STALE" if found["stale"] else ""
         out.print(f"\nReaders see version {found['current']}, published {age} ago{stale}.")
+    if found["retired_at"] is not None:
+        out.print(f"\nReaders see nothing: the release was retired on {found['retired_at'][:10]}.")
 
 
 def _choice(event: dict[str, Any]) -> str:

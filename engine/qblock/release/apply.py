@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from qblock.errors import QblockError, Refused
-from qblock.release import steps, together, waiting
+from qblock.release import roles, steps, together, waiting
 from qblock.release.content import content_digest
 from qblock.release.copy import copy_of, disclosure, label_codes, nearly_unique
 from qblock.release.joint.book import own_book
@@ -20,6 +20,7 @@ from qblock.release.recheck import count_again, differences, needs_more
 from qblock.release.recover import clear_leftovers, record_failure
 from qblock.release.reference import Kept
 from qblock.release.result import ReleaseResult
+from qblock.release.retire import check_not_retired
 from qblock.release.run import Run, retirable
 from qblock.release.targets import exposure
 from qblock.release.waiting import StartOver
@@ -46,8 +47,9 @@ def release(
     published, InputError for a spec or data that must be mended, Busy, and QblockError for faults; refusals and faults
     are in the ledger then, and what was published before stays published.
     """
-    made = plan(spec, force=force, wait=wait)
+    made = plan(spec, force=force, wait=wait, judge=False)
     run = Run(made, progress, log, entries)
+    run.force = force
     with run.lock_held:
         try:
             left = list(made.steps)
@@ -95,6 +97,10 @@ def _upgrade(run: Run, _: steps.UpgradeLedger) -> None:
 
 
 def _clear(run: Run, _: steps.ClearLeftovers) -> None:
+    # Before anything is cleared: what another release left is not ours to settle.
+    run.settle_identity()
+    if not run.force:
+        check_not_retired(run.place, run.target, run.spec.release)
     for message in clear_leftovers(run):
         run.say(message)
     together.settle_leaving(run)
@@ -113,6 +119,8 @@ def _snapshot(run: Run, _: steps.Snapshot) -> None:
     together.check_withdrawn(run)
     opened = open_task(spec, name_values=False, relation=run.admission, again=waiting.entering(run))
     run.task = run.transaction.enter_context(opened)
+    if run.identity.source is None:  # it was made since
+        run.settle_identity()
     run.detail = waiting.counts(run)
 
 
@@ -221,6 +229,7 @@ def _recheck(run: Run, _: steps.Recheck) -> None:
 
 def _publish(run: Run, _: steps.Publish) -> None:
     run.lock.check()
+    roles.judge(run.spec, run.place, run.identity, running=True)
     if not together.still_complete(run, run.checked.rows.session):
         raise Refused(
             "another release that the same readers may hold was published meanwhile; nothing is published, the next "

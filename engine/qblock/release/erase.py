@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from qblock.errors import InputError, QblockError
-from qblock.release import together
+from qblock.release import move, together
 from qblock.release.apply import release, retire
+from qblock.release.identity import check_identity, identity_of
 from qblock.release.joint.apart import FAILED, digests_of, entities_apart
 from qblock.release.joint.book import own_book, prepare
 from qblock.release.joint.erasure import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
 from qblock.release.joint.type_checks import first_texts
+from qblock.release.ledger_reader import ledger_reader
 from qblock.release.lock import release_lock
 from qblock.release.log import Entries
 from qblock.release.migrate import upgrade_ledger
@@ -21,7 +23,9 @@ from qblock.release.plan import plan
 from qblock.release.private import Place, place_of
 from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult
+from qblock.release.retire import retired_by
 from qblock.release.run import Run
+from qblock.release.targets import target_of
 from qblock.search import Progress
 from qblock.spec import Spec
 
@@ -83,6 +87,9 @@ def erase(
     place = place_of(spec)
     with release_lock(place, spec.release, wait):
         upgrade_ledger(place)
+        target = target_of(spec, place)
+        check_identity(spec, place, identity_of(spec, place, target))
+        move.finish(spec, place, target)
         prepare(place)
         shown, stuck, removal = _set_apart(place, spec, named, now)
         if removal is not None:
@@ -109,6 +116,12 @@ def _set_apart(place: Place, spec: Spec, named: Sequence[str], now: bool) -> tup
         return shown, stuck, removal
 
 
+def is_retired(run: Run) -> bool:
+    """Whether the release shows nothing, as it was retired: then no version without the people is to be published."""
+    with ledger_reader(run.place) as reader:
+        return retired_by(reader, run.spec.release) is not None
+
+
 def _publish_without(
     spec: Spec,
     asked: int,
@@ -119,10 +132,10 @@ def _publish_without(
     log: Callable[[str], None] | None,
     entries: Entries | None,
 ) -> EraseResult:
-    run = Run(plan(spec, wait=wait))
+    run = Run(plan(spec, wait=wait, judge=False))
     concerned = {version.version for version in removal.versions}
     published = None
-    if concerned:
+    if concerned and not is_retired(run):
         try:
             published = release(spec, wait=wait, progress=progress, log=log, entries=entries)
         except QblockError as error:

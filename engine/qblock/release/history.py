@@ -6,7 +6,8 @@ from typing import Any
 
 from qblock.release.ledger_reader import ledger_reader
 from qblock.release.private import place_of
-from qblock.release.records import RecordedEvent, time_text
+from qblock.release.records import LISTS, RecordedEvent, time_text
+from qblock.release.retire import retired_by
 from qblock.spec import Spec
 
 
@@ -14,7 +15,8 @@ def history(spec: Spec) -> dict[str, Any]:
     """Every event of a release, oldest first, and the guarantees of each version.
 
     current: the version that readers see; age_seconds, stale: since it was published, and whether that is longer than
-    the spec allowed (None: it allowed any). headroom_trend: how the room between asked and reached changes.
+    the spec allowed (None: it allowed any). retired_at: when the view was taken away, if it was. headroom_trend: how
+    the room between asked and reached changes.
     """
     with ledger_reader(place_of(spec)) as reader:
         events = reader.history(spec.release)
@@ -26,12 +28,14 @@ def history(spec: Spec) -> dict[str, Any]:
             for guarantee in reader.guarantees(spec.release, event.number)
         ]
         head = reader.head(spec.release)
+        retired = retired_by(reader, spec.release)
         freshness = reader.freshness(spec.release) or {"age_seconds": None, "stale": None}
         trend = reader.headroom_trend(spec.release)
     return {
         "release": spec.release,
         "current": None if current is None else current.version,
         **freshness,
+        "retired_at": None if retired is None else time_text(retired.recorded_at),
         "ledger_head": head,
         "events": [_json(event) for event in events],
         "guarantees": guarantees,
@@ -43,7 +47,7 @@ def _json(event: RecordedEvent) -> dict[str, Any]:
     row = dict(vars(event))
     row["recorded_at"] = time_text(event.recorded_at)
     row["stale_after"] = None if event.stale_after is None else int(event.stale_after.total_seconds())
-    for name in ("quasi_identifiers", "node"):
+    for name in LISTS:
         row[name] = None if row[name] is None else list(row[name])
     row["detail"] = dict(event.detail)
     return row

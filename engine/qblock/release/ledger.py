@@ -28,7 +28,7 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
     ledger = tables(connection)
     last = connection.execute(
         sa.select(ledger.event.c.number, ledger.event.c.digest)
-        .where(ledger.event.c.release == event.release)
+        .where(ledger.event.c.release.in_(chain_names(connection, event.release)))
         .order_by(ledger.event.c.number.desc())
         .limit(1)
     ).one_or_none()
@@ -41,6 +41,17 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
         key = {"release": event.release, "number": number}
         connection.execute(ledger.guarantee.insert(), [{**key, **guarantee} for guarantee in rows])
     return str(row["digest"])
+
+
+def chain_names(connection: sa.Connection, release: str) -> list[str]:
+    """The names that a release has had, the newest last: a release that was moved goes on with its chain."""
+    move = tables(connection).move
+    rows = connection.execute(sa.select(move.c.release, move.c.earlier).where(move.c.release != move.c.earlier)).all()
+    earlier = {row.release: row.earlier for row in rows}
+    names = [release]
+    while names[0] in earlier and earlier[names[0]] not in names:
+        names.insert(0, earlier[names[0]])
+    return names
 
 
 @contextmanager

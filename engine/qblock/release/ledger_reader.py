@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.release import migrate, reference
-from qblock.release.ledger import opened
+from qblock.release.ledger import chain_names, opened
 from qblock.release.parameters import newest
 from qblock.release.private import SCHEMA, Place, translated
 from qblock.release.records import (
@@ -87,6 +87,19 @@ class LedgerReader:
         event = tables(self._connection).event
         return list(self._connection.scalars(sa.select(event.c.release).distinct().order_by(event.c.release)))
 
+    def names(self, release: str) -> list[str]:
+        """The names that a release has had, the newest last."""
+        return [release] if self._connection is None else chain_names(self._connection, release)
+
+    def successor(self, release: str) -> str | None:
+        """The name that a release has now, if it was moved."""
+        if self._connection is None:
+            return None
+        move = tables(self._connection).move
+        query = sa.select(move.c.release).where(move.c.earlier == release, move.c.release != release)
+        following = self._connection.scalar(query)
+        return None if following is None else self.successor(following) or following
+
     def guarantees(self, release: str, number: int) -> list[Guarantee]:
         """The guarantees recorded with an event, in order, with their parameters in the newest format."""
         rows = map(_newest, self._guarantees(release).get(number, []))
@@ -155,7 +168,7 @@ class LedgerReader:
         for event in self._events(release):
             if event["state"] in PUBLISHING:
                 published = event["version"]
-            elif event["state"] == "retired" and event["version"] == published:
+            elif event["state"] == "retired_view" or (event["state"] == "retired" and event["version"] == published):
                 published = None
         pointer = self.pointer(release)
         if pointer == published:
@@ -167,14 +180,15 @@ class LedgerReader:
         if self._connection is None:
             return []
         event = tables(self._connection).event
-        query = sa.select(event).where(event.c.release == release).order_by(event.c.number)
+        names = chain_names(self._connection, release)
+        query = sa.select(event).where(event.c.release.in_(names)).order_by(event.c.number)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     def _guarantees(self, release: str) -> dict[int, list[Mapping[str, Any]]]:
         found: dict[int, list[Mapping[str, Any]]] = {}
         if self._connection is not None:
             guarantee = tables(self._connection).guarantee
-            query = sa.select(guarantee).where(guarantee.c.release == release)
+            query = sa.select(guarantee).where(guarantee.c.release.in_(chain_names(self._connection, release)))
             for row in self._connection.execute(query.order_by(guarantee.c.number, guarantee.c.position)).mappings():
                 found.setdefault(row["number"], []).append(dict(row))
         return found

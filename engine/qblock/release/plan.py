@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from qblock.release import migrate, steps, together
+from qblock.release import migrate, move, roles, steps, together
+from qblock.release.identity import check_identity, identity_of
 from qblock.release.ledger import opened
 from qblock.release.ledger_reader import LedgerReader
 from qblock.release.private import Place, place_of, translated
@@ -34,17 +35,23 @@ class Plan:
         }
 
 
-def plan(spec: Spec, *, force: bool = False, wait: float = 0) -> Plan:
+def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True) -> Plan:
     """The steps of a release of this spec.
 
-    Raises InputError for a target that cannot be used (inside the source, unknown reader), QblockError where the
-    ledger's database cannot be reached.
+    judge: whether to hold the spec against the ledger, as a run does under the release's lock. Raises InputError for a
+    target that cannot be used (inside the source, unknown reader), Refused for another source or view than the ledger
+    has of the release, QblockError where the ledger's database cannot be reached.
     """
     place = place_of(spec)
     target = target_of(spec, place)
-    notes = target.check()
+    # What a move has not finished yet has the name of before.
+    notes = [] if move.pending(place, spec.release) else target.check()
     together.check_spec(spec)
     revision, current, version = _ledger(spec, place)
+    if judge and revision in (None, migrate.revisions()[-1]):
+        identity = identity_of(spec, place, target)
+        check_identity(spec, place, identity)
+        notes += roles.judge(spec, place, identity)
     models = tuple(dict.fromkeys(requirement.model.name for requirement in spec.privacy))
     published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")
     search: steps.Step

@@ -25,10 +25,26 @@ from qblock.release.canonical import canonical as canonical
 from qblock.release.canonical import number_text as number_text
 from qblock.release.parameters import parameters_text
 
-State = Literal["staged", "checked", "published", "rolled_back", "retired", "refused", "failed", "erased", "retyped"]
+State = Literal[
+    "staged",
+    "checked",
+    "published",
+    "rolled_back",
+    "retired",
+    "refused",
+    "failed",
+    "erased",
+    "retyped",
+    "retired_view",
+    "moved",
+]
 STATES: tuple[State, ...] = get_args(State)
 PUBLISHING: tuple[State, ...] = ("published", "rolled_back")
 """The states after which the event's version is the one that readers see."""
+IDENTIFYING: tuple[State, ...] = (*PUBLISHING, "moved")
+"""The states whose newest event says what the release's source and view are."""
+LISTS = ("quasi_identifiers", "node", "columns", "readers", "audience")
+"""Columns of an event that hold JSON lists."""
 Choice = Literal["minimal", "sizes", "pinned"]
 Stage = Literal["search", "recheck", "verify"]
 Counts = Mapping[str, Any]
@@ -53,6 +69,11 @@ class Event:
     node was chosen; protected: whether an attacker who knows the search learns nothing from the choice; joint: how
     versions were checked together; stale_after: the age at which the version counts as stale; reason: why it was
     refused or failed. recorded_at: now, unless given (an aware time).
+
+    source: the table as `schema.table`; source_database: a digest of the DuckDB file that it is in (None on PostgreSQL:
+    the ledger's own database); target: the view, with a file of the spec's folder relative to that; entity: the column
+    that tells people apart, where versions are checked together; columns: name and role of every published column;
+    readers: roles that may read the view; audience: the releases that the spec named. All None in an older event.
     """
 
     release: str
@@ -75,6 +96,13 @@ class Event:
     stale_after: timedelta | None = None
     detail: Counts = field(default_factory=dict)
     reason: str | None = None
+    source: str | None = None
+    source_database: str | None = None
+    target: str | None = None
+    entity: str | None = None
+    columns: tuple[tuple[str, str], ...] | None = None
+    readers: tuple[str, ...] | None = None
+    audience: tuple[str, ...] | None = None
     recorded_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     def __post_init__(self) -> None:
@@ -191,7 +219,7 @@ def event_row(event: Event) -> dict[str, Any]:
     row["recorded_at"] = time_text(event.recorded_at)
     row["detail"] = canonical(dict(event.detail)) if event.detail else None
     row["stale_after"] = None if event.stale_after is None else int(event.stale_after.total_seconds())
-    for name in ("quasi_identifiers", "node"):
+    for name in LISTS:
         row[name] = None if row[name] is None else canonical(list(row[name]))
     return row
 
@@ -202,8 +230,10 @@ def event_of(row: Mapping[str, Any]) -> RecordedEvent:
     fields["recorded_at"] = datetime.fromisoformat(fields["recorded_at"])
     fields["detail"] = json.loads(fields["detail"]) if fields["detail"] else {}
     fields["stale_after"] = None if fields["stale_after"] is None else timedelta(seconds=fields["stale_after"])
-    for name in ("quasi_identifiers", "node"):
+    for name in LISTS:
         fields[name] = None if fields[name] is None else tuple(json.loads(fields[name]))
+    if fields["columns"] is not None:
+        fields["columns"] = tuple((name, role) for name, role in fields["columns"])
     return RecordedEvent(**fields)
 
 

@@ -12,9 +12,10 @@ import sqlalchemy as sa
 
 from qblock.errors import Refused
 from qblock.models import Tightest
-from qblock.release import reference, steps, together
+from qblock.release import move, reference, roles, steps, together
 from qblock.release.content import content_digest
 from qblock.release.copy import PublishedColumn
+from qblock.release.identity import Identity, check_identity, identity_of
 from qblock.release.ledger import ledger_transaction, record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
 from qblock.release.lock import HeldLock, release_lock
@@ -27,6 +28,7 @@ from qblock.release.recover import SECONDS, UNFINISHED, clear_leftovers, publish
 from qblock.release.reference import Kept
 from qblock.release.rematch import Rematched, rematch
 from qblock.release.result import ReleaseResult
+from qblock.release.retire import check_not_retired
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
 from qblock.release.targets import Rows
 from qblock.search.answer import requirements_json
@@ -79,7 +81,7 @@ def rollback(
     what the spec asks now: the refusal is in the ledger, and what was published stays published. Raises InputError,
     Busy and QblockError as a release does.
     """
-    made = plan(spec, wait=wait)
+    made = plan(spec, wait=wait, judge=False)
     lock, upgrade, clear = made.steps[:3]
     if isinstance(upgrade, steps.UpgradeLedger) and upgrade.found is None:
         raise Refused(f"release {spec.release} has no ledger: it was never published")
@@ -90,6 +92,8 @@ def rollback(
         upgrade_ledger(run.place)
         try:
             run.say.begin(clear)
+            run.settle_identity()
+            check_not_retired(run.place, run.target, spec.release)
             for message in clear_leftovers(run):
                 run.say(message)
             run.perform(held)
@@ -102,6 +106,7 @@ def rollback(
 class _Rollback:
     """One run: what the ledger says of the version, and what its copy holds."""
 
+    identity: Identity
     event: RecordedEvent
     first: RecordedEvent
     recorded: list[Guarantee]
@@ -121,6 +126,13 @@ class _Rollback:
         self.started = time.monotonic()
         self.say = Telling(self.id, self.spec.release, log, entries)
 
+    def settle_identity(self) -> None:
+        """Find source and view; raises Refused where the ledger has others under this name."""
+        self.identity = identity_of(self.spec, self.place, self.target)
+        check_identity(self.spec, self.place, self.identity)
+        move.finish(self.spec, self.place, self.target)
+        self.notes += roles.judge(self.spec, self.place, self.identity)
+
     def perform(self, lock: HeldLock) -> None:
         """Check the version and publish it."""
         models = tuple(dict.fromkeys(requirement.model.name for requirement in self.spec.privacy))
@@ -135,6 +147,7 @@ class _Rollback:
                 return
             self.say.begin(Republish(self.version, self.target.view))
             lock.check()
+            roles.judge(self.spec, self.place, self.identity, running=True)
             self.notes += checked.publish(self._record)
 
     def _read_ledger(self) -> None:
@@ -221,10 +234,15 @@ class _Rollback:
         state = "rolled_back" if state == "published" else state
         kept = {f.name: getattr(self.event, f.name) for f in fields(Event) if f.name not in ("recorded_at", "reason")}
         now = {
+            "release": self.spec.release,  # the version may be of an earlier name
             "state": state,
             "run": self.id,
             "joint": self.joint,
             "view": self.target.view,
+            **self.identity.columns(),
+            "entity": self.event.entity if self.event.columns else roles.entity_checked(self.spec),
+            "columns": roles.published_columns(self.spec),
+            "audience": self.spec.versions.audience,
             "stale_after": self.spec.versions.stale_after,
             "reason": NOT_JOINT if self.joint == "none" and state == "rolled_back" else None,
         }

@@ -13,9 +13,10 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from qblock.models import Tightest
-from qblock.release import reference
+from qblock.release import move, reference, roles
 from qblock.release.content import content_digest
 from qblock.release.copy import Copy
+from qblock.release.identity import Identity, check_identity, identity_of
 from qblock.release.joint.admission import Admission
 from qblock.release.joint.erasure import Batch
 from qblock.release.joint.gate import Verdict
@@ -63,6 +64,7 @@ class Run:
     lock: HeldLock
     checked: Checked
     published_digests: dict[int, str | None]
+    identity: Identity
     admission: Admission | None = None
 
     def __init__(
@@ -85,10 +87,17 @@ class Run:
         self.doubted: Batch | None = None
         self.current: RecordedEvent | None = None
         self.inherited: RecordedEvent | None = None
-        self.fell_back = False
+        self.fell_back = self.force = False
         self.detail: dict[str, int] = {}
         self.notes = list(plan.notes)
         self.started = time.monotonic()
+
+    def settle_identity(self) -> None:
+        """Find source and view; raises Refused where the ledger has others under this name."""
+        self.identity = identity_of(self.spec, self.place, self.target)
+        check_identity(self.spec, self.place, self.identity)
+        move.finish(self.spec, self.place, self.target)
+        self.notes += roles.judge(self.spec, self.place, self.identity)
 
     def read_ledger(self) -> None:
         """The version that readers see, all that were ever published, and the number of the next one."""
@@ -113,7 +122,7 @@ class Run:
             and event.hierarchy_digest == self.hierarchy_digest
             and event.content_digest == digest
             and event.reference_digest == reference.digest(kept.text())
-            and event.view == self.target.view
+            and (event.target == self.identity.target or (event.target is None and event.view == self.target.view))
             and self.target.intact(event.version, self.copy.columns)
         )
         if same and event is not None and event.version is not None:
@@ -213,6 +222,10 @@ class Run:
             stale_after=self.spec.versions.stale_after,
             detail=self.detail,
             reason=NOT_JOINT if joint == "none" and state == "published" else None,
+            **self.identity.columns(),
+            entity=roles.entity_checked(self.spec),
+            columns=roles.published_columns(self.spec),
+            audience=self.spec.versions.audience,
         )
 
     def result(self) -> ReleaseResult:

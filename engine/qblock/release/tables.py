@@ -10,7 +10,7 @@ from qblock.release.private import SCHEMA
 
 
 class Tables:
-    """event, guarantee, reference and pointer: in schema `qblock` on PostgreSQL, in the ledger's own file on DuckDB."""
+    """The ledger's tables: in schema `qblock` on PostgreSQL, in a file of their own on DuckDB."""
 
     def __init__(self, schema: str | None) -> None:
         metadata = sa.MetaData(schema=schema)
@@ -39,6 +39,13 @@ class Tables:
             sa.Column("stale_after", sa.BigInteger),
             sa.Column("detail", sa.Text),
             sa.Column("reason", sa.Text),
+            sa.Column("source", sa.Text),
+            sa.Column("source_database", sa.Text),
+            sa.Column("target", sa.Text),
+            sa.Column("entity", sa.Text),
+            sa.Column("columns", sa.Text),
+            sa.Column("readers", sa.Text),
+            sa.Column("audience", sa.Text),
             sa.Column("program_version", sa.Text),
             sa.Column("previous_digest", sa.Text),
             sa.Column("digest", sa.Text),
@@ -67,6 +74,15 @@ class Tables:
             sa.Column("release", sa.Text),
             sa.Column("version", sa.BigInteger),
             sa.Column("content", sa.Text),
+        )
+        self.move = sa.Table(
+            "release_move",
+            metadata,
+            sa.Column("release", sa.Text),
+            sa.Column("number", sa.BigInteger),
+            sa.Column("earlier", sa.Text),
+            sa.Column("before", sa.Text),
+            sa.Column("done", sa.Boolean),
         )
         self.pointer = sa.Table("pointer", metadata, sa.Column("release", sa.Text), sa.Column("version", sa.BigInteger))
 

@@ -19,6 +19,7 @@ from qblock.release.recheck import Counted, count_again
 from qblock.release.records import Guarantee, PublishedVersion, Stage
 from qblock.release.reference import Kept
 from qblock.release.result import VerifyResult
+from qblock.release.retire import refusal, retired_by
 from qblock.release.targets import Rows, Target, target_of
 from qblock.search.answer import requirements_json
 from qblock.source.stated import leaf_marks, stated_hierarchies
@@ -40,11 +41,15 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
             raise Refused(f"release {spec.release} has no ledger: it was never published")
         current = _current(reader, spec.release, problems)
         head = reader.head(spec.release) if not problems else None
+        retired = retired_by(reader, spec.release) if current is None and not problems else None
         text = reference.read(connection, spec.release, current.version) if connection and current else None
     checks = _Checks(spec, target, problems)
     if current is None:
-        if not problems:
-            raise Refused(f"no version of release {spec.release} is published")
+        if retired is not None and not problems and _still_shown(target):
+            problems.append(f"the release was retired, and {target.view} still shows rows")
+        elif not problems:
+            none = f"no version of release {spec.release} is published"
+            raise Refused(none if retired is None else refusal(spec.release, retired))
     else:
         checks.published(current, text)
         problems += target.exposed()
@@ -69,6 +74,14 @@ def _ledger(place: Place) -> Iterator[sa.Connection | None]:
         return
     with opened(place, read_only=True) as connection, translated(place):
         yield connection
+
+
+def _still_shown(target: Target) -> bool:
+    try:
+        with target.published() as rows:
+            return bool(rows.session.scalar(sa.select(sa.func.count()).select_from(rows.rows)))
+    except Refused:
+        return False
 
 
 def _current(reader: LedgerReader, release: str, problems: list[str]) -> PublishedVersion | None:

@@ -119,7 +119,7 @@ def prepare(place: Place) -> None:
             migrate.upgrade(connection)
             connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
         return
-    with opened(_crosswalk_of(place), read_only=False) as connection, translated(place), connection.begin():
+    with opened(crosswalk_of(place), read_only=False) as connection, translated(place), connection.begin():
         migrate.upgrade(connection)
         connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
 
@@ -140,7 +140,7 @@ def open_book(place: Place, session: Session, *, read_only: bool = False) -> Ite
         yield Book(session, session)
         session.run(f"SET LOCAL enable_nestloop = {found}")
         return
-    with opened(_crosswalk_of(place), read_only=read_only) as connection, translated(place), connection.begin():
+    with opened(crosswalk_of(place), read_only=read_only) as connection, translated(place), connection.begin():
         if not migrate.ready(connection):
             raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
         yield Book(session, SqlSession(connection, DuckdbFacts(None)))
@@ -157,7 +157,7 @@ def own_book(place: Place) -> Iterator[Book]:
             session = SqlSession(connection, PostgresqlFacts())
             yield Book(session, session)
         return
-    with opened(_crosswalk_of(place), read_only=False) as connection, translated(place), connection.begin():
+    with opened(crosswalk_of(place), read_only=False) as connection, translated(place), connection.begin():
         session = SqlSession(connection, DuckdbFacts(None))
         yield Book(session, session)
 
@@ -168,12 +168,15 @@ def has_book(place: Place) -> bool:
         if not (place.folder / FILE).exists():
             return False
         # A run that was killed may have left the file without its tables.
-        with opened(_crosswalk_of(place), read_only=True) as connection, translated(place):
+        with opened(crosswalk_of(place), read_only=True) as connection, translated(place):
             return migrate.ready(connection)
     with opened(place, read_only=True) as connection, translated(place):
         query = "SELECT has_table_privilege(to_regclass('qblock.crosswalk_apart'), 'SELECT')"
         return bool(connection.scalar(sa.text(query)))
 
 
-def _crosswalk_of(place: Place) -> Place:
+def crosswalk_of(place: Place) -> Place:
+    """The database that the crosswalk is in: on DuckDB a file of its own."""
+    if place.engine == "postgresql":
+        return place
     return replace(place, url=place.url.set(database=str(place.folder / FILE)))

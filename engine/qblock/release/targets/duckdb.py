@@ -15,6 +15,7 @@ from sqlalchemy.sql import quoted_name
 
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.release.copy import Copy, PublishedColumn
+from qblock.release.identity import within
 from qblock.release.ledger import ledger_transaction
 from qblock.release.private import FOLDER, Place, make_private
 from qblock.release.targets.protocol import Record, Rows
@@ -44,6 +45,12 @@ class DuckdbTarget:
     @property
     def view(self) -> str:
         return f"{quote_plain(self.spec.publish.schema)}.{quote_plain(self.spec.view)} in {self.file}"
+
+    @property
+    def place_name(self) -> str:
+        return (
+            f"{quote_plain(self.spec.publish.schema)}.{quote_plain(self.spec.view)} in {within(self.place, self.file)}"
+        )
 
     @property
     def _mark(self) -> str:
@@ -93,7 +100,7 @@ class DuckdbTarget:
         return []
 
     def stage(self, session: Session, copy: Copy, version: int, record: Record) -> None:
-        path = self._version(version)
+        path = self.version_file(version)
         for folder in (self.place.folder, self.folder.parent, self.folder):
             make_private(folder)
         remove(path)
@@ -131,7 +138,7 @@ class DuckdbTarget:
         beside = self.file.with_name(f".{self.file.name}.qblock-v{version}")
         try:
             remove(beside)
-            copy_file(self._version(version), beside)
+            copy_file(self.version_file(version), beside)
             checked = DuckdbChecked(self, beside)
             with checked.opened():
                 yield checked
@@ -139,7 +146,7 @@ class DuckdbTarget:
             remove(beside)
 
     def holds(self, version: int) -> bool:
-        path, schema = self._version(version), self.spec.publish.schema
+        path, schema = self.version_file(version), self.spec.publish.schema
         if not path.is_file():
             return False
         try:
@@ -155,12 +162,12 @@ class DuckdbTarget:
         return (tables, views) == ([(schema, f"{self.spec.view}_v{version}")], [(schema, self.spec.view)])
 
     def landed(self, version: int) -> bool:
-        path = self._version(version)
+        path = self.version_file(version)
         return path.exists() and self.file.exists() and filecmp.cmp(path, self.file, shallow=False)
 
     def clear(self, kept: Sequence[int]) -> list[str]:
         removed = []
-        names = {self._version(version).name for version in kept}
+        names = {self.version_file(version).name for version in kept}
         for path in sorted(self.folder.glob("v*")) if self.folder.is_dir() else []:
             if path.name not in names and path.name.removesuffix(".wal") not in names:
                 path.unlink()
@@ -188,14 +195,27 @@ class DuckdbTarget:
     def grant(self) -> list[str]:
         return []
 
+    def close(self, record: Record) -> None:
+        # The ledger first: a run that finds the file gone, and nothing said of it, would publish it again.
+        with ledger_transaction(self.place) as ledger:
+            record(ledger, "retired_view")
+        self.take_away()
+
+    def take_away(self) -> None:
+        if self.file.exists():
+            self._check_replaceable(self.spec.at("publish", "url"))
+        remove(self.file)
+        sync(self.file.parent)
+
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
         for version, record in versions.items():
-            remove(self._version(version))
+            remove(self.version_file(version))
             with ledger_transaction(self.place) as ledger:
                 record(ledger, "retired")
         return []
 
-    def _version(self, version: int) -> Path:
+    def version_file(self, version: int) -> Path:
+        """The private copy of a version."""
         return self.folder / f"v{version}.duckdb"
 
 

@@ -41,6 +41,15 @@ class PostgresqlTarget:
     def view(self) -> str:
         return self._view.shown
 
+    @property
+    def made(self) -> View:
+        """The view itself."""
+        return self._view
+
+    @property
+    def place_name(self) -> str:
+        return self._view.shown
+
     def check(self) -> list[str]:
         for place, name in (("schema", self.spec.publish.schema), ("view", self.spec.view)):
             if len(name.encode()) > MOST_BYTES:
@@ -88,7 +97,7 @@ class PostgresqlTarget:
         table = f"{SCHEMA}.{quote(name)}"
         session.run(f"CREATE TABLE {table} (LIKE {SCHEMA}.{quote(parent)})")
         self._close(session, name)
-        number = _version_column(copy.columns)
+        number = version_column(copy.columns)
         into = sa.table(name, *(sa.column(c.name) for c in copy.columns), sa.column(number), schema=SCHEMA)
         query = copy.ordered.add_columns(sa.literal_column(str(version)))
         session.run(sa.insert(into).from_select([*(c.name for c in copy.columns), number], query))
@@ -103,7 +112,7 @@ class PostgresqlTarget:
             session.connection.commit()
 
     def _parent(self, session: Session, columns: Sequence[PublishedColumn]) -> str:
-        wanted = [[c.name, c.type] for c in columns] + [[_version_column(columns), "bigint"]]
+        wanted = [[c.name, c.type] for c in columns] + [[version_column(columns), "bigint"]]
         parents = [t for t in self._tables(session.connection) if t.kind == "p"]
         for table in parents:
             if table.columns == wanted:
@@ -156,7 +165,7 @@ class PostgresqlTarget:
             name = self._version(version)
             if name not in tables or tables[name].parent is None:
                 return False
-            return self._view.intact(session.connection, tables[name].parent, columns, _version_column(columns))
+            return self._view.intact(session.connection, tables[name].parent, columns, version_column(columns))
 
     @contextmanager
     def published(self) -> Iterator[Rows]:
@@ -175,6 +184,20 @@ class PostgresqlTarget:
             given = self._view.grant(session.connection)
             session.connection.commit()
         return given
+
+    def close(self, record: Record) -> None:
+        # Neither waits for readers nor makes them wait: a view that is dropped would, and analysts' own views with it.
+        with self._session() as session, translated(self.place):
+            connection = session.connection
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+            record(connection, "retired_view")
+            if self._view.facts(connection) is not None:
+                self._view.close(connection, self.spec.publish.schema, self.spec.view)
+            connection.commit()
+
+    def take_away(self) -> None:
+        # The ledger and what readers see change in one transaction.
+        return None
 
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
         left = []
@@ -209,7 +232,10 @@ class PostgresqlTarget:
                         )
                     connection.exec_driver_sql(f"DROP TABLE {SCHEMA}.{quote(name)}")
             except sa.exc.DBAPIError as error:
-                if getattr(error.orig, "sqlstate", None) == "55P03":
+                if getattr(error.orig, "sqlstate", None) in (
+                    "55P03",
+                    "2BP01",
+                ):  # a view that shows nothing needs its parent
                     return False
                 raise explain(error) from error
             with translated(self.place):
@@ -259,7 +285,7 @@ class PostgresqlChecked:
             record(connection, "checked")
             name = target._version(self._version)
             parent = next(t.parent for t in target._tables(connection) if t.name == name)
-            target._view.ensure(connection, parent, self._columns, _version_column(self._columns))
+            target._view.ensure(connection, parent, self._columns, version_column(self._columns))
             target._view.grant(connection)
             notes = target.prove(connection)
             record(connection, "published")
@@ -267,7 +293,7 @@ class PostgresqlChecked:
         return notes
 
 
-def _version_column(columns: Sequence[PublishedColumn]) -> str:
+def version_column(columns: Sequence[PublishedColumn]) -> str:
     """The name of the column that says a row's version: like no published column."""
     name = VERSION
     while name in {c.name for c in columns}:

@@ -45,6 +45,10 @@ class Target(Protocol):
     def view(self) -> str:
         """What readers query, as a message names it."""
 
+    @property
+    def place_name(self) -> str:
+        """The same as the ledger keeps it: a file in the spec's folder relative to that, so that both can be moved."""
+
     def check(self) -> list[str]:
         """Notes for the person who runs the job. Reads only; raises InputError for a target that cannot be used."""
 
@@ -77,6 +81,12 @@ class Target(Protocol):
 
     def grant(self) -> list[str]:
         """Give the named readers what they lack; says what was given."""
+
+    def close(self, record: Record) -> None:
+        """Take what readers see away from them at once, recorded as retired_view."""
+
+    def take_away(self) -> None:
+        """Finish `close` where the ledger says so already, and a run was stopped before it was done."""
 
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
         """Drop old versions, each with its event in one transaction; says which could not be dropped yet, and why."""

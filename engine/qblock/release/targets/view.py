@@ -47,7 +47,8 @@ class View:
         return f"{quote(self.schema)}.{quote(self.name)}"
 
     @property
-    def _mark(self) -> str:
+    def mark(self) -> str:
+        """What its comment begins with."""
         return f"qblock release {self.spec.release}"
 
     def check(self, connection: sa.Connection) -> None:
@@ -62,7 +63,7 @@ class View:
         self._check_own(self.facts(connection))
 
     def _check_own(self, facts: Any) -> None:
-        if facts is not None and (facts.kind != "v" or (facts.comment or "").split(";")[0] != self._mark):
+        if facts is not None and (facts.kind != "v" or (facts.comment or "").split(";")[0] != self.mark):
             kind = KINDS.get(facts.kind, "relation")
             raise InputError(
                 f"{self.spec.at('publish', 'view')}: {self.shown} is there already, a {kind} "
@@ -96,7 +97,7 @@ class View:
 
     def _comment(self, statement: str, facts: Any) -> str:
         content = "\n".join([statement, facts.definition or "", ",".join(facts.options or ())])
-        return f"{self._mark}; sha256 {hashlib.sha256(content.encode()).hexdigest()}"
+        return f"{self.mark}; sha256 {hashlib.sha256(content.encode()).hexdigest()}"
 
     def ensure(self, connection: sa.Connection, parent: str, columns: Sequence[PublishedColumn], version: str) -> None:
         """Make the view unless it is there; a changed column list replaces it, and its readers keep their grants."""
@@ -116,11 +117,14 @@ class View:
             run(connection, f"CREATE SCHEMA {quote(self.schema)}")
         run(connection, statement)
         self.close(connection, self.schema, self.name)
-        made = self.facts(connection)
-        comment = self._comment(statement, made).replace("'", "''")
-        run(connection, f"COMMENT ON VIEW {self.sql} IS '{comment}'")
+        self.sign(connection, statement)
         for reader in readers:
             run(connection, f"GRANT SELECT ON {self.sql} TO {quote(reader)}")
+
+    def sign(self, connection: sa.Connection, statement: str) -> None:
+        """Write into its comment whose it is, and by which statement it was made."""
+        comment = self._comment(statement, self.facts(connection)).replace("'", "''")
+        run(connection, f"COMMENT ON VIEW {self.sql} IS '{comment}'")
 
     def close(self, connection: sa.Connection, schema: str, name: str) -> None:
         """Take away what default privileges have given on something new."""

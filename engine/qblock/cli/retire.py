@@ -1,0 +1,32 @@
+"""retire: a release is taken away from its readers."""
+
+from __future__ import annotations
+
+import typer
+
+from qblock.cli.output import Json, SpecPath, answer, console
+from qblock.cli.publish import Wait
+from qblock.release.retire import retire as run_retire
+from qblock.spec import load_spec
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("retire")(retire)
+
+
+def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
+    """Take the view away from its readers at once; versions, ledger and crosswalk stay.
+
+    `release` and `rollback` refuse from then on; `release --force` publishes it again.
+    """
+    found = run_retire(load_spec(spec), wait=wait)
+    if json_:
+        answer(found.to_json())
+        return
+    out = console()
+    what = "was retired before" if found.status == "unchanged" else "is retired"
+    out.print(f"Release {found.release} {what}: nothing of {found.view} is shown any more (version {found.version}).")
+    for note in found.notes:
+        out.print(f"Note: {note}")
+    out.print(f"Ledger head {found.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")

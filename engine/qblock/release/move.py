@@ -1,0 +1,314 @@
+"""Moving a release on purpose: to another name, source or view, with its versions, evidence and chain of events.
+
+The chain is not rewritten, since its digests hold the name: the events of the earlier name are closed by one that says
+where the release went, and those of the new name go on from that one's digest and number (release_move says which name
+came before; `ledger.chain_names`). Everything that is not chained is renamed. PostgreSQL does all of it in one
+transaction. On DuckDB ledger, crosswalk and files are apart: the ledger is written first, and what is not done then is
+done by the next run (`finish`), each step so that it may be done twice.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import duckdb
+import sqlalchemy as sa
+
+from qblock.errors import InputError, QblockError, Refused
+from qblock.release import roles
+from qblock.release.identity import Identity, difference, identity_of
+from qblock.release.joint.book import crosswalk_of
+from qblock.release.joint.tables import tables as crosswalk_tables
+from qblock.release.ledger import ledger_transaction, opened, record, set_pointer
+from qblock.release.ledger_reader import LedgerReader, ledger_reader
+from qblock.release.lock import release_lock
+from qblock.release.migrate import revision, upgrade_ledger
+from qblock.release.move_view import move_view
+from qblock.release.private import Place, make_private, place_of, translated
+from qblock.release.records import IDENTIFYING, Event, RecordedEvent, canonical
+from qblock.release.recover import UNFINISHED, last_events, published_versions
+from qblock.release.reference import Kept
+from qblock.release.tables import tables
+from qblock.release.targets import Target, target_of
+from qblock.release.targets.duckdb import DuckdbTarget, copy_file, remove, sync, wal_of
+from qblock.release.targets.postgresql import PostgresqlTarget
+from qblock.spec import Spec, spec_digest
+from qblock.warehouse.duckdb import quote, quote_text
+from qblock.warehouse.protocol import TableName
+
+ROLLED = ("episode", "signature", "rolled")
+"""Tables of the crosswalk that are put together anew, since they hold digests of the name."""
+
+
+@dataclass(frozen=True)
+class MoveResult:
+    """status: moved, or unchanged where the release is what the spec says already."""
+
+    status: str
+    release: str
+    earlier: str
+    version: int | None
+    view: str
+    ledger_head: str | None
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "notes": list(self.notes)}
+
+
+def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
+    """Make the release `earlier` the one that a spec describes: its name, source and view.
+
+    Readers of the old view lose it, and those of the spec get the new one with the version that is shown now. Raises
+    InputError for a name that no release has or another one has had, Refused where a run is unfinished or its readers
+    would be shown what another release protects, and Busy.
+    """
+    place = place_of(spec)
+    target = target_of(spec, place)
+    with ExitStack() as stack:
+        for name in sorted({spec.release, earlier}):
+            stack.enter_context(release_lock(place, name, wait))
+        upgrade_ledger(place)
+        if finish(spec, place, target):
+            return _result("moved", spec, earlier, place, target)
+        identity = identity_of(spec, place, target)
+        if identity.source is None:
+            raise InputError(f"{spec.at('source', 'table')}: table {spec.source.table} does not exist")
+        with ledger_reader(place) as reader:
+            last = _check(reader, spec, earlier, place, identity)
+        if last is None:
+            return _result("unchanged", spec, earlier, place, target)
+        _check_target(spec, earlier, place, target)
+        notes = roles.judge(spec, place, identity, earlier=earlier)
+        with ledger_transaction(place) as connection:
+            _write(connection, spec, earlier, target, identity, last)
+            if isinstance(target, PostgresqlTarget):
+                _rename_crosswalk(connection, place, earlier, spec.release)
+                notes += move_view(connection, spec, earlier, target, last)
+        finish(spec, place, target)
+    return _result("moved", spec, earlier, place, target, notes)
+
+
+def _result(
+    status: str, spec: Spec, earlier: str, place: Place, target: Target, notes: Sequence[str] = ()
+) -> MoveResult:
+    with ledger_reader(place) as reader:
+        shown, head = reader.pointer(spec.release), reader.head(spec.release)
+    return MoveResult(status, spec.release, earlier, shown, target.view, head, tuple(notes))
+
+
+def _check_target(spec: Spec, earlier: str, place: Place, target: Target) -> None:
+    """The view is new, or still the one of the earlier name."""
+    try:
+        target.check()
+    except InputError:
+        target_of(replace(spec, release=earlier), place).check()
+
+
+def _check(reader: LedgerReader, spec: Spec, earlier: str, place: Place, identity: Identity) -> RecordedEvent | None:
+    """The event that says what the release is now; None where that is what the spec says."""
+    successor = reader.successor(earlier)
+    if successor is not None:
+        raise InputError(f"--from {earlier}: release {earlier} was moved before, and is {successor} now")
+    last = reader.last_event(earlier, *IDENTIFYING)
+    if last is None:
+        raise InputError(f"--from {earlier}: the ledger knows no release of that name with a version")
+    if spec.release != earlier and (spec.release in reader.releases() or reader.successor(spec.release)):
+        raise InputError(
+            f"{spec.at('release')}: the ledger has events of release {spec.release} already; a release can be moved to "
+            "a name that no release has had"
+        )
+    if any(event.state in UNFINISHED for event in last_events(reader, earlier).values()):
+        raise Refused(f"a run of release {earlier} was stopped and is not settled; run it once more before it is moved")
+    if spec.release == earlier and difference(reader, spec, place, identity) is None:
+        return None
+    return last
+
+
+def _write(
+    connection: sa.Connection, spec: Spec, earlier: str, target: Target, identity: Identity, last: RecordedEvent
+) -> None:
+    """The ledger's part: the events of both names, the pointer, what is kept of versions, and that files may follow."""
+    ledger, reader = tables(connection), LedgerReader(connection)
+    current = reader.current(earlier)
+    run, new = secrets.token_hex(8), spec.release
+    facts: dict[str, Any] = {"view": target.view, "target": identity.target}
+    if new != earlier:
+        record(connection, Event(release=earlier, state="moved", run=run, reason=f"moved to {new}", **facts))
+        table = ledger.reference
+        connection.execute(table.update().where(table.c.release == earlier).values(release=new))
+        set_pointer(connection, earlier, None)
+    newest = reader.last_event(earlier)
+    row = {"release": new, "number": newest.number if newest else 0, "earlier": earlier}
+    done = isinstance(target, PostgresqlTarget)
+    connection.execute(ledger.move.insert(), [{**row, "before": last.target or last.view, "done": done}])
+    if current is not None:
+        more = facts | {"release": new, "run": run, "readers": identity.readers, "audience": spec.versions.audience}
+        if _only_moved(spec, earlier, last, current.event):
+            more |= {"spec_digest": spec_digest(spec)}
+        record(connection, _again(current.event, more), current.guarantees)
+    reason = f"moved from {earlier}" if new != earlier else "another source or view, on purpose"
+    kept = identity.columns() | facts
+    record(connection, Event(release=new, state="moved", run=run, reason=reason, **kept))
+    if current is not None:
+        set_pointer(connection, new, current.version)
+
+
+def _only_moved(spec: Spec, earlier: str, last: RecordedEvent, shown: RecordedEvent) -> bool:
+    """Whether the spec asks what the one before asked, but for the names: then the version is still up to date."""
+    view = TableName.parse((last.target or last.view or "").partition(" in ")[0])
+    publish = replace(spec.publish, schema=view.schema or spec.publish.schema, view=view.name)
+    return spec_digest(replace(spec, release=earlier, publish=publish)) == shown.spec_digest
+
+
+def _again(event: RecordedEvent, more: dict[str, Any]) -> Event:
+    kept = {f.name: getattr(event, f.name) for f in fields(Event) if f.name != "recorded_at"}
+    return Event(**{**kept, **more})
+
+
+def _rename_crosswalk(connection: sa.Connection, place: Place, earlier: str, release: str) -> None:
+    """The crosswalk's part: rows of the release, and who names it as their audience. May be done twice."""
+    if earlier == release or revision(connection) is None:
+        return
+    found = crosswalk_tables(place.engine)
+    for name, table in vars(found).items():
+        if "release" not in table.c:
+            continue
+        of_release = table.c.release == earlier
+        statement = table.delete() if name in ROLLED else table.update().values(release=release)
+        connection.execute(statement.where(of_release))
+    version = found.version
+    for row in connection.execute(sa.select(version.c.release, version.c.version, version.c.audience)).all():
+        audience = json.loads(row.audience)
+        if earlier in audience:
+            renamed = canonical([release if name == earlier else name for name in audience])
+            same = (version.c.release == row.release, version.c.version == row.version)
+            connection.execute(version.update().where(*same).values(audience=renamed))
+
+
+@dataclass(frozen=True)
+class _Pending:
+    number: int
+    earlier: str
+    before: str
+
+
+def pending(place: Place, release: str) -> bool:
+    """Whether a move to this release was stopped before all of it was done."""
+    if place.file is None or not place.file.exists():
+        return False
+    with opened(place, read_only=True) as connection, translated(place):
+        return _pending(connection, release) is not None
+
+
+def _pending(connection: sa.Connection, release: str) -> _Pending | None:
+    if LedgerReader(connection).head(release) is None:
+        return None
+    table = tables(connection).move
+    query = sa.select(table.c.number, table.c.earlier, table.c.before).where(
+        table.c.release == release, sa.not_(table.c.done)
+    )
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _Pending(row.number, row.earlier, row.before)
+
+
+def finish(spec: Spec, place: Place, target: Target) -> bool:
+    """Do what is left of a move to this release, with its lock held; whether there was anything. DuckDB only.
+
+    Raises Refused where the spec is not the one that it was moved to.
+    """
+    if not isinstance(target, DuckdbTarget) or not pending(place, spec.release):
+        return False
+    with ledger_reader(place) as reader:
+        problem = difference(reader, spec, place, identity_of(spec, place, target))
+        if problem is not None:
+            raise Refused(f"a move of this release is not finished: {problem}")
+        kept = {v: _columns(reader, spec.release, v) for v in published_versions(reader.history(spec.release))}
+        current = reader.pointer(spec.release)
+    with opened(place, read_only=True) as connection, translated(place):
+        found = _pending(connection, spec.release)
+    assert found is not None
+    crosswalk = crosswalk_of(place)
+    if crosswalk.file is not None and crosswalk.file.exists():
+        with ledger_transaction(crosswalk) as connection:
+            _rename_crosswalk(connection, place, found.earlier, spec.release)
+    before = target.folder.parent / found.earlier
+    for version, names in kept.items():
+        _move_version(target, before / f"v{version}.duckdb", version, names)
+    _move_file(target, found, current)
+    if before != target.folder and before.is_dir():
+        shutil.rmtree(before)
+    with ledger_transaction(place) as connection:
+        table = tables(connection).move
+        same = (table.c.release == spec.release, table.c.number == found.number)
+        connection.execute(table.update().where(*same).values(done=True))
+    return True
+
+
+def _columns(reader: LedgerReader, release: str, version: int) -> list[str]:
+    text = reader.reference(release, version)
+    return [] if text is None else [column.name for column in Kept.of_text(text).columns]
+
+
+def _move_version(target: DuckdbTarget, before: Path, version: int, names: Sequence[str]) -> None:
+    """The private copy of a version under the names of the spec: a file of its own, as nothing is renamed in one."""
+    path = target.version_file(version)
+    if not before.exists() or (path.exists() and (path != before or target.holds(version))):
+        return
+    for folder in (target.folder.parent, target.folder):
+        make_private(folder)
+    beside = path.with_name(f".{path.name}.new")
+    remove(beside)
+    schema, name = quote(target.spec.publish.schema), f"{target.spec.view}_v{version}"
+    with _translated(), duckdb.connect(str(beside)) as connection:
+        connection.execute(f"ATTACH {quote_text(str(before))} AS qblock_before (READ_ONLY)")
+        (there, table), *_ = connection.execute(
+            "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'qblock_before'"
+        ).fetchall()
+        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        # DuckDB keeps the order of rows.
+        rows = f"qblock_before.{quote(there)}.{quote(table)}"
+        connection.execute(f"CREATE TABLE {schema}.{quote(name)} AS SELECT * FROM {rows}")
+        connection.execute("DETACH qblock_before")
+        connection.execute("CHECKPOINT")
+    target._add_view(beside, name, [SimpleNamespace(name=n) for n in names], version)  # type: ignore[misc]
+    beside.chmod(0o600)
+    sync(beside)
+    beside.replace(path)
+    wal_of(beside).unlink(missing_ok=True)
+    sync(path.parent)
+
+
+@contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except duckdb.Error as error:
+        raise QblockError(f"a version cannot be moved: {str(error).splitlines()[0]}") from None
+
+
+def _move_file(target: DuckdbTarget, found: _Pending, current: int | None) -> None:
+    """The release file under the names of the spec, and the one that readers had until now away."""
+    _, _, name = found.before.partition(" in ")
+    old = target.place.folder.parent / name
+    if current is not None and not target.landed(current):
+        beside = target.file.with_name(f".{target.file.name}.qblock-v{current}")
+        remove(beside)
+        copy_file(target.version_file(current), beside)
+        shown = next((file for file in (target.file, old) if file.exists()), None)
+        if shown is not None:
+            beside.chmod(shown.stat().st_mode & 0o777)
+        wal_of(target.file).unlink(missing_ok=True)
+        beside.replace(target.file)
+        sync(target.file.parent)
+    if old.resolve() != target.file.resolve() and old.exists():
+        replace_spec = replace(target.spec, release=found.earlier)
+        DuckdbTarget(replace_spec, target.place, target.source, old).take_away()

@@ -1,0 +1,69 @@
+"""The tables and the view of a release of PostgreSQL under another name, within the transaction that moves it."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from qblock.errors import QblockError
+from qblock.release.ledger_reader import LedgerReader
+from qblock.release.private import SCHEMA
+from qblock.release.records import RecordedEvent
+from qblock.release.reference import Kept
+from qblock.release.targets.postgresql import LOCK_MILLISECONDS, PostgresqlTarget, version_column
+from qblock.release.targets.view import run, text
+from qblock.spec import Spec
+from qblock.warehouse.postgresql import quote
+from qblock.warehouse.protocol import TableName
+
+
+def move_view(
+    connection: sa.Connection, spec: Spec, earlier: str, target: PostgresqlTarget, last: RecordedEvent
+) -> list[str]:
+    """Rename the tables of the versions, and make the view that of the spec; notes for the person who does it.
+
+    The view stays the same object, so that analysts' own views go on with it, and keeps its grants. Waits for its
+    readers half a second at most. Raises Refused where readers could reach what is private.
+    """
+    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
+    _rename_tables(connection, earlier, spec.release)
+    view = TableName.parse(last.target or last.view or "")
+    there = connection.execute(text("relation_facts"), {"schema": view.schema, "name": view.name}).one_or_none()
+    if there is None:
+        return []
+    if not connection.scalar(
+        sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": spec.publish.schema}
+    ):
+        run(connection, f"CREATE SCHEMA {quote(spec.publish.schema)}")
+    if view.schema != spec.publish.schema:
+        run(connection, f"ALTER VIEW {_sql(view)} SET SCHEMA {quote(spec.publish.schema)}")
+        view = TableName(spec.publish.schema, view.name)
+    if view.name != spec.view:
+        run(connection, f"ALTER VIEW {_sql(view)} RENAME TO {quote(spec.view)}")
+    current = LedgerReader(connection).pointer(spec.release)
+    if current is None:
+        # It shows nothing; the next publication makes it anew.
+        run(connection, f"COMMENT ON VIEW {target.made.sql} IS '{target.made.mark}'")
+        return []
+    kept = LedgerReader(connection).reference(spec.release, current)
+    if kept is None:
+        raise QblockError(f"the reference quantities of version {current} are missing: verify the release first")
+    columns = Kept.of_text(kept).columns
+    found = connection.execute(text("release_tables"), {"pattern": f"^v{current}_{spec.release}$"}).one()
+    statement = target.made.statement(found.parent, columns, version_column(columns))
+    run(connection, statement.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
+    target.made.sign(connection, statement)
+    target.made.grant(connection)
+    return target.prove(connection)
+
+
+def _rename_tables(connection: sa.Connection, earlier: str, release: str) -> None:
+    if earlier == release:
+        return
+    found = connection.execute(text("release_tables"), {"pattern": f"^(data[0-9]*|v[0-9]+)_{earlier}$"}).all()
+    for table in found:
+        name = table.name.removesuffix(earlier) + release
+        run(connection, f"ALTER TABLE {SCHEMA}.{quote(table.name)} RENAME TO {quote(name)}")
+
+
+def _sql(view: TableName) -> str:
+    return ".".join(quote(part) for part in (view.schema, view.name) if part)

@@ -1,0 +1,130 @@
+"""Taking a release away from its readers at once. All evidence stays: what was readable counts as readable for good."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.errors import Refused
+from qblock.release import move
+from qblock.release.identity import Identity, check_identity, identity_of
+from qblock.release.ledger import record, set_pointer
+from qblock.release.ledger_reader import LedgerReader, ledger_reader
+from qblock.release.lock import release_lock
+from qblock.release.migrate import upgrade_ledger
+from qblock.release.plan import plan
+from qblock.release.private import Place
+from qblock.release.records import Event, RecordedEvent, State
+from qblock.release.recover import clear_leftovers
+from qblock.release.targets import Target
+from qblock.spec import Spec
+
+RETIRED = "the release was retired: its view was taken away, and its versions and the ledger were kept"
+
+
+@dataclass(frozen=True)
+class RetireResult:
+    """status: retired, or unchanged where it was retired before. version: the one that readers saw last."""
+
+    status: str
+    release: str
+    version: int | None
+    view: str
+    ledger_head: str | None
+    notes: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+
+@dataclass
+class _Retiring:
+    """One run, as `clear_leftovers` reads it, too."""
+
+    id: str
+    spec: Spec
+    place: Place
+    target: Target
+    identity: Identity
+
+    def recorder(self, version: int) -> Callable[[sa.Connection, State], None]:
+        """How the ledger says that nothing is shown any more."""
+
+        def write(connection: sa.Connection, state: State) -> None:
+            event = Event(
+                release=self.spec.release,
+                state=state,
+                run=self.id,
+                version=version,
+                view=self.target.view,
+                target=self.identity.target,
+                reason=RETIRED,
+            )
+            record(connection, event)
+            set_pointer(connection, self.spec.release, None)
+
+        return write
+
+
+def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = None) -> RetireResult:
+    """Take the view away: PostgreSQL readers get no row and lose their grants, a DuckDB release file is removed.
+
+    The ledger says so first, so that a run that is stopped in between is finished by the next one. `release` and
+    `rollback` refuse from then on (`release --force` publishes it again). Raises Refused for a release that shows
+    nothing, or is not the one that the ledger has under this name, and what `plan` raises.
+    """
+    made = plan(spec, wait=wait, judge=False)
+    with release_lock(made.place, spec.release, wait):
+        upgrade_ledger(made.place)
+        identity = identity_of(spec, made.place, made.target)
+        check_identity(spec, made.place, identity)
+        move.finish(spec, made.place, made.target)
+        run = _Retiring(secrets.token_hex(8), spec, made.place, made.target, identity)
+        for message in clear_leftovers(run):
+            if log is not None:
+                log(message)
+        with ledger_reader(made.place) as reader:
+            current, before = reader.pointer(spec.release), retired_by(reader, spec.release)
+        if before is not None:
+            made.target.take_away()
+        elif current is None:
+            raise Refused(f"release {spec.release} shows nothing: no version of it is published")
+        else:
+            made.target.close(run.recorder(current))
+        with ledger_reader(made.place) as reader:
+            head = reader.head(spec.release)
+    version = before.version if before is not None else current
+    return RetireResult("unchanged" if before else "retired", spec.release, version, made.target.view, head, [KEPT])
+
+
+KEPT = (
+    "copies that readers have made cannot be recalled, and every version counts as readable in later checks; "
+    "`qblock release SPEC --force` publishes the release again"
+)
+
+
+def retired_by(reader: LedgerReader, release: str) -> RecordedEvent | None:
+    """The event by which a release was retired, if nothing was published since."""
+    last = reader.last_event(release, "published", "rolled_back", "retired_view")
+    return last if last is not None and last.state == "retired_view" else None
+
+
+def check_not_retired(place: Place, target: Target, release: str) -> None:
+    """Raise Refused for a release that was retired; what a stopped run left of its view is taken away first."""
+    with ledger_reader(place) as reader:
+        event = retired_by(reader, release)
+    if event is not None:
+        target.take_away()
+        raise Refused(refusal(release, event))
+
+
+def refusal(release: str, event: RecordedEvent) -> str:
+    """What is said of a release that was retired."""
+    return (
+        f"release {release} was retired on {event.recorded_at:%Y-%m-%d %H:%M} UTC, and nothing of it is published; "
+        "`qblock release SPEC --force` publishes it again"
+    )

@@ -1,0 +1,306 @@
+"""Releases that one reader may hold: none may publish what another protects.
+
+Two releases are held together where one names the other as its `audience`, or where both are of one table and have a
+reader in common. An attribute is a column of a table of a database: through views columns cannot be matched. By the
+attacker of releases.md, who knows everybody's quasi-identifiers and holds everything that was ever published:
+
+- sensitive in one, and insensitive or a quasi-identifier in the other: the other shows the value beside blocks that
+  were never checked for it. Void.
+- sensitive in both, without one joint check of both (both need the same `entity`): blocks that intersect may leave one
+  value. Void. With the joint check it is the gate of releases.md (J1).
+- a quasi-identifier in one that the other publishes as is: where the other shows anything sensitive beside it, its
+  blocks are finer, for who knows the attribute, than those that were checked; where it shows a column beside it that
+  both publish as it is, the rows of the first can be told apart by that column. Void. With neither it tells only what
+  that attacker knows already: weaker than it looks, which is noted.
+- a quasi-identifier in both, insensitive in both: nothing that the joint check does not see.
+
+Only the release whose attribute is exposed can waive it (`versions: {joint: none}`): then it is noted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from qblock.errors import Busy, InputError, Refused
+from qblock.release import together
+from qblock.release.identity import Identity
+from qblock.release.ledger import opened
+from qblock.release.ledger_reader import LedgerReader
+from qblock.release.lock import release_lock
+from qblock.release.private import Place, translated
+from qblock.release.records import PUBLISHING, RecordedEvent
+from qblock.release.recover import UNFINISHED, last_events
+from qblock.resources import sql_text
+from qblock.spec import Spec
+from qblock.warehouse.postgresql import quote
+from qblock.warehouse.protocol import TableName
+
+PUBLIC = "PUBLIC"
+AS_IS = ("sensitive", "insensitive")
+"""Roles whose values a release shows as they are."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What a version of a release shows, of which table, to whom.
+
+    who: how a message names it; columns: role by name; entity: by which versions are checked together, or None where
+    they are not; waived: `joint: none`.
+    """
+
+    who: str
+    source: tuple[str | None, str | None]
+    columns: dict[str, str]
+    entity: str | None
+    waived: bool
+
+    def same_source(self, other: Shown) -> bool:
+        return self.source == other.source and self.source[0] is not None
+
+
+def published_columns(spec: Spec) -> tuple[tuple[str, str], ...]:
+    """Name and role of every column that a spec publishes."""
+    return tuple((name, a.role) for name, a in spec.attributes.items() if a.role != "identifying")
+
+
+def entity_checked(spec: Spec) -> str | None:
+    """The column by which versions are checked together, where they are."""
+    return spec.entity if together.applies(spec) else None
+
+
+def conflicts(protector: Shown, publisher: Shown, *, own: bool = False) -> tuple[list[str], list[str]]:
+    """What one release shows that another protects: what voids the protection, and what only weakens it.
+
+    own: two versions of one release, which are compared by their content or by the joint check.
+    """
+    void: list[str] = []
+    weak: list[str] = []
+    if not protector.same_source(publisher):
+        return void, weak
+    of = protector.source[0]
+    for name, role in protector.columns.items():
+        other = publisher.columns.get(name)
+        if other is None:
+            continue
+        pair = f"{protector.who} protects {name} of {of} as {_role(role)}, and {publisher.who} publishes it as"
+        if role == "sensitive" and other != "sensitive":
+            void.append(f"{pair} {_role(other)}")
+        elif role == "sensitive" and not own and (protector.entity is None or protector.entity != publisher.entity):
+            why = "one of them names no `entity`" if None in (protector.entity, publisher.entity) else "by `entity`"
+            void.append(f"{pair} sensitive, but the two cannot be checked together ({why}; both need the same)")
+        elif role == "quasi_identifier" and other == "insensitive":
+            beside = [n for n in publisher.columns if n != name and _shown_beside(protector, publisher, n)]
+            found = void if beside else weak
+            found.append(f"{pair} it is" + (f", beside {', '.join(beside)}" if beside else ""))
+    return void, weak
+
+
+def _shown_beside(protector: Shown, publisher: Shown, name: str) -> bool:
+    role = publisher.columns[name]
+    return role == "sensitive" or (role == "insensitive" and protector.columns.get(name) in AS_IS)
+
+
+def _role(role: str) -> str:
+    return {"quasi_identifier": "a quasi-identifier"}.get(role, role)
+
+
+def judge(
+    spec: Spec, place: Place, identity: Identity, *, running: bool = False, earlier: str | None = None
+) -> list[str]:
+    """Notes on what the readers of this release may hold besides.
+
+    running: whether to count what other runs are about to publish, as a run asks that is about to publish itself.
+    earlier: the name that the release is being moved from. Raises InputError for an audience that the ledger does not
+    know where it knows one of a like name, and Refused where two releases that one reader may hold void each other's
+    protection.
+    """
+    if place.file is not None and not place.file.exists():
+        return check_audience(spec, [])
+    with opened(place, read_only=True) as connection, translated(place):
+        judged = _Judged(spec, place, identity, connection, earlier)
+        notes = check_audience(spec, judged.reader.releases(), judged.reader)
+        for release in judged.others():
+            judged.compare(release, _versions(judged.reader, release))
+        if running:
+            for release in judged.others()[1:]:
+                staged = [e for e in last_events(judged.reader, release).values() if e.state in UNFINISHED]
+                if staged and _running(place, release):
+                    judged.compare(release, staged)
+    if judged.problems:
+        raise Refused("; ".join(dict.fromkeys(judged.problems)) + ". Nothing is published")
+    return list(dict.fromkeys([*notes, *judged.notes]))
+
+
+def _running(place: Place, release: str) -> bool:
+    """Whether another run of a release is in progress: what one that was killed has staged is never published."""
+    try:
+        with release_lock(place, release):
+            return False
+    except Busy:
+        return True
+
+
+def _versions(reader: LedgerReader, release: str) -> list[RecordedEvent]:
+    """The newest event that published each version."""
+    found = {e.version: e for e in reader.history(release) if e.version is not None and e.state in PUBLISHING}
+    return list(found.values())
+
+
+class _Judged:
+    """The release of a spec beside the others of its ledger."""
+
+    def __init__(
+        self, spec: Spec, place: Place, identity: Identity, connection: sa.Connection, earlier: str | None
+    ) -> None:
+        self.spec, self.place, self.identity = spec, place, identity
+        self.connection = connection
+        self.reader = LedgerReader(connection)
+        self.problems: list[str] = []
+        self.notes: list[str] = []
+        self.names = list(dict.fromkeys([*self.reader.names(earlier or spec.release), spec.release]))
+        self.mine = Shown(
+            f"release {spec.release}",
+            (identity.source, identity.database),
+            dict(published_columns(spec)),
+            entity_checked(spec),
+            spec.versions.joint == "none",
+        )
+        self.readers = identity.readers
+
+    def others(self) -> list[str]:
+        """Itself first: what its own readers hold already; then every other release that still has its name."""
+        return [self.spec.release] + [
+            name for name in self.reader.releases() if name not in self.names and self.reader.successor(name) is None
+        ]
+
+    def compare(self, release: str, events: Sequence[RecordedEvent]) -> None:
+        """Compare with the versions of one release."""
+        if not events:
+            return
+        own = release == self.spec.release
+        how = self._held(release, events[-1])
+        if own or how is not None:
+            self._roles(release, how or "readers hold already", events, own)
+        else:
+            self._same_reader(release, events)
+
+    def _held(self, release: str, newest: RecordedEvent) -> str | None:
+        if release in self.spec.versions.audience:
+            return "versions.audience names"
+        return "names this one as its audience" if set(newest.audience or ()) & set(self.names) else None
+
+    def _roles(self, release: str, how: str, events: Sequence[RecordedEvent], own: bool) -> None:
+        unknown = [e.version for e in events if e.columns is None]
+        if unknown and not own:
+            self.notes.append(
+                f"release {release}, which {how}, published version {unknown[0]} before the ledger kept source and "
+                "roles of columns: they were not compared"
+            )
+        waived = events[-1].joint == "none"
+        for event in events:
+            if event.columns is None:
+                continue
+            who = (
+                f"its version {event.version}" if own else f"version {event.version} of release {release}, which {how},"
+            )
+            source = (event.source, event.source_database)
+            other = Shown(who, source, dict(event.columns), event.entity, waived)
+            for protector, publisher in ((self.mine, other), (other, self.mine)):
+                void, weak = conflicts(protector, publisher, own=own)
+                if protector.waived or (own and self.mine.waived):
+                    self.notes += [f"not protected (versions.joint: none): {text}" for text in void]
+                else:
+                    self.problems += [
+                        f"{text}: whoever holds both is told what is to be hidden{REMEDY}" for text in void
+                    ]
+                self.notes += [f"{text}: that is known to who knows everybody's quasi-identifiers" for text in weak]
+
+    def _same_reader(self, release: str, events: Sequence[RecordedEvent]) -> None:
+        source = (self.identity.source, self.identity.database)
+        same = [e for e in events if (e.source, e.source_database) == source and e.source is not None]
+        if not same:
+            return
+        reader = self._shared({name for e in same for name in e.readers or ()})
+        if reader is None:
+            return
+        text = (
+            f"release {release} publishes {self.identity.source} as {same[-1].view}, too, and {reader} can read both: "
+            "together they may tell what neither tells alone"
+        )
+        if self.mine.waived:
+            self.notes.append(
+                f"{text}; not protected (versions.joint: none), and release {release} is refused from now on unless it "
+                "says so as well"
+            )
+        else:
+            self.problems.append(
+                f"{text}; name it (`versions: {{audience: [{release}]}}`), which has both checked together, publish "
+                "to other readers, or write `versions: {joint: none}` to go without that protection"
+            )
+
+    def _shared(self, theirs: set[str]) -> str | None:
+        """Who can read both, as a message says it; on DuckDB whoever has both files."""
+        if self.place.engine == "duckdb":
+            return "whoever has both files"
+        mine = set(self.readers)
+        direct = sorted(mine & theirs) or sorted((mine | theirs) - {PUBLIC} if PUBLIC in mine | theirs else ())
+        if not mine or not theirs:
+            return None
+        if direct:
+            return "everybody" if direct == [PUBLIC] else f"reader {direct[0]}"
+        table = TableName.parse(self.identity.source or "")
+        values = {
+            "mine": sorted(mine),
+            "theirs": sorted(theirs),
+            "source": ".".join(quote(part) for part in (table.schema, table.name) if part),
+        }
+        role = self.connection.scalar(sa.text(sql_text("shared_readers", "postgresql")), values)
+        return None if role is None else f"role {role}"
+
+
+REMEDY = (
+    "; give the column one role in both and both the same `entity`, or leave it out of one of them; what was published "
+    "once stays known"
+)
+
+
+def check_audience(spec: Spec, known: Sequence[str], reader: LedgerReader | None = None) -> list[str]:
+    """Notes on releases of the audience that have not been published yet.
+
+    A name that the ledger does not know is a slip where it knows a like one that the spec does not name, unless a spec
+    beside this one has that name: two releases that name each other must begin with one of them. Raises InputError.
+    """
+    notes = []
+    for name in spec.versions.audience:
+        successor = reader.successor(name) if reader is not None else None
+        where = spec.at("versions", "audience")
+        if successor is not None:
+            raise InputError(f"{where}: release {name} was moved, and is {successor} now; name that one")
+        if name in known:
+            continue
+        others = [other for other in known if other != spec.release and other not in spec.versions.audience]
+        near = difflib.get_close_matches(name, others, n=1)
+        if near and name not in _specs_beside(spec):
+            raise InputError(
+                f"{where}: the ledger knows no release {name}; did you mean {near[0]}? It knows {', '.join(others)}. A "
+                "release that is yet to be published can be named as soon as its spec is in the folder of this one"
+            )
+        notes.append(f"release {name}, which versions.audience names, has not been published from this ledger yet")
+    return notes
+
+
+def _specs_beside(spec: Spec) -> set[str]:
+    """The names of releases whose specs are in the same folder."""
+    found = set()
+    for file in sorted([*spec.directory.glob("*.yaml"), *spec.directory.glob("*.yml")]):
+        try:
+            text = file.read_text("utf-8")
+        except (OSError, UnicodeDecodeError):
+            continue
+        found |= set(re.findall(r"(?m)^release:\s*[\"']?([^\s\"'#]+)", text))
+    return found

@@ -1,0 +1,171 @@
+"""A release is taken away from its readers at once, and all that was known of it stays known."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from psycopg import sql
+from psycopg.conninfo import make_conninfo
+
+from qblock.cli.app import run
+from qblock.errors import InputError, Refused
+from qblock.release.erase import erase
+from qblock.release.history import history
+from qblock.release.retire import retire
+from qblock.release.rollback import rollback
+from qblock.release.targets.duckdb import DuckdbTarget
+from qblock.release.verify import verify
+from release.jobs import Job
+
+NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '13053', 28, 'flu', 'A')"
+
+
+def shown(job: Job) -> int:
+    """How many rows whoever owns the place still gets."""
+    if job.engine == "duckdb" and not job.target.exists():
+        return 0
+    return len(job.published())
+
+
+@pytest.fixture
+def reader(engine_name: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A login on PostgreSQL."""
+    name = f"qblock_reader_{secrets.token_hex(4)}"
+    if engine_name == "duckdb":
+        pytest.skip("DuckDB has no roles")
+    server, url = (request.getfixturevalue(f"postgresql_{what}") for what in ("server", "url"))
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
+    yield name
+    for where in (url, server):
+        with psycopg.connect(where, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
+
+
+def test_a_retired_release_shows_nothing_until_somebody_says_so(released: Job) -> None:
+    result = retire(released.spec)
+    assert (result.status, result.version, shown(released)) == ("retired", 1, 0)
+    found = history(released.spec)
+    assert (found["current"], found["events"][-1]["state"]) == (None, "retired_view")
+    assert found["retired_at"] == found["events"][-1]["recorded_at"]
+    for act in (released.run, lambda: rollback(released.spec, 1), lambda: verify(released.spec)):
+        with pytest.raises(Refused, match=r"was retired on .* --force` publishes it again"):
+            act()
+    assert shown(released) == 0
+    assert retire(released.spec).status == "unchanged"
+    again = released.run(force=True)
+    assert (again.status, again.version, shown(released)) == ("published", 2, 12)
+    assert not verify(released.spec).problems
+    assert rollback(released.spec, 1).status == "rolled_back"
+    assert history(released.spec)["retired_at"] is None
+
+
+def test_the_command_says_what_it_did(released: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    path = str(released.write())
+    assert run(["retire", path]) == 0
+    assert "nothing of published.people" in capsys.readouterr().out
+    assert run(["history", path]) == 0
+    assert "Readers see nothing: the release was retired" in capsys.readouterr().out
+    assert run(["release", path]) == 3
+    assert run(["verify", path]) == 3
+
+
+def test_versions_of_a_retired_release_count_as_read(job: Job) -> None:
+    job.set(entity="name").run()
+    retire(job.spec)
+    job.change(NEWCOMER)
+    with pytest.raises(Refused, match=r"2 versions together .* joint cells 1 fail"):
+        job.run(force=True)
+    assert shown(job) == 0
+
+
+def test_people_can_withdraw_from_a_retired_release(job: Job) -> None:
+    job.set(entity="name").run()
+    retire(job.spec)
+    assert erase(job.spec, ["person 1"], now=True).status == "erased"
+    assert shown(job) == 0
+
+
+def test_a_release_that_shows_nothing_cannot_be_retired(job: Job) -> None:
+    with pytest.raises(Refused, match="shows nothing"):
+        retire(job.spec)
+    assert history(job.spec)["events"] == []
+
+
+def test_another_spec_of_the_name_cannot_retire_the_release(released: Job) -> None:
+    released.change("CREATE TABLE patients AS SELECT * FROM people")
+    released.settings["source"] = {"url": released.url, "table": "patients"}
+    with pytest.raises(Refused, match="one release has one source"):
+        retire(released.spec)
+    assert shown(released) == 12
+
+
+def test_a_stopped_retirement_is_finished_by_the_next_run(released: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    if released.engine == "postgresql":
+        with monkeypatch.context() as patch:
+            patch.setattr("qblock.release.targets.view.View.close", stop)
+            with pytest.raises(KeyboardInterrupt):
+                retire(released.spec)
+        assert shown(released) == 12  # one transaction: nothing has happened
+        assert history(released.spec)["current"] == 1
+        return
+    with monkeypatch.context() as patch:
+        patch.setattr(DuckdbTarget, "take_away", stop)
+        with pytest.raises(KeyboardInterrupt):
+            retire(released.spec)
+    assert verify(released.spec).problems == [
+        f"the release was retired, and published.people in {released.target} still shows rows"
+    ]
+    with pytest.raises(Refused, match="was retired"):
+        released.run()
+    assert shown(released) == 0
+
+
+def stop(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_file_that_took_the_place_of_the_release_is_left_alone(released: Job) -> None:
+    if released.engine == "postgresql":
+        pytest.skip("a PostgreSQL release is no file")
+    released.target.write_text("my notes")
+    with pytest.raises(InputError, match="is no version of release"):
+        retire(released.spec)
+    assert released.target.read_text() == "my notes"
+
+
+def test_readers_neither_wait_nor_are_waited_for(job: Job, reader: str) -> None:
+    job.settings["publish"]["readers"] = [reader]
+    job.run()
+    job.change(f"CREATE SCHEMA own AUTHORIZATION {reader}")
+    login = make_conninfo(job.url, user=reader)
+    with psycopg.connect(login) as busy:
+        busy.execute("CREATE VIEW own.copy AS SELECT * FROM published.people")
+        busy.commit()
+        # A reader in the middle of a transaction holds a lock on the view, and a view of theirs depends on it.
+        assert len(busy.execute("SELECT * FROM published.people").fetchall()) == 12
+        assert retire(job.spec).status == "retired"
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            busy.execute("SELECT * FROM published.people")
+        busy.rollback()
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            busy.execute("SELECT * FROM own.copy")
+    job.run(force=True)
+    assert len(job.query("SELECT * FROM own.copy", login)) == 12
+
+
+def test_a_lock_that_is_held_ends_the_retirement_soon(job: Job) -> None:
+    if job.engine == "duckdb":
+        pytest.skip("DuckDB's ledger is open for a moment only")
+    job.run()
+    with psycopg.connect(job.url) as other:
+        other.execute("LOCK TABLE qblock.pointer IN EXCLUSIVE MODE")
+        with pytest.raises(Exception, match="try again later") as raised:
+            retire(job.spec)
+        assert getattr(raised.value, "exit_status", None) == 4
+    assert shown(job) == 12
