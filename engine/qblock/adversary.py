@@ -15,7 +15,7 @@ from fractions import Fraction
 import numpy as np
 
 from qblock.blocks import Ints, Reference
-from qblock.errors import ParameterError
+from qblock.errors import ParameterError, quoted
 
 PRIORS = ("uniform", "table", "values", "from_table")
 
@@ -144,10 +144,6 @@ def layers(predicates: str | tuple[tuple[str | None, ...], ...], reference: Refe
     return _lists(predicates, reference)
 
 
-def _shown(value: str | None) -> str:
-    return "NULL" if value is None else repr(value)
-
-
 def _by_appearance(codes: Ints) -> Ints:
     """int64[V]: the labels of a level numbered in the order in which they first occur, single values as 0, 1, 2, .."""
     _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
@@ -164,7 +160,7 @@ def _lists(predicates: str | tuple[tuple[str | None, ...], ...], reference: Refe
         chosen = {code for code in codes.values() if code is not None}
         if unknown or not chosen or len(chosen) == reference.values:
             reason = (
-                f"holds the unknown value {_shown(unknown[0])}" if unknown else "is empty or holds the whole domain"
+                f"holds the unknown value {quoted(unknown[0])}" if unknown else "is empty or holds the whole domain"
             )
             raise ParameterError(f"epsilon_privacy: a list of predicates {reason}; valid: some values of the domain")
         remaining.append(np.array(sorted(chosen), dtype=np.int64))

@@ -2,6 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+_values_shown: ContextVar[bool] = ContextVar("values_shown", default=False)
+
+
+@contextmanager
+def values_shown(shown: bool) -> Iterator[None]:
+    """Whether messages that are made within may name values and labels: only where somebody sits at the command."""
+    before = _values_shown.get()
+    _values_shown.set(shown)
+    try:
+        yield
+    finally:
+        _values_shown.set(before)
+
+
+def quoted(value: str | None, instead: str = "(not shown)") -> str:
+    """A value or a label of a hierarchy as a message may name it; `instead` where messages end in logs."""
+    if value is None:
+        return "NULL"
+    return repr(value) if _values_shown.get() else instead
+
 
 class QblockError(Exception):
     """A fault outside of qblock: connection, database, disk. Exit status 1."""

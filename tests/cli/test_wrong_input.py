@@ -43,23 +43,22 @@ LINE = r"release\.yaml:\d+: "
 def test_a_value_missing_in_a_hierarchy(warehouse, qblock, spec, tmp_path: Path) -> None:
     (tmp_path / "zip.csv").write_text("zip,any\n101,*\n111,*\n", encoding="utf-8")
     file = file_of(spec, warehouse("people", PEOPLE), {**QUASI, "hierarchy": {"file": "zip.csv"}, "nulls": "top"})
-    for ran in each(qblock, file):
-        check(ran, 2, LINE + r"1 values of column zip \(1 rows\) are missing in its hierarchy: '102' \(1 rows\); add")
+    for command, ran in zip(COMMANDS, each(qblock, file), strict=True):
+        named = "" if command[0] == "audit" else r": '102' \(1 rows\)"
+        check(ran, 2, LINE + rf"1 values of column zip \(1 rows\) are missing in its hierarchy{named}; add")
 
 
 def test_a_hierarchy_that_is_not_nested(warehouse, qblock, spec, tmp_path: Path) -> None:
     lines = "zip,area,land\n101,1,x\n102,1,y\n111,2,x\n"
     (tmp_path / "zip.csv").write_text(lines, encoding="utf-8")
     for ran in each(qblock, file_of(spec, warehouse("people", PEOPLE), {**QUASI, "hierarchy": {"file": "zip.csv"}})):
-        check(
-            ran, 2, r"zip\.csv:3: label '1' of area is under 'x' on line 2 and under 'y' here", "a label has one parent"
-        )
+        check(ran, 2, r"zip\.csv:3: label .* of area is under .* on line 2 and under .* here", "a label has one parent")
 
 
 def test_a_duplicate_leaf(warehouse, qblock, spec, tmp_path: Path) -> None:
     (tmp_path / "zip.csv").write_text("zip,any\n101,*\n102,*\n101,*\n", encoding="utf-8")
     for ran in each(qblock, file_of(spec, warehouse("people", PEOPLE), {**QUASI, "hierarchy": {"file": "zip.csv"}})):
-        check(ran, 2, r"zip\.csv:4: duplicate leaf '101', first on line 2; keep one")
+        check(ran, 2, r"zip\.csv:4: duplicate leaf .*, first on line 2; keep one")
 
 
 def test_nulls_without_a_rule(warehouse, qblock, spec) -> None:
@@ -185,7 +184,7 @@ def test_a_login_that_is_refused(postgresql_url: str, qblock, spec) -> None:
         assert "s3cret" not in ran.err
     gone = sa.make_url(postgresql_url).set(database="qblock_gone").render_as_string(hide_password=False)
     for ran in each(qblock, file_of(spec, gone)):
-        check(ran, 1, 'database not reachable: .*database "qblock_gone" does not exist')
+        check(ran, 1, "database not reachable: .*/qblock_gone: there is no database of that name")
 
 
 HOLD = "import duckdb, sys; c = duckdb.connect(sys.argv[1]); print('held', flush=True); sys.stdin.read()"
@@ -238,7 +237,7 @@ def test_faults_of_the_program_are_no_traceback(qblock, spec, warehouse, monkeyp
 
     monkeypatch.setattr("qblock.cli.explore.run_search", broken)
     ran = qblock("search", file)
-    check(ran, 1, r"internal error \(ZeroDivisionError\); set QBLOCK_DEBUG=1 for the traceback")
+    check(ran, 1, r"internal error \(ZeroDivisionError\); --debug prints the traceback on a terminal")
     assert "secret" not in ran.err
 
 

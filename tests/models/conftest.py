@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from qblock.blocks import Blocks, Reference
+from qblock.errors import values_shown
 
 Read = Callable[[str, list[str], str], tuple[Blocks, Reference]]
+
+
+@pytest.fixture(autouse=True)
+def named() -> Iterator[None]:
+    """Messages name values, as in the interactive commands."""
+    with values_shown(True):
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -78,7 +78,7 @@ def test_a_job_that_does_not_own_the_ledger_can_only_append(
         "UPDATE qblock.alembic_version SET version_num = 'x'",
     ):
         with (
-            pytest.raises(QblockError, match=r"permission denied|must be owner"),
+            pytest.raises(QblockError, match=r"denied a privilege .*grant it"),
             ledger_transaction(job) as connection,
         ):
             connection.execute(sa.text(statement))
@@ -94,17 +94,17 @@ def test_a_schema_that_exists_is_not_created_again(job: Place, role: str, postgr
 def test_a_login_that_may_not_make_the_ledger_is_told_what_to_grant(
     owner: Place, job: Place, role: str, postgresql_url: str
 ) -> None:
-    with pytest.raises(QblockError, match=r"permission denied for database .*; grant it to the job's login"):
+    with pytest.raises(QblockError, match=r"denied a privilege .*grant it"):
         migrate.upgrade_ledger(job)
     with ledger_reader(job) as reader:
         assert reader.history("r") == []
     migrate.upgrade_ledger(owner)
-    with pytest.raises(QblockError, match="permission denied for schema qblock; grant it"), ledger_reader(job):
+    with pytest.raises(QblockError, match=r"denied a privilege .*grant it"), ledger_reader(job):
         pass
-    with pytest.raises(QblockError, match="permission denied for schema qblock; grant it"):
+    with pytest.raises(QblockError, match=r"denied a privilege .*grant it"):
         migrate.upgrade_ledger(job)
     execute(postgresql_url, f"GRANT USAGE ON SCHEMA qblock TO {role}")
-    with pytest.raises(QblockError, match="permission denied for table"), ledger_reader(job):
+    with pytest.raises(QblockError, match="denied a privilege"), ledger_reader(job):
         pass
 
 
@@ -129,11 +129,11 @@ def test_nobody_else_sees_the_ledger_whatever_the_defaults_are(
         }
         assert [name for name, visible in relations if visible] == []
         assert connection.execute("SELECT has_schema_privilege(%s, 'qblock', 'USAGE')", (role,)).fetchone() == (False,)
-    with pytest.raises(QblockError, match="permission denied"), ledger_reader(job):
+    with pytest.raises(QblockError, match="denied a privilege"), ledger_reader(job):
         pass
 
 
 def test_the_reader_cannot_write(owner: Place) -> None:
     migrate.upgrade_ledger(owner)
-    with pytest.raises(QblockError, match="read-only transaction"), ledger_reader(owner) as reader:
+    with pytest.raises(QblockError, match="is read-only"), ledger_reader(owner) as reader:
         record(reader._connection, Event(release="r", state="staged", run="u"))

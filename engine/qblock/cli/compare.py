@@ -47,7 +47,7 @@ def compare_command(
     adversary, and for the definitions of the spec (and of --definitions) which nodes satisfy them and which of them
     admits strictly more nodes than which.
     """
-    with open_task(load_spec(spec)) as task:
+    with open_task(load_spec(spec), name_values=False) as task:
         with progress(quiet) as report:
             found = compare(task, sensitives=sensitive or (), file=definitions, progress=report)
         if csv is not None:

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,14 @@ from typing import Any, ClassVar
 from qblock.cli.log import Log
 from qblock.errors import InputError, QblockError, Refused
 from qblock.release.result import ReleaseResult
+
+HOOK_VARIABLES = ("PATH", "HOME", "LANG")
+
+
+class Interrupted:
+    """Whether Ctrl-C arrived; drivers may raise another exception in its place."""
+
+    arrived: ClassVar[bool] = False
 
 
 class Terminated(KeyboardInterrupt):
@@ -45,20 +53,36 @@ class Hook:
 
     arguments: tuple[str, ...]
     seconds: float
+    environment: tuple[tuple[str, str], ...] = ()
+    """The variables of the job's environment that it gets; the others may hold secrets."""
 
     @classmethod
-    def of(cls, command: str, seconds: float) -> Hook:
-        """Raises InputError for a command that cannot be started."""
+    def of(cls, command: str | None, seconds: float, names: Sequence[str] = ()) -> Hook | None:
+        """The hook of the command line, if it has one. names: variables that it gets besides PATH, HOME and LANG.
+
+        Raises InputError for a command that cannot be started, or a variable that is not set.
+        """
+        if command is None:
+            if names:
+                raise InputError("--hook-env names variables for a hook, and there is no --hook; give one")
+            return None
         try:
             arguments = shlex.split(command)
         except ValueError as error:
             raise InputError(f"--hook {command}: {str(error).lower()}; quote it as for a shell") from None
         if not arguments or shutil.which(arguments[0]) is None:
             raise InputError(f"--hook {command}: no program of that name can be run; give its whole path")
-        return cls(tuple(arguments), seconds)
+        for name in names:
+            if name not in os.environ:
+                raise InputError(f"--hook-env {_name(name)}: this environment variable is not set; set it")
+        given = [name for name in (*HOOK_VARIABLES, *names) if name in os.environ]
+        return cls(tuple(arguments), seconds, tuple((name, os.environ[name]) for name in dict.fromkeys(given)))
 
-    def run(self, file: Path, *, silent: bool) -> str | None:
-        """Why it failed, if it did. silent: drop what it prints, which goes to standard error otherwise."""
+    def run(self, file: Path, *, silent: bool, told: Mapping[str, str] | None = None) -> str | None:
+        """Why it failed, if it did. silent: drop what it prints, which goes to standard error otherwise.
+
+        told: variables by which the job tells it about the run.
+        """
         output = subprocess.DEVNULL if silent else 2
         try:
             process = subprocess.Popen(
@@ -67,6 +91,7 @@ class Hook:
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                env={**dict(self.environment), **(told or {})},
             )
         except OSError as error:
             return f"could not be started: {error.strerror}"
@@ -113,7 +138,7 @@ class Job:
     def _failed(self, error: BaseException) -> dict[str, Any]:
         reason = str(error) if isinstance(error, QblockError) else f"internal error ({type(error).__name__})"
         status = error.exit_status if isinstance(error, QblockError) else 1
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt) or Terminated.arrived or Interrupted.arrived:
             reason, status = ("terminated", 143) if Terminated.arrived else ("interrupted", 130)
         return {
             "status": "refused" if isinstance(error, Refused) else "failed",
@@ -137,7 +162,7 @@ class Job:
             with self._file(found) as file:
                 problem = None
                 if self._hook is not None and file is not None:
-                    problem = self._hook.run(file, silent=log.format == "json")
+                    problem = self._hook.run(file, silent=log.format == "json", told=_variables(found))
         except OSError as error:
             self._warn(f"the result file was not written: {error.strerror}")
             return
@@ -163,6 +188,17 @@ class Job:
             print(f"qblock: {message}", file=sys.stderr)
         else:
             self.log.say(message, step="hook", level="warning")
+
+
+def _name(text: str) -> str:
+    # What follows a = is no part of the name, and may be a secret.
+    return text.partition("=")[0]
+
+
+def _variables(found: Mapping[str, Any]) -> dict[str, str]:
+    """What the hook is told of the run beside the file."""
+    told = {f"QBLOCK_{key.upper()}": found.get(key) for key in ("release", "run", "status", "exit_status")}
+    return {name: str(value) for name, value in told.items() if value is not None}
 
 
 def write_whole(file: Path, found: dict[str, Any]) -> None:

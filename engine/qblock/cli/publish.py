@@ -35,6 +35,15 @@ HookCommand = Annotated[
         "shell. If it fails that is said, but neither what was published nor the exit status changes.",
     ),
 ]
+HookEnvironment = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--hook-env",
+        metavar="NAME",
+        help="A variable of the environment that the hook gets too, besides PATH, HOME, LANG and what QBLOCK_ "
+        "variables tell it of the run. Repeatable.",
+    ),
+]
 HookTimeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="When the hook is ended.")]
 LogFormat = Annotated[
     str | None, typer.Option(metavar="FORMAT", help="Log each step on standard error: text, or json (JSON lines).")
@@ -77,6 +86,7 @@ def release(
     result: Result = None,
     hook: HookCommand = None,
     hook_timeout: HookTimeout = 60,
+    hook_env: HookEnvironment = None,
     log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="The same as --log-format text.")] = False,
     json_: Json = False,
@@ -87,7 +97,7 @@ def release(
     Same data and same spec as the published version: nothing to do, exit status 0.
     """
     log = Log.of(log_format, verbose)
-    job = Job(log, result, None if hook is None else Hook.of(hook, hook_timeout))
+    job = Job(log, result, Hook.of(hook, hook_timeout, hook_env or ()))
 
     def perform() -> ReleaseResult:
         loaded = load_spec(spec)
@@ -158,6 +168,7 @@ def rollback(
     result: Result = None,
     hook: HookCommand = None,
     hook_timeout: HookTimeout = 60,
+    hook_env: HookEnvironment = None,
     log_format: LogFormat = None,
     json_: Json = False,
 ) -> None:
@@ -167,7 +178,7 @@ def rollback(
     `release` publishes the source's data again.
     """
     log = Log.of(log_format, False)
-    job = Job(log, result, None if hook is None else Hook.of(hook, hook_timeout))
+    job = Job(log, result, Hook.of(hook, hook_timeout, hook_env or ()))
 
     def perform() -> ReleaseResult:
         loaded = load_spec(spec)

@@ -10,7 +10,9 @@ from psycopg import sql
 from sqlalchemy.schema import CreateSchema, CreateTable, DropTable, SetTableComment
 
 from qblock.demo.people import ROWS, SEED, generate
-from qblock.errors import InputError, QblockError
+from qblock.errors import InputError
+from qblock.warehouse.connect import parse_url
+from qblock.warehouse.faults import explain_postgresql
 from qblock.warehouse.postgresql_session import create_engine
 
 SCHEMA, TABLE = "census", "people"
@@ -25,26 +27,23 @@ def load_people(url: str, rows: int = ROWS, seed: int = SEED, *, schema: str = S
     url: a SQLAlchemy URL of PostgreSQL. Raises InputError where it is none, or where the table is not the demo's;
     QblockError for a fault of the database.
     """
+    address = _address(url)
     people = generate(rows, seed)
     try:
-        engine = create_engine(_address(url))
+        engine = create_engine(address)
         with engine.begin() as connection:
             _make(connection, schema, table, people.schema)
             driver = connection.connection.driver_connection
             assert isinstance(driver, psycopg.Connection)
             _copy(driver, schema, table, people)
     except (sa.exc.DBAPIError, psycopg.Error) as error:
-        # SQLAlchemy's own text repeats the statement and its parameters.
-        fault = error.orig if isinstance(error, sa.exc.DBAPIError) else error
-        raise QblockError(f"the people cannot be written to {schema}.{table}: {fault}") from None
+        fault = explain_postgresql(error, address)
+        raise type(fault)(f"the people cannot be written to {schema}.{table}: {fault}") from error
 
 
 def _address(url: str) -> sa.URL:
-    try:
-        address = sa.make_url(url)
-    except (sa.exc.ArgumentError, ValueError):  # ValueError: a port that is not a number
-        address = None
-    if address is None or address.get_backend_name() != "postgresql":
+    address = parse_url(url)
+    if address.get_backend_name() == "duckdb":
         raise InputError("the demo's URL is not one of PostgreSQL; write postgresql://USER:PASSWORD@HOST/DATABASE")
     return address.set(drivername="postgresql+psycopg")
 

@@ -19,6 +19,7 @@ from qblock.demo.people import ROWS, SEED, generate
 from qblock.errors import InputError, QblockError
 from qblock.resources import sql_text
 from qblock.warehouse import duckdb_session
+from qblock.warehouse.faults import explain_duckdb
 
 WAREHOUSE = "census.duckdb"
 SPEC = "release.yaml"
@@ -93,7 +94,7 @@ def _write_warehouse(path: Path, people: pa.Table) -> None:
             connection.register("generated", people)
             connection.execute(sql_text("demo_people", "duckdb"))
     except duckdb.Error as error:
-        raise QblockError(f"{path} cannot be written: {error}") from error
+        raise explain_duckdb(error) from error
     new.replace(path)
 
 

@@ -7,7 +7,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Literal
 
-from qblock.errors import InputError
+from qblock.errors import InputError, quoted
 from qblock.hierarchy.core import TOP, Hierarchy
 from qblock.hierarchy.files import from_csv, from_rows, with_top, write_csv
 from qblock.spec.sources import (
@@ -59,7 +59,7 @@ def flat(attribute: str, values: Iterable[str | None]) -> Hierarchy:
     listed = tuple(values)
     if len(set(listed)) < len(listed):
         twice = next(value for index, value in enumerate(listed) if value in listed[:index])
-        raise InputError(f"the domain of {attribute} names {twice!r} twice; keep one")
+        raise InputError(f"the domain of {attribute} names {quoted(twice)} twice; keep one")
     return Hierarchy(attribute, (attribute,), (listed,))
 
 

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from qblock.errors import InputError
+from qblock.errors import InputError, quoted
 
 TOP = "*"
 LISTED = 20
@@ -126,11 +126,13 @@ def find_problems(
     codes = hierarchy.codes
     for leaf in np.flatnonzero(codes[0] != np.arange(codes.shape[1])).tolist():
         first = lines[int(codes[0][leaf])]
-        problems.append(Problem(lines[leaf], f"duplicate leaf {labels[0][leaf]!r}, first on {word} {first}; keep one"))
+        problems.append(
+            Problem(lines[leaf], f"duplicate leaf {quoted(labels[0][leaf])}, first on {word} {first}; keep one")
+        )
     for level in range(len(labels) - 1):
         problems += _not_nested(names, labels, lines, codes, level, word)
     for row in [row for row, label in enumerate(labels[-1]) if label != TOP][:1]:
-        what = f"the last level, {names[-1]}, is not `*` for every leaf ({labels[-1][row]!r}); add a level of `*`"
+        what = f"the last level, {names[-1]}, is not `*` for every leaf ({quoted(labels[-1][row])}); add a level of `*`"
         problems.append(Problem(lines[row], what))
     return problems
 
@@ -166,12 +168,14 @@ def _not_nested(
         problems.append(
             Problem(
                 lines[row],
-                f"label {label!r} of {names[level]} is under {one!r} on {word} {lines[first]} and under {other!r} here "
+                f"label {quoted(label)} of {names[level]} is under {quoted(one)} on {word} {lines[first]} and under "
+                f"{quoted(other)} here "
                 f"({names[level + 1]}); a label has one parent",
             )
         )
     for row in [row for row, label in enumerate(labels[level]) if label == TOP and labels[level + 1][row] != TOP][:1]:
-        what = f"`*` of {names[level]} is under {labels[level + 1][row]!r} ({names[level + 1]}); nothing is above `*`"
+        above = quoted(labels[level + 1][row])
+        what = f"`*` of {names[level]} is under {above} ({names[level + 1]}); nothing is above `*`"
         if level:
             problems.append(Problem(lines[row], what))
     return problems

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qblock.blocks import Mask, Reference
-from qblock.errors import ParameterError
+from qblock.errors import ParameterError, quoted
 
 
 def members(model: str, parameter: str, named: tuple[str | None, ...], reference: Reference) -> Mask:
@@ -15,8 +15,7 @@ def members(model: str, parameter: str, named: tuple[str | None, ...], reference
         code = reference.code_of(value)
         if code is None:
             raise ParameterError(
-                f"{model}: {parameter} names {'NULL' if value is None else repr(value)}, "
-                "which is not in the domain of the sensitive attribute"
+                f"{model}: {parameter} names {quoted(value)}, which is not in the domain of the sensitive attribute"
             )
         result[code] = True
     return result

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+import duckdb
 import sqlalchemy as sa
 
 from qblock import __version__
@@ -60,7 +61,7 @@ def _same_process() -> Iterator[None]:
     try:
         yield
     except sa.exc.DBAPIError as error:
-        if "different configuration" not in str(error.orig):
+        if not isinstance(error.orig, duckdb.ConnectionException):
             raise
         raise Busy("another thread of this process has the DuckDB ledger open") from error
 

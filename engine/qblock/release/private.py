@@ -15,8 +15,9 @@ import duckdb as native
 import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError
-from qblock.warehouse import duckdb, duckdb_session, postgresql, postgresql_session
+from qblock.warehouse import duckdb_session, postgresql_session
 from qblock.warehouse.connect import duckdb_path, parse_url
+from qblock.warehouse.faults import explain_duckdb, explain_postgresql
 
 FOLDER = "qblock"
 LEDGER_FILE = "ledger.duckdb"
@@ -121,9 +122,12 @@ def make_database(file: Path) -> None:
         begun.unlink(missing_ok=True)
         with duckdb_session.connect(begun) as connection:
             connection.execute("CHECKPOINT")
+        begun.chmod(0o600)
         begun.replace(file)
-    except (OSError, native.Error) as error:
-        raise QblockError(f"{file} cannot be made: {error}") from None
+    except OSError as error:
+        raise QblockError(f"{file} cannot be made: {error.strerror}") from None
+    except native.Error as error:
+        raise explain_duckdb(error) from error
     finally:
         os.close(descriptor)
 
@@ -134,7 +138,7 @@ def translated(place: Place) -> Iterator[None]:
     try:
         yield
     except sa.exc.SQLAlchemyError as error:
-        raise (duckdb if place.engine == "duckdb" else postgresql).explain(error) from error
+        raise (explain_duckdb(error) if place.engine == "duckdb" else explain_postgresql(error, place.url)) from error
 
 
 def create_engine(

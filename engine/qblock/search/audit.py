@@ -43,7 +43,7 @@ STANDARD: tuple[tuple[str, dict[str, Any]], ...] = (
 
 def audit_spec(spec: Spec, node: str | None = None) -> dict[str, Any]:
     """The audit of a node of a spec's source; by default its pinned node, else the table as it is."""
-    with open_task(spec) as task:
+    with open_task(spec, name_values=False) as task:
         levels = parse_node(task, node) if node is not None else spec.pinned or task.lattice.bottom
         return audit_node(task, levels)
 
@@ -67,7 +67,7 @@ def audit_table(url: str, table: str, quasi_identifiers: Sequence[str], sensitiv
         "privacy": [{"k_anonymity": {"k": 1}}],
     }
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    with open_task(read_spec(text, "command line", {URL_VARIABLE: url}), published=False) as task:
+    with open_task(read_spec(text, "command line", {URL_VARIABLE: url}), name_values=False, published=False) as task:
         return audit_node(task, task.lattice.bottom)
 
 

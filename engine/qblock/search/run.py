@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
-from qblock.errors import InputError, Refused
+from qblock.errors import InputError, Refused, values_shown
 from qblock.lattice import Lattice, Node
 from qblock.models.ratios import double
 from qblock.search import Progress, search
@@ -39,6 +39,7 @@ def open_task(
     snapshot.
     """
     with ExitStack() as stack:
+        stack.enter_context(values_shown(name_values))
         warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
         stack.callback(warehouse.close)
         session = stack.enter_context(warehouse.snapshot())

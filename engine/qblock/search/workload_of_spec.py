@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from qblock.comparison import Matcher
-from qblock.errors import InputError
+from qblock.errors import InputError, quoted
 from qblock.search.workload import Query, random_workload
 from qblock.source import SourceTable
 from qblock.spec.workload import Between, Condition, DrawnWorkload
@@ -59,7 +59,7 @@ def _codes(source: SourceTable, place: str, name: str, wanted: Condition) -> tup
     for value in wanted:
         code = named.find(value)
         if code is None:
-            raise InputError(f"{place}: {'NULL' if value is None else repr(value)} is no value of {name}")
+            raise InputError(f"{place}: {quoted(value)} is no value of {name}")
         codes.add(code)
     return tuple(sorted(codes))
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from qblock import comparison
 from qblock.blocks import Reference
 from qblock.comparison import Matcher
-from qblock.errors import InputError
+from qblock.errors import InputError, quoted
 from qblock.hierarchy import TOP, Hierarchy
 from qblock.hierarchy import builders as hierarchies_of
 from qblock.spec import Attribute, Spec
@@ -89,7 +89,7 @@ def domain_of(spec: Spec, session: Session, name: str, column: Column, raw: sa.T
             unknown = [v for v, leaf in found if leaf is None]
             if unknown:
                 raise InputError(
-                    f"{spec.at('attributes', name)}: {unknown[0]!r} is not a leaf of the taxonomy of {name}"
+                    f"{spec.at('attributes', name)}: {quoted(unknown[0])} is not a leaf of the taxonomy of {name}"
                 )
             domain = domain.select(list(dict.fromkeys(leaf for _, leaf in found if leaf is not None)))
     else:

@@ -9,7 +9,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from qblock.blocks import Blocks, Reference
-from qblock.errors import InputError
+from qblock.errors import InputError, quoted
 from qblock.frequency import FrequencySets, number
 from qblock.lattice import Node
 from qblock.source.columns import check_covered
@@ -41,17 +41,13 @@ def _weights(source: SourceTable, requirement: Requirement, prior: PriorValues, 
         code = values.reference.code_of(value)
         if code is None:
             raise InputError(
-                f"{place}: the prior gives a weight to {_shown(value)}, which is not in the domain of {values.name}; "
+                f"{place}: the prior gives a weight to {quoted(value)}, which is not in the domain of {values.name}; "
                 "remove it, or declare the domain"
             )
         if code in found:
-            raise InputError(f"{place}: the prior gives two weights to {_shown(domain[code])}; keep one")
+            raise InputError(f"{place}: the prior gives two weights to {quoted(domain[code])}; keep one")
         found[code] = Fraction(weight)
     return tuple(found.get(code, Fraction(0)) for code in range(len(domain)))
-
-
-def _shown(value: str | None) -> str:
-    return "NULL" if value is None else repr(value)
 
 
 def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, values: Values) -> tuple[Fraction, ...]:
@@ -71,7 +67,7 @@ def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, va
         of = columns[name]
         if wanted is not None and not fits(wanted, of):
             raise InputError(
-                f"{source.spec.path}:{requirement.line}: {wanted!r} is no value of column {name} of the prior's table "
+                f"{source.spec.path}:{requirement.line}: {quoted(wanted)} is no value of column {name} of the prior's table "
                 f"{table}, whose type is {of.type}; correct it"
             )
         compared = session.comparable(relation.c[name], of)

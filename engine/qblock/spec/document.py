@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from qblock.errors import quoted
+
 Path = tuple[str | int | None, ...]
 """The keys and indexes that lead to a value; None is a key that is null (see NULL_KEYS)."""
 
@@ -24,6 +26,8 @@ VARIABLE = re.compile(r"\$(\$|\{([^{}]*)\})")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 LONGEST_NUMBER = 200
 MOST_NODES = 200_000
+VALUES = frozenset({"domain", "order", "allowed", "protected", "values", "predicates", "where"})
+"""Keys under which values of the source are written down."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,10 @@ class Document:
             value = value[part]
         if isinstance(value, dict | list):
             return "a list" if isinstance(value, list) else "a mapping"
+        if "://" in self.raw.get(path, ""):
+            return "this URL"
+        if VALUES.intersection(path):
+            return quoted(self.raw.get(path, ""), "a value of this list")
         if isinstance(value, Scalar):
             return value.text
         return repr(self.raw[path]) if self.raw.get(path) else "nothing"
@@ -112,9 +120,12 @@ class Document:
 
 def dotted(path: Path) -> str:
     """A path as it is printed: privacy[0].k_anonymity.k"""
-    text = ""
+    text, hidden = "", False
     for part in path:
         name = "null" if part is None else part
+        if isinstance(name, str) and ("://" in name or (hidden and quoted("", "") == "")):
+            name = "(not shown)"
+        hidden = name in VALUES
         text += f"[{name}]" if isinstance(name, int) else (f".{name}" if text else name)
     return text
 
@@ -128,6 +139,8 @@ def parse(text: str, file: str, environment: Mapping[str, str]) -> Document:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         what = ", ".join(part for part in (error.context, error.problem) if part)
+        if mark and "://" in text.splitlines()[min(mark.line, text.count("\n") - 1)]:
+            what = "put the URL in quotes"
         if mark and "${" in text.splitlines()[min(mark.line, text.count("\n") - 1)]:
             what += '; inside { } and [ ] a variable needs quotes: "${NAME}"'
         document.problems.append(Problem(*place, "", f"not YAML: {what}"))

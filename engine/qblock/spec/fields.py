@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, SecretStr, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from qblock.spec.document import Scalar
+from qblock.spec.urls import url_problem
 
 MOST_NAME = 40
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
@@ -137,6 +138,8 @@ def _url(raw: object) -> SecretUrl:
         return raw
     if not isinstance(raw, str) or not re.match(r"[A-Za-z][A-Za-z0-9+_]*:", raw):
         raise ValueError('this is not a SQLAlchemy URL; write one, with its secrets as variables: "${WAREHOUSE_URL}"')
+    if problem := url_problem(raw):
+        raise ValueError(problem)
     return SecretUrl(raw)
 
 

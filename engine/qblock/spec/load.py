@@ -21,12 +21,15 @@ from qblock.spec.fields import choices
 from qblock.spec.model import Origin, Spec
 from qblock.spec.privacy import requirements
 from qblock.spec.sources import FORMS, TAGS
+from qblock.spec.urls import has_password
 
 ADAPTER = TypeAdapter(Spec)
 
 
 def load_spec(path: str | Path, environment: Mapping[str, str] = os.environ) -> Spec:
     """Read and check a spec file. Raises InputError with one line FILE:LINE: path: problem for each problem."""
+    if "://" in str(path):
+        raise InputError("a spec is a YAML file, and what was given is the URL of a database")
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -61,8 +64,7 @@ def read_spec(text: str, path: str | Path = "spec.yaml", environment: Mapping[st
 def _warnings(document: Document) -> list[str]:
     found = []
     for place in (("source", "url"), ("publish", "url")):
-        password = re.match(r"[^:]+://[^/@:]*:([^@]+)@", document.raw.get(place, ""))
-        if password and "${" not in password[1]:
+        if has_password(document.raw.get(place, "")):
             where = f"{document.file}:{document.place(place)[0]}: {'.'.join(place)}"
             found.append(f"{where}: the password stands in the file; take it from the environment: ${{NAME}}")
     return found

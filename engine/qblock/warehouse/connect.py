@@ -1,4 +1,4 @@
-"""From a URL to a warehouse."""
+"""From a URL to a warehouse, and what may be printed of a URL."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from qblock.errors import InputError
+from qblock.spec.urls import url_problem
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.postgresql import PostgresqlWarehouse
 from qblock.warehouse.protocol import Warehouse
@@ -16,12 +17,16 @@ ENGINES = "duckdb:///FILE or postgresql://USER@HOST/DATABASE"
 
 def parse_url(url: str) -> sa.URL:
     """An SQLAlchemy URL; raises InputError that does not repeat the text, which may hold a password."""
+    problem = url_problem(url)
+    if problem is not None:
+        raise InputError(problem)
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):
         raise InputError(f"the database URL cannot be read; right would be {ENGINES}") from None
-    if parsed.get_backend_name() not in ("duckdb", "postgresql", "postgres"):
-        raise InputError(f"no engine for {parsed.get_backend_name()!r}; right would be {ENGINES}")
+    engine = parsed.get_backend_name()
+    if engine not in ("duckdb", "postgresql", "postgres"):
+        raise InputError(f"no engine for {engine!r}; right would be {ENGINES}")
     return parsed
 
 

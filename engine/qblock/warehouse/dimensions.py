@@ -10,7 +10,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
-from qblock.errors import InputError
+from qblock.errors import InputError, quoted
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Dimension
 from qblock.warehouse.texts import canonical_text
@@ -49,8 +49,8 @@ def load_dimension(
     for position, leaf in enumerate(leaves):
         if leaf is not None and not fits(leaf, column):
             raise InputError(
-                f"{origin}: leaf {position + 1}, {leaf!r}, is no value of column {column.name} of type {column.type}; "
-                "correct or remove it"
+                f"{origin}: leaf {position + 1}, {quoted(leaf)}, is no value of column {column.name} of type "
+                f"{column.type}; correct or remove it"
             )
     null = next((i for i, leaf in enumerate(leaves) if leaf is None), None)
     arrays: dict[str, Any] = {f"c{h}": pa.array(np.asarray(codes[h], dtype=np.int64)) for h in range(len(labels))}
@@ -77,7 +77,7 @@ def load_dimension(
         .limit(5)
     )
     if len(twice):
-        values = ", ".join(repr(v) for v in twice["value"].to_pylist())
+        values = ", ".join(quoted(v) for v in twice["value"].to_pylist())
         raise InputError(
             f"{origin}: duplicate leaf {values}: equal as a value of column {column.name} of type {column.type}; "
             "keep one line for each value"

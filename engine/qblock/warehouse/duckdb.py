@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
-from qblock.errors import Busy, InputError, QblockError
+from qblock.errors import QblockError
 from qblock.warehouse import duckdb_session
+from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.protocol import Column, Kind, Session, TableName
 from qblock.warehouse.session import SqlSession, translated
 
@@ -61,8 +62,8 @@ class DuckdbFacts:
     name = "duckdb"
     error: type[Exception] = duckdb.Error
 
-    def __init__(self, database: str | None = SOURCE) -> None:
-        self._database = database
+    def __init__(self, database: str | None = SOURCE, file: Path | None = None) -> None:
+        self._database, self._file = database, file
 
     def prefix(self, schema: str | None) -> quoted_name | None:
         if self._database is None:
@@ -160,21 +161,8 @@ class DuckdbFacts:
     def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None:
         return
 
-    def explain(self, error: Exception) -> QblockError:
-        return explain(error)
-
-
-def explain(error: Exception) -> QblockError:
-    """Our error for one of DuckDB's: who holds the file (4), what cannot be read (2), or a fault (1)."""
-    text = str(getattr(error, "orig", None) or error).strip()
-    first = text.splitlines()[0] if text else type(error).__name__
-    if "Conflicting lock" in text or "Could not set lock" in text or "already attached" in text:
-        return Busy(f"another process holds the DuckDB file: {first}; wait until it has closed the file")
-    if "does not exist" in text and "Cannot open" in text:
-        return QblockError(f"database not reachable: {first}")
-    if "not a valid DuckDB database" in text:
-        return InputError(first)
-    return QblockError(f"DuckDB: {first}")
+    def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
+        return explain_duckdb(error, reading, self._file)
 
 
 def _column(name: str, type_: str) -> Column:
@@ -195,7 +183,7 @@ class DuckdbWarehouse:
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
-        facts = DuckdbFacts(SOURCE if self.path is not None else None)
+        facts = DuckdbFacts(SOURCE if self.path is not None else None, self.path)
         with translated(facts):
             connection = self._engine.connect()
         driver: Any = connection.connection.driver_connection

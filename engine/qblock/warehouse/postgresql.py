@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
@@ -15,10 +15,10 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
-from qblock.errors import Busy, QblockError
+from qblock.errors import QblockError
 from qblock.warehouse import postgresql_session
+from qblock.warehouse.faults import explain_postgresql
 from qblock.warehouse.protocol import Column, Kind, Session, TableName
-from qblock.warehouse.row_security import hidden_rows
 from qblock.warehouse.session import SqlSession, translated
 
 _KINDS: dict[str, Kind] = {
@@ -53,6 +53,9 @@ class PostgresqlFacts:
 
     name = "postgresql"
     error: type[Exception] = psycopg.Error
+
+    def __init__(self, url: sa.URL | None = None) -> None:
+        self._url = url
 
     def prefix(self, schema: str | None) -> quoted_name | None:
         return None if schema is None else quoted_name(schema, quote=True)
@@ -151,26 +154,8 @@ class PostgresqlFacts:
     def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None:
         connection.exec_driver_sql(f"ANALYZE {quote(table.name)}")
 
-    def explain(self, error: Exception) -> QblockError:
-        return explain(error)
-
-
-def explain(error: Exception) -> QblockError:
-    """Our error for one of PostgreSQL's: the primary message alone, since its details may quote a row."""
-    original: Any = getattr(error, "orig", None) or error
-    refused = hidden_rows(original)
-    if refused is not None:
-        return refused
-    diagnostic = getattr(original, "diag", None)
-    message = getattr(diagnostic, "message_primary", None) or (str(original).strip().splitlines() or [""])[0]
-    state = getattr(original, "sqlstate", None)
-    if state == "55P03":
-        return Busy(f"PostgreSQL: {message}; another session holds what this run needs, try again later")
-    if state is None or state.startswith(("08", "28", "3D", "57P")):
-        return QblockError(f"database not reachable: {message}")
-    if state == "42501":
-        return QblockError(f"PostgreSQL: {message}; grant it to the job's login")
-    return QblockError(f"PostgreSQL: {message}")
+    def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
+        return explain_postgresql(error, self._url, reading)
 
 
 def _column(name: str, type_: str, base: str) -> Column:
@@ -192,7 +177,7 @@ class PostgresqlWarehouse:
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
-        facts = PostgresqlFacts()
+        facts = PostgresqlFacts(self._engine.url)
         with translated(facts):
             connection = self._engine.connect()
         try:

@@ -45,9 +45,10 @@ class TableName:
                 current += char
             i += 1
         parts.append(current)
-        if quoted or not all(parts) or len(parts) > 2:
+        if quoted or not all(parts) or len(parts) > 2 or "://" in text:
+            shown = "(a URL)" if "://" in text else repr(text)
             raise InputError(
-                f"table name {text!r} is not of the form table or schema.table; "
+                f"table name {shown} is not of the form table or schema.table; "
                 'quote a part that holds a dot: "my.schema".table'
             )
         return cls(parts[0] if len(parts) == 2 else None, parts[-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import InputError, QblockError
+from qblock.warehouse.faults import CLIENT, interrupted
 from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, TableName
 
 
@@ -73,20 +74,25 @@ class Facts(Protocol):
 
     def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None: ...
 
-    def explain(self, error: Exception) -> QblockError:
-        """The error to show for one of the database's."""
+    def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
+        """The error to show for one of the database's; reading: the tables that the statement reads."""
 
 
 @contextmanager
-def translated(facts: Facts) -> Iterator[None]:
-    """Turn the driver's errors into ours; they never carry a statement's parameters."""
+def translated(facts: Facts, reading: Sequence[str] = ()) -> Iterator[None]:
+    """Turn the driver's errors into ours; nothing of their text is in them."""
+    drivers: tuple[type[Exception], ...] = (sa.exc.SQLAlchemyError, facts.error, *CLIENT)
     try:
         yield
-    except (sa.exc.SQLAlchemyError, facts.error) as error:
-        if "interrupted" in str(error).lower():
-            # An engine answers Ctrl-C in the middle of a statement with an error of its own.
+    except RuntimeError as error:
+        if facts.name == "duckdb" and interrupted(error):
+            # It answers Ctrl-C in the middle of a statement with an error of its own.
             raise KeyboardInterrupt from error
-        raise facts.explain(error) from error
+        raise
+    except drivers as error:
+        if interrupted(error):
+            raise KeyboardInterrupt from error
+        raise facts.explain(error, reading) from error
 
 
 class SqlSession:
@@ -104,23 +110,23 @@ class SqlSession:
 
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
         self.statements += 1
-        with translated(self._facts):
+        with translated(self._facts, self._read_by(statement)):
             self.connection.execute(_executable(statement), dict(parameters or {}))
 
     def fetch(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         self.statements += 1
-        with translated(self._facts):
+        with translated(self._facts, self._read_by(statement)):
             return self._facts.fetch(self.connection, _executable(statement), dict(parameters or {}))
 
     def scalar(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Any:
         self.statements += 1
-        with translated(self._facts):
+        with translated(self._facts, self._read_by(statement)):
             return self.connection.execute(_executable(statement), dict(parameters or {})).scalar()
 
     def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
         self.statements += 1
         names = list(statement.selected_columns.keys())
-        with translated(self._facts):
+        with translated(self._facts, self._read_by(statement)):
             return self._facts.counts(self.connection, self.literal_sql(statement), names)
 
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
@@ -157,6 +163,21 @@ class SqlSession:
             with translated(self._facts):
                 self._homes[table] = self._facts.home(self.connection, table)
         return self._homes[table]
+
+    def _read_by(self, statement: sa.Executable | str) -> list[str]:
+        """The tables of the spec that a statement reads, for messages."""
+        statement = getattr(statement, "selectable", statement)  # of CREATE TABLE AS
+        if isinstance(statement, str):
+            return []
+        names: dict[tuple[Any, str], str] = {
+            (self._facts.prefix(self._home(table).schema), table.name): str(table) for table in self._described
+        }
+        found = [
+            names.get((part.schema, str(part.name)))
+            for part in sa.sql.visitors.iterate(statement)  # type: ignore[arg-type]
+            if isinstance(part, sa.TableClause)
+        ]
+        return list(dict.fromkeys(name for name in found if name is not None))
 
     def columns(self, table: TableName) -> dict[str, Column]:
         if table not in self._described:

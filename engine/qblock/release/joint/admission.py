@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.errors import Refused
 from qblock.release.joint.book import Book, fresh_name, open_book
 from qblock.release.joint.crosswalk import DIGEST, Candidate, entity_of, first_of, recorded
 from qblock.release.joint.signature import NOTHING
@@ -26,6 +27,7 @@ from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Query
+from qblock.warehouse.values import fits
 
 GONE = ("out", "leaving")
 """States of entities set apart that are in no version."""
@@ -73,6 +75,7 @@ class Admission:
                 self.known = book.lend(frozen(book, release))
             if not names and self.apart is None and self.admitted is None and not self.leaving:
                 return table
+            self._check_types(session, columns, names)
             known = [v for v in recorded(book) if v.key.release != release or self._counts(v.key.version)]
             first = first_of(known, self.spec, columns)
             person = session.comparable(table.c[entity], columns[entity])
@@ -108,6 +111,23 @@ class Admission:
         both = rows.join(self.known, self.known.c.entity == rows.c[DIGEST])
         counted = sa.select(sa.func.count()).select_from(both)
         return counted.where(self.known.c.place != now, self.known.c.names == layout)
+
+    def _check_types(self, session: Session, columns: dict[str, Column], layouts: Sequence[str]) -> None:
+        """Refuse a column whose type cannot hold what is frozen of it: a cast in the query would fail, or quote it."""
+        for name in self.spec.quasi_identifiers:
+            for layout in layouts if columns[name].kind != "text" else ():
+                position = _position(layout, name)
+                if position is None or self.known is None:
+                    continue
+                text = part_of(self.known.c.place, position)
+                same = self.known.c.names == sa.cast(sa.literal(layout), sa.Text)
+                found = session.fetch(sa.select(text.label("value")).where(same).distinct())["value"].to_pylist()
+                if not all(value is None or fits(value, columns[name]) for value in found):
+                    raise Refused(
+                        f"column {name} has become {columns[name].type}, and the values with which people were first "
+                        "published are no values of that type; nothing is published. Change the column's type back, or "
+                        f"convert what is kept: qblock ledger retype {self.spec.path}"
+                    )
 
     def _frozen(
         self, session: Session, raw: sa.ColumnElement[Any], column: Column, layouts: Sequence[str]

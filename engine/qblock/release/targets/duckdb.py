@@ -21,7 +21,8 @@ from qblock.release.private import FOLDER, Place, make_private
 from qblock.release.targets.protocol import Record, Rows
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb import DuckdbWarehouse, explain, quote, quote_text
+from qblock.warehouse.duckdb import DuckdbWarehouse, quote, quote_text
+from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.protocol import Session, TableName
 
 ALIAS = "qblock_target"
@@ -85,7 +86,7 @@ class DuckdbTarget:
                     "SELECT comment FROM system.main.duckdb_views() WHERE NOT internal"
                 ).fetchall()
         except duckdb.Error as error:
-            raised = explain(error)
+            raised = explain_duckdb(error)
             if isinstance(raised, Busy):
                 raise raised from None
             found = []

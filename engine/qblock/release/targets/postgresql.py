@@ -16,7 +16,8 @@ from qblock.release.targets.homes import with_schemas
 from qblock.release.targets.protocol import Record, Rows, exposure
 from qblock.release.targets.view import MOST_BYTES, View, run, text
 from qblock.spec import Spec
-from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse, explain, prepare, quote
+from qblock.warehouse.faults import explain_postgresql
+from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse, prepare, quote
 from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.session import SqlSession
 
@@ -237,7 +238,7 @@ class PostgresqlTarget:
                     "2BP01",
                 ):  # a view that shows nothing needs its parent
                     return False
-                raise explain(error) from error
+                raise explain_postgresql(error) from error
             with translated(self.place):
                 if record is not None:
                     record(connection, "retired")

@@ -1,0 +1,49 @@
+"""Which database URLs are taken: those that can be read in one way only, since a password read as a host is printed."""
+
+from __future__ import annotations
+
+import re
+
+SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+_]*)://(.*)", re.DOTALL)
+PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
+MOST_PORT = 65535
+ESCAPES = "@ as %40, : as %3A, / as %2F, ? as %3F, # as %23, % as %25"
+REMEDY = f"percent-encode the special characters of user and password ({ESCAPES})"
+FORM = "the database URL cannot be read; right would be duckdb:///FILE or postgresql://USER@HOST/DATABASE"
+_LITERAL = re.compile(r"[^:]+://[^/@:]*:([^@]+)@|[?&](?:ssl)?password=([^&]+)")
+
+
+def url_problem(text: str) -> str | None:
+    """What is wrong with a URL, and the remedy; nothing of the URL is in it. None for one that can be read."""
+    found = SCHEME.fullmatch(text)
+    if found is None:
+        return FORM
+    engine, rest = found[1].partition("+")[0].lower(), found[2]
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    after = rest[len(authority) :]
+    if authority.count("@") > 1:
+        return f"the database URL has more than one @ before the path; {REMEDY}"
+    if engine == "duckdb":
+        return None
+    if "@" in after:
+        return f"the database URL has an @ after its first /, ? or #; {REMEDY}, and an @ further on as %40"
+    if after.startswith("#"):
+        return f"the database URL has a # before its path; {REMEDY}"
+    return _port_problem(authority.rpartition("@")[2])
+
+
+def _port_problem(address: str) -> str | None:
+    """About `host:port`, the host of which may be in [ ]."""
+    host = re.match(r"\[[^\[\]]*\]|[^:\[\]]*", address)
+    rest = address[host.end() if host else 0 :]
+    if not rest:
+        return None
+    number = rest[1:] if rest.startswith(":") else ""
+    if not PORT.fullmatch(number) or not 1 <= int(number) <= MOST_PORT:
+        return f"the port of the database URL is no number from 1 to {MOST_PORT}; correct it, or {REMEDY}"
+    return None
+
+
+def has_password(text: str) -> bool:
+    """Whether a password stands in a URL as it is written in a file, rather than a variable."""
+    return any("${" not in (one or other) for one, other in _LITERAL.findall(text))

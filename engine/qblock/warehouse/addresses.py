@@ -1,0 +1,97 @@
+"""What is printed of a database's URL, and why a PostgreSQL server could not be reached, in words of our own.
+
+libpq's own text repeats the host as it was read, which of a mistyped URL may be the end of a password.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import psycopg
+import sqlalchemy as sa
+
+from qblock.errors import InputError, QblockError
+
+SECONDS = 5
+"""How long a server is asked why it did not answer."""
+DEFAULT_PORT = 5432
+MAINTENANCE = "postgres"
+"""A database that is there on nearly every server."""
+
+
+def shown_url(url: sa.URL) -> str:
+    """The only text of a URL that may be printed: scheme, user, host, port and database; no password, no parameter."""
+    engine = url.get_backend_name()
+    database = url.database if engine in ("duckdb", "postgresql", "postgres") else None
+    shown = sa.URL.create(engine, url.username, host=url.host, port=url.port, database=database)
+    return shown.render_as_string(hide_password=True)
+
+
+def unreachable(url: sa.URL, error: psycopg.Error) -> QblockError:
+    """Our error for a connection that could not be made."""
+    if isinstance(error, psycopg.ProgrammingError):
+        return InputError(
+            f"the URL of {shown_url(url)} has a parameter that the PostgreSQL client does not know; correct what "
+            "follows the ? of the URL"
+        )
+    return QblockError(f"database not reachable: {shown_url(url)}: {_reason(url, error)}")
+
+
+def _reason(url: sa.URL, error: psycopg.Error) -> str:
+    if isinstance(error, psycopg.errors.ConnectionTimeout):
+        return "the server did not answer in time"
+    network = _network_problem(url)
+    if network is not None:
+        return network
+    asked = error.pgconn
+    if asked is not None and asked.needs_password:
+        return "authentication failed: the server asks for a password, and none is given"
+    there = _database_exists(url)
+    if there is False:
+        return "there is no database of that name on the server"
+    if there:
+        return "the login may not connect to this database, or the server takes no more connections"
+    if asked is not None and asked.used_password:
+        return "authentication failed: the password is wrong, or the login does not exist or may not connect"
+    return (
+        "the server answered and made no session: the login or the database does not exist, or pg_hba.conf or a TLS "
+        "setting (sslmode) is against it"
+    )
+
+
+def _network_problem(url: sa.URL) -> str | None:
+    """What keeps us from the server's port or socket; None where one of them answers."""
+    named = url.query.get("host", url.host)
+    if not isinstance(named, str) or "," in named:
+        return None
+    try:
+        if named.startswith("/"):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(SECONDS)
+                client.connect(f"{named}/.s.PGSQL.{url.port or DEFAULT_PORT}")
+        else:
+            socket.create_connection((named, url.port or DEFAULT_PORT), SECONDS).close()
+    except socket.gaierror:
+        return "no host of that name is known"
+    except (ConnectionRefusedError, FileNotFoundError):
+        return "the connection was refused: no server listens there"
+    except TimeoutError:
+        return "the server did not answer in time"
+    except (OSError, UnicodeError) as error:
+        return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else "the host cannot be reached"
+    return None
+
+
+def _database_exists(url: sa.URL) -> bool | None:
+    """Whether the server knows the database; None where it lets this login in nowhere."""
+    asked = url.set(drivername="postgresql+psycopg", database=MAINTENANCE)
+    engine = sa.create_engine(asked, poolclass=sa.NullPool, connect_args={"connect_timeout": SECONDS})
+    catalog = sa.table("pg_database", sa.column("datname"), schema="pg_catalog")
+    try:
+        with engine.connect() as connection:
+            name = url.database or url.username
+            found = connection.scalar(sa.select(sa.func.count()).where(catalog.c.datname == name))
+    except sa.exc.SQLAlchemyError:
+        return None
+    return bool(found)

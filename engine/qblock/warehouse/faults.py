@@ -1,0 +1,187 @@
+"""Errors of the databases in words of our own, by exception class and SQLSTATE.
+
+The drivers' texts quote values of the source (a cast that fails, a key that is there twice) and parts of the URL; they
+are kept as the cause of our error, for `--debug` on a terminal, and go nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+import psycopg
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.errors import Busy, InputError, QblockError
+from qblock.warehouse.addresses import unreachable
+from qblock.warehouse.row_security import hidden_rows
+
+VIEW = "the source view casts or computes with a value that does not fit; correct the view, or the value in the table"
+
+STATES = {
+    "22P02": f"could not convert a value: {VIEW}",
+    "22P03": f"could not convert a value: {VIEW}",
+    "22007": f"could not convert a value to a date or time: {VIEW}",
+    "22008": f"could not convert a value to a date or time: {VIEW}",
+    "22003": f"met a number out of its type's range: {VIEW}",
+    "22012": f"divided by zero: {VIEW}",
+    "22001": f"met a text longer than its type: {VIEW}",
+    "22021": "met a text that is not valid in its encoding; correct the text in the table, or the database's encoding",
+    "22P05": "met a character that another encoding does not have; correct it, or use UTF8 for the database",
+    "40001": "could not serialize this run with another transaction; run again",
+    "40P01": "ended a deadlock with another session; run again",
+    "42501": "denied a privilege to the job's login; grant it: SELECT on the source, and on schema qblock and the "
+    "schema of the release what the job creates and writes there",
+    "42P01": "found no table of a name that a statement or a view uses; create it, or correct the view",
+    "42703": "found no column of a name that a statement or a view uses; correct the view",
+    "42883": "found no function or operator for these types; correct the view",
+    "53100": "has no disk space left; make room",
+    "53200": "has no memory left; lower search.memory_limit, or give the server more",
+    "53300": "takes no more connections; run again when others have ended",
+    "53400": "met a limit of its configuration (temp_file_limit); raise it",
+    "57014": "cancelled the statement: a statement_timeout, or an administrator; raise the limit, or run again",
+    "25006": "is read-only; use the primary server",
+    "P0001": "ran a function or trigger that raised an error; see what the view and its triggers call",
+}
+CLASSES = {
+    "22": f"could not use a value (data exception): {VIEW}",
+    "23": "refused a row: it breaks a constraint of its table",
+    "40": "rolled the transaction back; run again",
+    "42": "refused a statement; a view, a name or a type in it is not as it was when the run began",
+    "53": "is out of a resource (disk, memory, connections); make room and run again",
+    "54": "met a limit of what it can do (columns, size of a statement)",
+    "58": "met a fault of its own system or disk; see its log",
+    "XX": "met an internal fault; see its log",
+}
+"""By the first two characters of the SQLSTATE."""
+LOST = ("08", "57P")
+DUCKDB: tuple[tuple[type[Exception], str], ...] = (
+    (duckdb.ConversionException, f"could not convert a value: {VIEW}"),
+    (duckdb.OutOfRangeException, f"met a number out of its type's range: {VIEW}"),
+    (duckdb.TypeMismatchException, f"could not convert a value: {VIEW}"),
+    (duckdb.DataError, f"could not use a value: {VIEW}"),
+    (duckdb.ConstraintException, "refused a row: it breaks a constraint of its table"),
+    (duckdb.InvalidInputException, f"could not use a value: {VIEW}"),
+    (duckdb.CatalogException, "found no table or function of a name that a statement or a view uses; correct the view"),
+    (
+        duckdb.BinderException,
+        "refused a statement; a column or type in it is not what a view expects; correct the view",
+    ),
+    (duckdb.PermissionException, "was refused the access; see who may read and write the file"),
+    (duckdb.OutOfMemoryException, "has no memory left; raise search.memory_limit, or make room on the disk for spill"),
+    (duckdb.HTTPException, "could not read a remote file"),
+    (duckdb.IOException, "could not read or write a file: it is locked or damaged, or the disk is full"),
+    (duckdb.ConnectionException, "has the file open in another way; close it first"),
+    (duckdb.TransactionException, "could not end a transaction; run again"),
+    (duckdb.NotImplementedException, "cannot do what a statement or a view asks for"),
+    (duckdb.SerializationException, "could not read a file: it was written by another version, or is damaged"),
+    (duckdb.InternalException, "met an internal fault"),
+    (duckdb.FatalException, "met a fatal fault; the file may be damaged"),
+)
+_LOCKED = re.compile(r'IO Error: Could not set lock on file "([^"]*)"')
+_HOLDER = re.compile(r"\(PID (\d+)\)")
+_NO_DATABASE = re.compile(r'IO Error: The file "([^"]*)" exists, but it is not a valid DuckDB database file')
+_ABSENT = re.compile(r'IO Error: Cannot open (?:database|file) "([^"]*)"')
+_ATTACHED = re.compile(r'Binder Error: (?:Unique file handle conflict|database with name "[^"]*" already exists)')
+
+
+def interrupted(error: BaseException) -> bool:
+    """Whether a DuckDB error is its answer to Ctrl-C, or to a statement that was interrupted otherwise."""
+    original = original_of(error)
+    # Its client raises a plain RuntimeError, and nothing else that is one, for a signal in the middle of a statement.
+    return isinstance(original, duckdb.InterruptException) or type(original) is RuntimeError
+
+
+def original_of(error: BaseException) -> BaseException:
+    """The driver's error that one of SQLAlchemy's wraps."""
+    return getattr(error, "orig", None) or error
+
+
+def explain_postgresql(error: BaseException, url: sa.URL | None = None, reading: Sequence[str] = ()) -> QblockError:
+    """Our error for one of PostgreSQL's. reading: tables of the spec that the statement reads."""
+    original = original_of(error)
+    refused = hidden_rows(original)
+    if refused is not None:
+        return refused
+    where = _while(reading)
+    if isinstance(original, psycopg.Error) and original.sqlstate is None:
+        return _without_state(original, url, where)
+    state = getattr(original, "sqlstate", None)
+    if state is None:
+        return _of_client("PostgreSQL", original, where)
+    named = f"({_words(original)}, SQLSTATE {state})"
+    if state in ("55P03", "55006"):
+        return Busy(f"PostgreSQL: another session holds what this run needs{where} {named}; try again later")
+    if state.startswith(LOST):
+        return QblockError(f"database not reachable: PostgreSQL ended the connection{where} {named}")
+    if state.startswith(("28", "3D")):
+        return QblockError(f"database not reachable: PostgreSQL refused the login {named}")
+    what = STATES.get(state) or CLASSES.get(state[:2]) or "reported an error"
+    return QblockError(f"PostgreSQL {_said(what, f'{where} {named}')}")
+
+
+def _without_state(error: psycopg.Error, url: sa.URL | None, where: str) -> QblockError:
+    """For an error that the client made: of a connection that failed or was lost, or of a value that Python has not."""
+    if url is not None and (error.pgconn is not None or isinstance(error, psycopg.ProgrammingError)):
+        return unreachable(url, error)
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return QblockError(f"database not reachable: the connection was lost{where}")
+    return _of_client("PostgreSQL", error, where)
+
+
+def _of_client(engine: str, error: BaseException, where: str) -> QblockError:
+    """For what the client could not do with an answer: a date after the year 9999, a text that is not UTF-8."""
+    return QblockError(
+        f"{engine}: a value of the answer could not be read{where} ({type(error).__name__}); cast it to text in a "
+        "view, or correct it"
+    )
+
+
+def explain_duckdb(error: BaseException, reading: Sequence[str] = (), file: Path | None = None) -> QblockError:
+    """Our error for one of DuckDB's: who holds the file (4), what is no database (2), or a fault (1).
+
+    file: that of the source.
+    """
+    original = original_of(error)
+    where = _while(reading) or (f" of the database {file}" if file is not None else "")
+    if isinstance(original, duckdb.IOException | duckdb.BinderException):
+        # There is one class for all of these; of the text nothing but the name of a file is repeated.
+        text = str(original)
+        if found := _LOCKED.match(text):
+            holder = _HOLDER.search(text)
+            by = f" (PID {holder[1]})" if holder else ""
+            return Busy(f"another process holds the DuckDB file: {found[1]}{by}; wait until it has closed the file")
+        if found := _NO_DATABASE.match(text):
+            return InputError(f"{found[1]} is not a valid DuckDB database file; name another one")
+        if found := _ABSENT.match(text):
+            return QblockError(f"database not reachable: the DuckDB file {found[1]} cannot be opened")
+        if _ATTACHED.match(text):
+            return Busy("another process or thread holds the DuckDB file; wait until it has closed the file")
+    for class_, what in DUCKDB:
+        if isinstance(original, class_):
+            return QblockError(f"DuckDB {_said(what, f'{where} ({type(original).__name__})')}")
+    if isinstance(original, duckdb.Error):
+        return QblockError(f"DuckDB reported an error{where} ({type(original).__name__})")
+    return _of_client("DuckDB", original, where)
+
+
+CLIENT: tuple[type[Exception], ...] = (pa.ArrowException, UnicodeError, OverflowError)
+"""What the clients raise, beside the drivers' errors, for an answer that they cannot read; their texts quote it."""
+
+
+def _said(what: str, more: str) -> str:
+    """What happened, then more about it, then the cause or remedy."""
+    happened, mark, remedy = re.fullmatch(r"([^:;]*)([:;]?)(.*)", what).groups()  # type: ignore[union-attr]
+    return f"{happened}{more}{mark}{remedy}"
+
+
+def _while(reading: Sequence[str]) -> str:
+    return f" while reading table {', '.join(reading)}" if reading else ""
+
+
+def _words(error: BaseException) -> str:
+    """invalid text representation, of InvalidTextRepresentation."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(error).__name__).lower()
