@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from engines import create_table, database
 
 from qblock.release.apply import release
 from qblock.release.result import ReleaseResult
+from qblock.release.turnover import TurnoverRefused
 from qblock.spec import Spec, load_spec
 
 PEOPLE: dict[str, list[Any]] = {
@@ -77,8 +78,16 @@ class Job:
         self.settings |= settings
         return self
 
-    def run(self, **options: Any) -> ReleaseResult:
-        return release(self.spec, **options)
+    def run(self, *, confirm: bool = True, **options: Any) -> ReleaseResult:
+        """Release. confirm: where more than a fifth of so few people went or came, say that they did, and run again."""
+        try:
+            return release(self.spec, **options)
+        except TurnoverRefused as error:
+            if not confirm:
+                raise
+            versions = self.settings.get("versions", {})
+            confirmed = replace(self, settings={**self.settings, "versions": {**versions, "confirm": error.confirm}})
+            return release(confirmed.spec, **options)
 
     def query(self, statement: str, url: str | None = None) -> list[tuple[Any, ...]]:
         """Ask what is published, as the owner (or as the login of another URL)."""

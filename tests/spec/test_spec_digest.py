@@ -35,6 +35,7 @@ def digest(text: str) -> str:
         ("node: {age: 1, zip: 0}", "node: [1, 0], strategy: chains"),
         ("privacy:", "publish: {view: clinic, schema: published}\nprivacy:"),
         ("a.duckdb", "b.duckdb"),
+        ("privacy:", "versions: {confirm: " + "0a" * 32 + "}\nprivacy:"),
     ],
 )
 def test_layout_defaults_and_urls_make_no_difference(old: str, new: str):

@@ -29,7 +29,7 @@ def full() -> dict[str, Any]:
     data = yaml.safe_load(SPEC.replace("${WAREHOUSE_URL}", "duckdb:///a.duckdb"))
     data["privacy"] = [{name: yaml.safe_load(parameters)} for name, parameters in ENTRIES.items()]
     data["search"]["node"] = {"zip_code": 0, "age": 1, "gender": 0}
-    data["versions"] = {"audience": ["other"], "keep": 2, "stale_after": "36h", "cohort": 4}
+    data["versions"] = {"audience": ["other"], "keep": 2, "stale_after": "36h", "cohort": 4, "confirm": "0a" * 32}
     data["entity"], data["count"] = "patient_id", "rows"
     return dict(data)
 

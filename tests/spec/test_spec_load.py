@@ -227,6 +227,7 @@ WRONG = [
         "stale_after: '3 months' is not an age; write a number",
     ),
     ("publish:", "versions: {audience: [inpatients]}\npublish:", "audience: inpatients is this release"),
+    ("publish:", "versions: {confirm: 4b825dc6}\npublish:", "confirm: '4b825dc6' is not a source digest; write the 64"),
     ("publish:", "origin: {path: x}\npublish:", "origin: unknown key; valid: version"),
     (
         "  ward:       insensitive",
@@ -308,6 +309,11 @@ def test_order_and_domain_hold_the_same_values():
 def test_pinned_node_by_name_and_by_position():
     assert read(changed("strategy: chains", "node: {gender: 1, age: 2, zip_code: 3}")).pinned == (3, 2, 1)
     assert read(changed("strategy: chains", "node: [3, 2, 1]")).pinned == (3, 2, 1)
+
+
+def test_a_confirmed_source_is_a_text_whatever_yaml_makes_of_its_digits():
+    for text in ("0a" * 32, "1" * 64, "1e" + "2" * 62, "AB" * 32):
+        assert read(SPEC + f"versions: {{confirm: {text}}}\n").versions.confirm == text.lower()
 
 
 @pytest.mark.parametrize(

@@ -146,6 +146,7 @@ class Job:
             "run": self.log.run,
             "reason": reason,
             "exit_status": status,
+            **({"confirm": confirm} if (confirm := getattr(error, "confirm", None)) else {}),
         }
 
     def _tell(self, found: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""ledger upgrade, retype, move: what is done to the ledger itself."""
+"""ledger upgrade, retype, rekey, move: what is done to the ledger and the crosswalk themselves."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Annotated
 
 import typer
 
-from qblock.cli.output import Json, SpecPath, answer, console
+from qblock.cli.output import Json, SpecPath, answer, console, shown
 from qblock.cli.publish import Wait
 from qblock.release.migrate import upgrade_ledger
 from qblock.release.move import move as run_move
-from qblock.release.private import place_of, place_of_url
+from qblock.release.private import Place, place_of, place_of_url
+from qblock.release.rekey import BACKUPS
+from qblock.release.rekey import rekey as run_rekey
 from qblock.release.retype import retype as run_retype
 from qblock.spec import load_spec
 
@@ -23,19 +25,50 @@ def register(app: typer.Typer) -> None:
     app.add_typer(ledger, name="ledger")
 
 
+Target = Annotated[str, typer.Argument(metavar="SPEC|URL", help="A release spec, or the ledger's database.")]
+
+
+def _place(target: str) -> Place:
+    return place_of_url(target, Path.cwd()) if "://" in target else place_of(load_spec(target))
+
+
 @ledger.command("upgrade")
 def upgrade(
-    target: Annotated[str, typer.Argument(metavar="SPEC|URL", help="A release spec, or the ledger's database.")],
+    target: Target,
     json_: Json = False,
 ) -> None:
     """Bring the ledger's schema to the version of this program; does nothing when it is there already."""
-    place = place_of_url(target, Path.cwd()) if "://" in target else place_of(load_spec(target))
+    place = _place(target)
     before, after = upgrade_ledger(place)
     if json_:
         answer({"before": before, "after": after})
     else:
         same = f"The ledger is at {after}: nothing to do."
         console().print(same if before == after else f"The ledger went from {before} to {after}.")
+
+
+@ledger.command("rekey")
+def rekey(
+    target: Target,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for runs of any release there.")
+    ] = 0,
+    json_: Json = False,
+) -> None:
+    """Give the crosswalk a new key, in one transaction: for whoever's key may have been read.
+
+    All releases that share the crosswalk move, with everybody in it, people who are gone from the source too; checks of
+    versions together find what they found before. Nothing may run there meanwhile (exit status 4, naming the release).
+    """
+    found = run_rekey(_place(target), wait=wait)
+    if json_:
+        answer(found.to_json())
+        return
+    out = console()
+    out.print(f"The crosswalk has a new key; it is number {found.keys}, and the older ones are kept for the chain.")
+    for release, n in found.releases.items():
+        out.print(f"Release {release}: {shown(n)} people moved to it.")
+    out.print(f"Note: {BACKUPS}")
 
 
 @ledger.command("retype")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from qblock.errors import QblockError, Refused
-from qblock.release import roles, steps, together, waiting
+from qblock.release import roles, steps, together, turnover, waiting
 from qblock.release.content import content_digest
 from qblock.release.copy import copy_of, disclosure, label_codes, nearly_unique
 from qblock.release.joint.book import own_book
@@ -117,7 +117,7 @@ def _snapshot(run: Run, _: steps.Snapshot) -> None:
     run.admission = together.admission(run)
     spec = run.spec if run.admission is None else waiting.spec_in_force(run)
     together.check_withdrawn(run)
-    opened = open_task(spec, name_values=False, relation=run.admission, again=waiting.entering(run))
+    opened = open_task(spec, name_values=False, relation=run.admission, again=turnover.entering(run))
     run.task = run.transaction.enter_context(opened)
     if run.identity.source is None:  # it was made since
         run.settle_identity()

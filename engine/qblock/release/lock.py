@@ -1,4 +1,7 @@
-"""One run at a time for each release: the lock is taken before the first transaction and dies with the process."""
+"""One run at a time for each release: the lock is taken before the first transaction and dies with the process.
+
+Beside it every run shares a lock of its whole place, which `place_lock` takes alone: nothing runs there then.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,14 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
 import sqlalchemy as sa
 
@@ -20,6 +25,9 @@ from qblock.release.private import Place, create_engine, make_private, translate
 from qblock.resources import sql_text
 
 POLL_SECONDS = 0.1
+WHOLE = ""
+"""The whole place, where a lock is named by a release: no release has this name."""
+KEPT_FROM_RUNNING = "the key of the crosswalk is being changed, which no run may see half done; wait for it to end"
 
 
 @dataclass(frozen=True)
@@ -35,11 +43,33 @@ def release_lock(place: Place, release: str, wait_seconds: float = 0) -> Iterato
     """Hold the lock of a release: an advisory lock of a session of its own (PostgreSQL), or a lock on the file
     `<release>.lock` in the private folder (DuckDB), which stays there when the lock is gone.
 
-    Raises Busy (exit 4) when another run still holds it after wait_seconds.
+    Raises Busy (exit 4) when another run still holds it after wait_seconds, or `place_lock` is held.
     """
     held = _advisory_lock if place.engine == "postgresql" else _file_lock
     with held(place, release, time.monotonic() + wait_seconds) as lock:
         yield lock
+
+
+@contextmanager
+def place_lock(place: Place, what: str, wait_seconds: float = 0) -> Iterator[HeldLock]:
+    """Keep every run of every release of a place away. what: who does so, for the messages of others.
+
+    Raises Busy (exit 4), naming the release, when a run is still going on after wait_seconds.
+    """
+    deadline = time.monotonic() + wait_seconds
+    if place.engine == "postgresql":
+        with _lock_session(place, what) as connection:
+            key = {"key": lock_key(WHOLE)}
+            with translated(place):
+                take = sa.text("SELECT pg_try_advisory_lock(:key)")
+                _wait(
+                    lambda: bool(connection.scalar(take, key)), deadline, lambda: _busy(*_some_session(connection, key))
+                )
+            yield HeldLock(what, lambda: _check_session(connection, "", key))
+        return
+    with _locked_file(make_private(place.folder) / f"{WHOLE}.lock") as (file, check):
+        _wait(lambda: _try_file(file), deadline, lambda: _busy(*_some_run(place.folder)))
+        yield HeldLock(what, check)
 
 
 def lock_key(release: str) -> int:
@@ -55,29 +85,45 @@ def _wait(attempt: Callable[[], bool], deadline: float, busy: Callable[[], Busy]
         time.sleep(min(POLL_SECONDS, left))
 
 
-def _busy(release: str, holder: str) -> Busy:
-    return Busy(
-        f"another run of release {release} is going on{holder}; wait for it to end, or let this one wait longer"
-    )
+def _busy(release: str | None, holder: str) -> Busy:
+    of = f" of release {release}" if release else ""
+    return Busy(f"another run{of} is going on{holder}; wait for it to end, or let this one wait longer")
 
 
 @contextmanager
-def _advisory_lock(place: Place, release: str, deadline: float) -> Iterator[HeldLock]:
-    key = {"key": lock_key(release)}
+def _lock_session(place: Place, who: str) -> Iterator[sa.Connection]:
+    """A session that does nothing but hold locks."""
     engine = create_engine(place).execution_options(isolation_level="AUTOCOMMIT")
     with translated(place):
         connection = engine.connect()
     try:
         with translated(place):
-            _keep_session(connection, release)
+            _keep_session(connection, who)
+        yield connection
+    finally:
+        connection.close()
+        engine.dispose()
+
+
+@contextmanager
+def _advisory_lock(place: Place, release: str, deadline: float) -> Iterator[HeldLock]:
+    key, whole = {"key": lock_key(release)}, {"key": lock_key(WHOLE)}
+    with _lock_session(place, release) as connection:
+        with translated(place):
             take = sa.text("SELECT pg_try_advisory_lock(:key)")
             _wait(
                 lambda: bool(connection.scalar(take, key)), deadline, lambda: _busy(release, _holder(connection, key))
             )
-        yield HeldLock(release, lambda: _check_session(connection, release, key))
-    finally:
-        connection.close()
-        engine.dispose()
+            share = sa.text("SELECT pg_try_advisory_lock_shared(:key)")
+            _wait(lambda: bool(connection.scalar(share, whole)), deadline, lambda: Busy(KEPT_FROM_RUNNING))
+        yield HeldLock(release, lambda: _check_session(connection, f" of release {release}", key))
+
+
+def _some_session(connection: sa.Connection, key: dict[str, int]) -> tuple[str | None, str]:
+    """One of the runs that share the lock of the place: its release, where the login may see it, and the session."""
+    row = connection.execute(sa.text(sql_text("lock_holder", "postgresql")), key).first()
+    named = re.match(r"qblock (\w+) \(process", row.application_name or "") if row is not None else None
+    return named[1] if named else None, _described(row)
 
 
 def _keep_session(connection: sa.Connection, release: str) -> None:
@@ -98,41 +144,59 @@ def _keep_session(connection: sa.Connection, release: str) -> None:
 
 
 def _holder(connection: sa.Connection, key: dict[str, int]) -> str:
-    row = connection.execute(sa.text(sql_text("lock_holder", "postgresql")), key).one_or_none()
+    return _described(connection.execute(sa.text(sql_text("lock_holder", "postgresql")), key).one_or_none())
+
+
+def _described(row: sa.Row[Any] | None) -> str:
     if row is None:
         return ""
     since = f", since {row.backend_start.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if row.backend_start else ""
     return f" ({row.application_name or 'session'}, server process {row.pid}{since})"
 
 
-def _check_session(connection: sa.Connection, release: str, key: dict[str, int]) -> None:
+def _check_session(connection: sa.Connection, of: str, key: dict[str, int]) -> None:
     try:
         held = connection.execute(sa.text(sql_text("lock_holder", "postgresql")), key).one_or_none()
     except sa.exc.SQLAlchemyError:
         held = None
     if held is None or not held.own:
-        raise QblockError(
-            f"the lock of release {release} was lost: the database ended its session; run the release again"
-        )
+        raise QblockError(f"the lock{of} was lost: the database ended its session; run the command again")
 
 
 @contextmanager
-def _file_lock(place: Place, release: str, deadline: float) -> Iterator[HeldLock]:
-    path = make_private(place.folder) / f"{release}.lock"
+def _locked_file(path: Path) -> Iterator[tuple[IO[str], Callable[[], None]]]:
+    """A file to be locked, and the check that it is still the one that others will find."""
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise QblockError(f"the lock {path} cannot be opened: {error.strerror}") from None
     with open(descriptor, "r+", encoding="utf-8") as file:
+
+        def check() -> None:
+            if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
+                of = f" of release {path.stem}" if path.name != f"{WHOLE}.lock" else ""
+                raise QblockError(f"the lock{of} was lost: {path} was removed; run the command again")
+
+        yield file, check
+
+
+@contextmanager
+def _file_lock(place: Place, release: str, deadline: float) -> Iterator[HeldLock]:
+    folder = make_private(place.folder)
+    with (
+        _locked_file(folder / f"{release}.lock") as (file, check_own),
+        _locked_file(folder / f"{WHOLE}.lock") as (shared, check_shared),
+    ):
         _wait(lambda: _try_file(file), deadline, lambda: _busy(release, _written_by(file)))
+        _wait(lambda: _try_file(shared, fcntl.LOCK_SH), deadline, lambda: Busy(KEPT_FROM_RUNNING))
         file.seek(0)
         file.truncate()
         json.dump({"pid": os.getpid(), "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"}, file)
         file.flush()
 
         def check() -> None:
-            if not path.exists() or not os.path.samestat(path.stat(), os.fstat(file.fileno())):
-                raise QblockError(f"the lock of release {release} was lost: {path} was removed; run the release again")
+            check_own()
+            check_shared()
 
         check()
         yield HeldLock(release, check)
@@ -140,9 +204,20 @@ def _file_lock(place: Place, release: str, deadline: float) -> Iterator[HeldLock
         file.truncate()
 
 
-def _try_file(file: IO[str]) -> bool:
+def _some_run(folder: Path) -> tuple[str | None, str]:
+    """One of the runs that share the lock of the place: its release, and the process."""
+    for path in sorted(folder.glob("*.lock")):
+        if path.name == f"{WHOLE}.lock":
+            continue
+        with _locked_file(path) as (file, _):
+            if not _try_file(file):
+                return path.stem, _written_by(file)
+    return None, ""
+
+
+def _try_file(file: IO[str], how: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

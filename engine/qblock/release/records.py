@@ -37,6 +37,8 @@ State = Literal[
     "retyped",
     "retired_view",
     "moved",
+    "rekeyed",
+    "confirmed",
 ]
 STATES: tuple[State, ...] = get_args(State)
 PUBLISHING: tuple[State, ...] = ("published", "rolled_back")
@@ -68,7 +70,8 @@ class Event:
     version: None for a refusal before there was one. node: the level of each of `quasi_identifiers`. choice: how the
     node was chosen; protected: whether an attacker who knows the search learns nothing from the choice; joint: how
     versions were checked together; stale_after: the age at which the version counts as stale; reason: why it was
-    refused or failed. recorded_at: now, unless given (an aware time).
+    refused or failed; confirmed: the source digest by which somebody let a turnover of people pass. recorded_at: now,
+    unless given (an aware time).
 
     source: the table as `schema.table`; source_database: a digest of the DuckDB file that it is in (None on PostgreSQL:
     the ledger's own database); target: the view, with a file of the spec's folder relative to that; entity: the column
@@ -96,6 +99,7 @@ class Event:
     stale_after: timedelta | None = None
     detail: Counts = field(default_factory=dict)
     reason: str | None = None
+    confirmed: str | None = None
     source: str | None = None
     source_database: str | None = None
     target: str | None = None

@@ -88,6 +88,7 @@ class Run:
         self.current: RecordedEvent | None = None
         self.inherited: RecordedEvent | None = None
         self.fell_back = self.force = False
+        self.confirmed: str | None = None
         self.detail: dict[str, int] = {}
         self.notes = list(plan.notes)
         self.started = time.monotonic()
@@ -226,6 +227,7 @@ class Run:
             entity=roles.entity_checked(self.spec),
             columns=roles.published_columns(self.spec),
             audience=self.spec.versions.audience,
+            confirmed=self.confirmed,
         )
 
     def result(self) -> ReleaseResult:

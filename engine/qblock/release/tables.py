@@ -39,6 +39,7 @@ class Tables:
             sa.Column("stale_after", sa.BigInteger),
             sa.Column("detail", sa.Text),
             sa.Column("reason", sa.Text),
+            sa.Column("confirmed", sa.Text),
             sa.Column("source", sa.Text),
             sa.Column("source_database", sa.Text),
             sa.Column("target", sa.Text),

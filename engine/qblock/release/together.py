@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qblock.errors import Refused
-from qblock.release import waiting
+from qblock.release import rekey, waiting
 from qblock.release.joint import erasure
 from qblock.release.joint.admission import Admission, freeze
 from qblock.release.joint.book import Book, has_book, open_book, own_book, prepare
+from qblock.release.joint.changed import Changed, check_changed
 from qblock.release.joint.cohorts import cohort_size
 from qblock.release.joint.crosswalk import Candidate, candidate, discard, least_rows, record, recorded
 from qblock.release.joint.edits import moved_by_edits
@@ -110,13 +111,15 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
             )
         found = candidate(book, run.task, chosen, run.version)
         verdict = check(book, run.spec, run.kept.references, found)
+        verdict, changed = check_changed(book, run.spec, run.kept.references, found, verdict)
+        run.detail = run.detail | (changed.detail if changed else {})
         _report_edits(run, book, found)
         if not verdict.passed:
             again = waiting.start_over(run, book, verdict, found)
             if again is not None:
                 raise again
             why = explanation(book, run.spec, run.task.source.hierarchies, least_rows(run.spec.privacy), found)
-            raise TogetherRefused(refusal(run.spec, verdict, why.lines()))
+            raise TogetherRefused(refusal(run.spec, verdict, why.lines(), changed))
         record(book, found)
         waiting.passed(run, book, found)
         freeze(book, run.task.source, found)
@@ -150,12 +153,19 @@ def _check_audience(run: Run, book: Book) -> None:
 
 
 def settle_leaving(run: Running) -> None:
-    """Record who has left with a version that is published, in the crosswalk and as an event of the ledger."""
+    """Record who has left with a version that is published, in the crosswalk and as an event of the ledger.
+
+    Also what a change of the key that was killed still owes the ledger.
+    """
     if not applies(run.spec):
         return
     with own_book(run.place) as book:
-        if not erasure.anybody_leaving(book, run.spec.release):
-            return
+        anybody = erasure.anybody_leaving(book, run.spec.release)
+        owed = rekey.owed(book, run.spec.release)
+    if owed:
+        rekey.settle(run.place, run.spec.release)
+    if not anybody:
+        return
     with ledger_reader(run.place) as reader:
         published = {e.version for e in reader.history(run.spec.release) if e.state in PUBLISHING and e.version}
     with own_book(run.place) as book:
@@ -207,15 +217,16 @@ def still_complete(run: Run, session: Session) -> bool:
         return unchanged(book, run.spec, run.together)
 
 
-def refusal(spec: Spec, verdict: Verdict, why: Sequence[str] = ()) -> str:
-    """What a refused joint check says to the person who must act."""
+def refusal(spec: Spec, verdict: Verdict, why: Sequence[str] = (), changed: Changed | None = None) -> str:
+    """What a refused joint check says to the person who must act. changed: why rows count as linked, if they do."""
     models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
     how = "with rows that can be linked" if verdict.mode == "linked" else "by people whose value did not change"
+    because = f"{changed}. " if changed else ""
     more = f"To explain: {'; '.join(why)}. " if why else ""
     return (
         f"{verdict.versions} versions together tell more than each one alone ({how}): of {verdict.cells} joint cells "
         f"{verdict.failing} fail, with {verdict.rows} people in them ({models}). Joint cells are people who look the "
-        f"same in every version ever published. {more}Nothing is published; keep the published node (search.node), "
-        "wait until newcomers and leavers come in larger groups, or write `versions: {on_refusal: ...}` with pin, "
-        "coarsen or hold_back"
+        f"same in every version ever published. {because}{more}Nothing is published; keep the published node "
+        "(search.node), wait until newcomers and leavers come in larger groups, or write `versions: {on_refusal: ...}` "
+        "with pin, coarsen or hold_back"
     )

@@ -67,8 +67,8 @@ def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, va
         of = columns[name]
         if wanted is not None and not fits(wanted, of):
             raise InputError(
-                f"{source.spec.path}:{requirement.line}: {quoted(wanted)} is no value of column {name} of the prior's table "
-                f"{table}, whose type is {of.type}; correct it"
+                f"{source.spec.path}:{requirement.line}: {quoted(wanted)} is no value of column {name} of the prior's "
+                f"table {table}, whose type is {of.type}; correct it"
             )
         compared = session.comparable(relation.c[name], of)
         same = compared.is_(None) if wanted is None else compared == session.convert(sa.literal(wanted), of)

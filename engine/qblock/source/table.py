@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from qblock.spec import Spec
 from qblock.warehouse import queries
 from qblock.warehouse.dimensions import load_dimension
 from qblock.warehouse.protocol import Column, Session, TableName
-from qblock.warehouse.queries import Dimension
+from qblock.warehouse.queries import Dimension, Query
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +58,10 @@ class SourceTable:
     def expression(self, name: str) -> sa.ColumnElement[Any]:
         """A source column in the type that it compares in."""
         return self.session.comparable(self.relation.c[name], self.columns[name])
+
+    def rows_of(self, names: Iterable[str]) -> Query:
+        """The rows that are released, with these source columns in the types that they compare in."""
+        return sa.select(*(self.expression(name).label(name) for name in names)).select_from(self.relation)
 
 
 Admitted = Callable[[Session, sa.TableClause, dict[str, Column]], sa.FromClause]

@@ -19,6 +19,7 @@ MOST_NAME = 40
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 AGE = re.compile(r"([0-9]+) *(s|m|h|d|w|seconds?|minutes?|hours?|days?|weeks?)")
 MEMORY = re.compile(r"[1-9][0-9]*(\.[0-9]+)? *([KMGT]i?B|kB)", re.ASCII)
+DIGEST = re.compile(r"[0-9A-Fa-f]{64}", re.ASCII)
 RELEASE = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 NUMBERS = {"type": "number"}
 TEXTS = {"type": ["string", "number", "boolean"]}
@@ -174,6 +175,13 @@ def _memory(raw: object) -> str:
     return raw
 
 
+def _digest(raw: object) -> str:
+    text = text_of(raw)
+    if not DIGEST.fullmatch(text):
+        raise ValueError("{it} is not a source digest; write the 64 hexadecimal digits that the refused run named")
+    return text.lower()
+
+
 def least(minimum: int) -> Callable[[object], int]:
     """A whole number from `minimum`."""
 
@@ -205,5 +213,6 @@ Age = Annotated[
 Memory = Annotated[
     str, BeforeValidator(_memory), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9.]* *([KMGT]i?B|kB)$"})
 ]
+Digest = Annotated[str, BeforeValidator(_digest), WithJsonSchema({"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"})]
 Names = Annotated[tuple[str, ...], BeforeValidator(listed(_named, "names"))]
 Positive = Annotated[int, BeforeValidator(least(1)), WithJsonSchema({"type": "integer", "minimum": 1})]

@@ -17,6 +17,7 @@ from qblock.spec.document import Scalar
 from qblock.spec.fields import (
     TEXTS,
     Age,
+    Digest,
     Limit,
     Memory,
     Name,
@@ -154,7 +155,10 @@ class Publish:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Versions:
-    """How versions of the release go together. audience: other releases the same readers may hold."""
+    """How versions of the release go together. audience: other releases the same readers may hold.
+
+    confirm: the digest of a source from which it may be published though more than a fifth of the people went or came.
+    """
 
     joint: Literal["episodes", "linked", "none"] = "episodes"
     audience: Names = ()
@@ -162,6 +166,7 @@ class Versions:
     cohort: Positive | None = None
     keep: Positive = 3
     stale_after: Age | None = None
+    confirm: Digest | None = None
 
 
 @plain(frozen=True)

@@ -9,6 +9,7 @@ Within a run of the job, with the release's lock held:
         with open_book(place, task.source.session) as book:
             found = candidate(book, task, chosen, version)
             verdict = check(book, spec, references, found)      J1, or J1-linked; counts only
+            verdict, changed = check_changed(book, spec, references, found, verdict)    J1-linked where many changed
             record(book, found); freeze(book, task.source, found)     where it passed, before anything is staged
             explanation(book, spec, task.source.hierarchies, k, found).lines()     where it did not: reports
     ...
@@ -19,7 +20,8 @@ never shown must be taken out by `discard`, under the lock, before the next chec
 
 Where `check` refuses, `versions.on_refusal` says what comes next: the published node again (pin), coarser ones
 (coarsen), or the newcomers in cohorts (hold_back: `newcomers`, `failing`, `keep_out`). People who withdraw: `withdraw`,
-then `batch` with `left` or `failed`, or at once `whole_cells` and `take_out`.
+then `batch` with `left` or `failed`, or at once `whole_cells` and `take_out`. How many went and came since the run
+before: turnover.py. A new key of the digests: `new_key`, while nothing else runs in the place.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from __future__ import annotations
 from qblock.release.joint.admission import Admission, freeze
 from qblock.release.joint.apart import counts, digests_of, entities_apart, set_apart
 from qblock.release.joint.book import Book, open_book, own_book, prepare
+from qblock.release.joint.changed import Changed, check_changed
 from qblock.release.joint.cohorts import Cohort, Newcomers, cohort_size, failing, keep_out, newcomers
 from qblock.release.joint.crosswalk import Candidate, RecordedVersion, candidate, discard, least_rows, record, recorded
 from qblock.release.joint.erasure import (
@@ -44,6 +47,7 @@ from qblock.release.joint.erasure import (
 )
 from qblock.release.joint.evidence import Explanation, explanation
 from qblock.release.joint.gate import Verdict, check, members, members_of, unchanged
+from qblock.release.joint.keys import new_key
 from qblock.release.joint.nodes import published_node
 from qblock.release.joint.signature import VersionKey
 
@@ -53,6 +57,7 @@ __all__ = [
     "Batch",
     "Book",
     "Candidate",
+    "Changed",
     "Cohort",
     "Explanation",
     "Newcomers",
@@ -63,6 +68,7 @@ __all__ = [
     "batch",
     "candidate",
     "check",
+    "check_changed",
     "cohort_size",
     "counts",
     "digests_of",
@@ -77,6 +83,7 @@ __all__ = [
     "left",
     "members",
     "members_of",
+    "new_key",
     "newcomers",
     "open_book",
     "own_book",

@@ -41,7 +41,8 @@ class Admission:
     admitted: digests of newcomers whose cohort closes with this version, or None where newcomers do not wait; leaving:
     digests of people whose withdrawal takes effect; shown: the versions that were published, whose column types those
     of the source must be (None: not checked). After the call, `known` and `apart` are what it left beside the
-    source: the frozen quasi-identifiers (entity, names, place) and the entities left out (entity), or None.
+    source: the frozen quasi-identifiers (entity, names, place) and the entities left out (entity), or None; `everybody`
+    is the whole source with the digests (column DIGEST).
     """
 
     spec: Spec
@@ -51,6 +52,7 @@ class Admission:
     shown: Collection[int] | None = None
     known: sa.FromClause | None = field(default=None, init=False)
     apart: sa.FromClause | None = field(default=None, init=False)
+    everybody: sa.FromClause | None = field(default=None, init=False)
     _moves: Query | None = field(default=None, init=False)
 
     def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
@@ -73,14 +75,15 @@ class Admission:
             names = layouts["names"].to_pylist()
             if names:
                 self.known = book.lend(frozen(book, release))
-            if not names and self.apart is None and self.admitted is None and not self.leaving:
-                return table
             self._check_types(session, columns, names)
             known = [v for v in recorded(book) if v.key.release != release or self._counts(v.key.version)]
             first = first_of(known, self.spec, columns)
             person = session.comparable(table.c[entity], columns[entity])
             who = book.entity(entity_text(session, person, columns[entity], first)).label(DIGEST)
-        rows = sa.select(*table.c, who).subquery("qblock_source")
+            rows = sa.select(*table.c, who).subquery("qblock_source")
+            self.everybody = rows
+            if not names and self.apart is None and self.admitted is None and not self.leaving:
+                return table
         joined: sa.FromClause = rows
         if self.known is not None:
             joined = rows.outerjoin(self.known, self.known.c.entity == rows.c[DIGEST])

@@ -52,8 +52,11 @@ def counts(book: Book, release: str) -> dict[str, int]:
 
 def digests_of(book: Book, texts: Sequence[str]) -> list[str]:
     """The digests of entities given as text, as `Book.entity` makes them in the database."""
-    secret = book.own.scalar(sa.select(book.tables.key.c.secret))
-    return [_digest(secret + _digest(secret + text)) for text in texts]
+    key, found = book.tables.key, list(texts)
+    for number in book.key_numbers():
+        secret = book.own.scalar(sa.select(key.c.secret).where(key.c.id == number))
+        found = [_digest(secret + _digest(secret + text)) for text in found]
+    return found
 
 
 def _digest(text: str) -> str:

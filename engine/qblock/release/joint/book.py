@@ -63,10 +63,21 @@ class Book:
         Keyed by a secret that stays in the database of the crosswalk: whoever gets hold of the crosswalk's rows alone
         (a dump of a table, a grant too many) can neither read identifiers nor try out likely ones. The same entity has
         the same digest in all releases of a place, which may have to be checked together.
+        With a key that was given later (`new_key`) it is the digest of the older one's digest, so that people who are
+        gone from the source could be moved to it too.
         """
-        secret = self.lend(sa.select(self.tables.key.c.secret))
-        key = sa.select(secret.c.secret).scalar_subquery()
-        return digest(self.source.engine, key.concat(digest(self.source.engine, key.concat(text))))
+        t = self.tables.key
+        numbers = self.key_numbers()
+        secret = self.lend(sa.select(t.c.id, t.c.secret))
+        return keyed(self.source.engine, text, [key_of(secret, number) for number in numbers])
+
+    def key_numbers(self) -> list[int]:
+        """The numbers of the keys of the digests, oldest first. Raises QblockError where there is none."""
+        t = self.tables.key
+        found = self.own.fetch(sa.select(t.c.id).order_by(t.c.id))["id"].to_pylist()
+        if not found:
+            raise QblockError("the crosswalk has no key: it was altered")
+        return [int(number) for number in found]
 
 
 def fresh_name() -> str:
@@ -81,6 +92,19 @@ def digest(engine: str, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     else:
         whole = sa.func.encode(sa.func.sha256(sa.func.convert_to(text, "UTF8")), "hex", type_=sa.Text)
     return sa.func.left(whole, HEXADECIMAL, type_=sa.Text)
+
+
+def key_of(keys: sa.FromClause, number: int) -> sa.ColumnElement[Any]:
+    """One of the keys of the digests, from a relation with their numbers."""
+    same = keys.c.id == sa.literal_column(str(number))
+    return sa.select(keys.c.secret).where(same).scalar_subquery()
+
+
+def keyed(engine: str, text: sa.ColumnElement[Any], keys: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
+    """The digest of a text under a chain of keys, oldest first: each is applied to the digest before it."""
+    for key in keys:
+        text = digest(engine, key.concat(digest(engine, key.concat(text))))
+    return text
 
 
 def encoded(texts: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:

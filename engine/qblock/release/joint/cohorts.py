@@ -93,7 +93,7 @@ def failing(
 
     Who changed the value begins an episode in the cells of newcomers, and cannot be held back: that would tell it.
     """
-    query = members_of(book, spec, verdict.names, candidate)
+    query = members_of(book, spec, verdict.names, candidate, verdict.mode)
     entities = set(book.own.fetch(query)["entity"].to_pylist())
     waited = {member for cohort in cohorts for member in cohort.members}
     return [cohort for cohort in cohorts if entities & set(cohort.members)], entities - waited

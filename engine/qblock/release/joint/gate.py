@@ -100,14 +100,16 @@ def check(
     spec: Spec,
     references: Sequence[Sequence[Reference]],
     candidate: Candidate | None = None,
+    mode: Mode | None = None,
 ) -> Verdict:
     """Check all versions that the audience could ever read, with one that is about to be published or without.
 
-    references: of this run, for each requirement one for each of its sensitive attributes; they bring the priors.
-    Raises Refused for models that are not defined for joint cells, InputError for an audience that cannot be checked.
+    references: of this run, for each requirement one for each of its sensitive attributes; they bring the priors. mode:
+    another one than the spec's. Raises Refused for models that are not defined for joint cells, InputError for an
+    audience that cannot be checked.
     """
     versions = [v for v in members(spec, recorded(book)) if candidate is None or v.key != candidate.about.key]
-    mode = mode_of(spec)
+    mode = mode or mode_of(spec)
     keys = [version.key for version in versions]
     if versions:
         check_models(spec)
@@ -142,9 +144,12 @@ def _episodes(book: Book, spec: Spec, candidate: Candidate | None) -> Query:
     return next_episodes(book, spec.release, candidate.rows, candidate.about.key)
 
 
-def members_of(book: Book, spec: Spec, names: Sequence[str], candidate: Candidate | None = None) -> Query:
-    """The digests of the entities in some joint cells (column entity), right after `check` with the same candidate."""
-    one = placed(book, _episodes(book, spec, candidate), mode_of(spec))
+def members_of(
+    book: Book, spec: Spec, names: Sequence[str], candidate: Candidate | None = None, mode: Mode | None = None
+) -> Query:
+    """The digests of the entities in some joint cells (column entity), right after `check` with the same candidate
+    and mode."""
+    one = placed(book, _episodes(book, spec, candidate), mode or mode_of(spec))
     wanted = book.own.load(fresh_name(), pa.table({"cell": pa.array(names, pa.string())}))
     return sa.select(one.c.entity).where(one.c.cell.in_(sa.select(wanted.c.cell))).distinct()
 

@@ -1,4 +1,4 @@
-"""The crosswalk's tables as statements see them; migrations 0003 to 0005 create them."""
+"""The crosswalk's tables as statements see them; migrations 0003 to 0006 create them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from qblock.release.private import SCHEMA
 class Tables:
     """In schema `qblock` on PostgreSQL, in a file of their own on DuckDB.
 
-    key: the secret of the digests of entities. version: every version that was recorded. row: who was where in which
-    version with which value (the crosswalk proper). block: the labels of a version's blocks, for explanations.
-    episode and signature: what was rolled from the rows for the checks of a release; rolled: how far. frozen: the
-    quasi-identifiers of an entity's first publication. apart: entities that are set apart, why, and in which state.
+    key: the secrets of the digests of entities; each later one is taken over the digests of the one before. version:
+    every version that was recorded. row: who was where in which version with which value (the crosswalk proper). block:
+    the labels of a version's blocks, for explanations. episode and signature: what was rolled from the rows for the
+    checks of a release; rolled: how far. frozen: the quasi-identifiers of an entity's first publication. apart:
+    entities that are set apart, why, and in which state. turnover: who waited and who was gone when a run looked last.
+    rekeyed: changes of the key that a release's ledger may not say yet.
     """
 
     def __init__(self, schema: str | None) -> None:
@@ -69,6 +71,10 @@ class Tables:
         self.rolled = table("crosswalk_rolled", release=text, versions=text)
         self.frozen = table("crosswalk_frozen", release=text, version=number, entity=text, names=text, place=text)
         self.apart = table("crosswalk_apart", release=text, entity=text, why=text, state=text, version=number)
+        self.turnover = table("crosswalk_turnover", release=text, entity=text, state=text)
+        self.rekeyed = table("crosswalk_rekeyed", release=text, key=number, people=number)
+        self.of_entities = [one for one in metadata.tables.values() if "entity" in one.c]
+        """All tables that hold digests of entities."""
 
 
 @cache

@@ -1,0 +1,100 @@
+"""A run in which more than a fifth of the people went or came goes on only where somebody has confirmed its source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from qblock.errors import Refused
+from qblock.release import waiting
+from qblock.release.content import content_digest
+from qblock.release.copy import PublishedColumn
+from qblock.release.joint.book import Book, open_book, own_book
+from qblock.release.joint.turnover import Turnover, keep, turnover
+from qblock.release.ledger import ledger_transaction, record
+from qblock.release.records import Event
+from qblock.release.waiting import StartOver
+from qblock.source import Admitted, SourceTable
+from qblock.spec import Spec
+
+if TYPE_CHECKING:
+    from qblock.release.run import Run
+
+
+class TurnoverRefused(Refused):
+    """Too many people went or came. confirm: what `versions.confirm` must say to publish from this very source."""
+
+    confirm: str | None = None
+
+
+def entering(run: Run) -> Callable[[SourceTable], Admitted | None] | None:
+    """The hook of `waiting.entering`, which looks first at how many went and came."""
+    then = waiting.entering(run)
+    if then is None:
+        return None
+
+    def settled(source: SourceTable) -> Admitted | None:
+        _check(run, source)
+        return then(source)
+
+    return settled
+
+
+def _check(run: Run, source: SourceTable) -> None:
+    assert run.admission is not None
+    with open_book(run.place, source.session) as book:
+        found = turnover(book, source, run.admission, run.published_digests)
+    if found.too_many:
+        digest = source_digest(source)
+        if run.spec.versions.confirm != digest:
+            raise refusal(run.spec, found, digest)
+        run.confirmed = digest
+        # In a new snapshot, since this one would not see the event that is to be followed by the version's.
+        raise StartOver(
+            f"{_counts(found)}; confirmed by versions.confirm", lambda own: _confirm(run, own, found, digest)
+        )
+    if found.waiting is not None:
+        with own_book(run.place) as own:
+            keep(own, run.spec.release, found)
+
+
+def _confirm(run: Run, own: Book, found: Turnover, digest: str) -> None:
+    event = Event(release=run.spec.release, state="confirmed", run=run.id, detail=found.detail, confirmed=digest)
+    if run.place.engine == "postgresql":
+        record(own.own.connection, event)
+    else:
+        with ledger_transaction(run.place) as connection:
+            record(connection, event)
+    keep(own, run.spec.release, found)
+
+
+def source_digest(source: SourceTable) -> str:
+    """sha256 over the rows that are let in, in no order, of every column that a release reads, as hexadecimal text."""
+    spec = source.spec
+    names = dict.fromkeys([*spec.quasi_identifiers, *spec.sensitives, *spec.insensitives])
+    if spec.entity is not None:
+        names = dict.fromkeys([spec.entity, *names])
+    columns = []
+    for name in names:
+        column = source.columns[name]
+        columns.append(PublishedColumn(name, "identifying", column.compare_as, column.kind))
+    return content_digest(source.session, source.rows_of(names).subquery("qblock_confirmed"), columns)
+
+
+def refusal(spec: Spec, found: Turnover, digest: str) -> TurnoverRefused:
+    """What it says to the person who must look at the source; counts alone."""
+    error = TurnoverRefused(
+        f"{spec.at('entity')}: {_counts(found)}: more than a fifth. Where the values of column {spec.entity} were "
+        "changed (another format, new numbers), everybody looks new, and versions cannot be checked together any more; "
+        "nothing is published. If these people did go and come, confirm this very source in the spec: "
+        f"`versions: {{confirm: {digest}}}`"
+    )
+    error.confirm = digest
+    return error
+
+
+def _counts(found: Turnover) -> str:
+    return (
+        f"since the run before, {found.went} of the {found.shown} people whom version {found.version} shows went from "
+        f"the source, and {found.came} came who were in no version"
+    )

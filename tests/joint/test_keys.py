@@ -1,0 +1,144 @@
+"""A new key of the crosswalk: everybody moves to it, nobody is another person, and checks find what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from qblock.errors import QblockError
+from qblock.release.joint.apart import digests_of, set_apart
+from qblock.release.joint.book import Book
+from qblock.release.joint.crosswalk import record
+from qblock.release.joint.gate import Verdict, check
+from qblock.release.joint.keys import new_key, people
+from qblock.release.private import SCHEMA
+
+from .attacker import together
+from .histories import history
+from .register import Row
+from .versions import candidate_of, make_spec, references
+
+SEEDS = range(120)
+"""Histories checked at once, as in the attacker's test: persons and blocks of different ones differ."""
+
+
+def published(
+    book: Book, rows: Sequence[Row], release: str, joint: str, rekeyed: Collection[int] = ()
+) -> list[Verdict]:
+    """Every version of histories, their people known by digests; the key is changed before the versions named."""
+    spec = make_spec(joint, release=release)
+    verdicts = []
+    for version in sorted({row.version for row in rows}):
+        if version in rekeyed:
+            new_key(book)
+        mine = [row for row in rows if row.version == version]
+        digests = digests_of(book, [row.person for row in mine])
+        known = [replace(row, person=who) for row, who in zip(mine, digests, strict=True)]
+        found = candidate_of(book, known, version, 2, release)
+        verdict = check(book, spec, references(spec, known), found)
+        verdicts.append(verdict)
+        record(book, found)
+    return verdicts
+
+
+def forget(book: Book) -> None:
+    """Empty the crosswalk but for its first key."""
+    for table in vars(book.tables).values():
+        if isinstance(table, sa.Table):
+            book.own.run(sa.delete(table).where(table.c.id > 1) if "secret" in table.c else sa.delete(table))
+
+
+def said(verdict: Verdict) -> tuple[Any, ...]:
+    return verdict.cells, verdict.failing, verdict.rows, verdict.models, verdict.names
+
+
+@pytest.mark.parametrize("joint", ["episodes", "linked"])
+def test_histories_with_a_new_key_anywhere_give_the_same_joint_cells(book: Book, joint: str) -> None:
+    rows = together([(seed, history(seed)) for seed in SEEDS])
+    plain = published(book, rows, "r", joint)
+    assert sum(one.failing for one in plain) > 50
+    for rekeyed in ({2}, {3}, {1, 2, 3}):
+        # The names of joint cells hold the names of versions, so all are of one release, one after the other.
+        forget(book)
+        moved = published(book, rows, "r", joint, rekeyed)
+        assert [said(one) for one in moved] == [said(one) for one in plain]
+
+
+def test_the_database_and_the_program_take_the_same_chain_of_digests(book: Book) -> None:
+    names = ["p", "ä", "日本", "", "a" * 200]
+    old = None
+    for keys in (1, 2, 3):
+        table = book.own.load(f"names_{keys}", _column(names))
+        query = sa.select(table.c.name, book.entity(table.c.name).label("digest"))
+        rows = book.source.fetch(_in_source(book, query, names, keys)).to_pylist()
+        found = {row["name"]: row["digest"] for row in rows}
+        assert [found[name] for name in names] == digests_of(book, names)
+        assert book.key_numbers() == list(range(1, keys + 1))
+        assert not set(found.values()) & set((old or {}).values())
+        old = found
+        new_key(book)
+
+
+def _column(names: list[str]) -> pa.Table:
+    return pa.table({"name": names})
+
+
+def _in_source(book: Book, query: Any, names: list[str], keys: int) -> Any:
+    if book.own is not book.source:
+        book.source.load(f"names_{keys}", _column(names))
+    return query
+
+
+def test_no_table_keeps_a_digest_of_the_old_key(book: Book) -> None:
+    """Whoever read the old key and any table of the crosswalk later on finds nobody by likely names."""
+    rows = together([(seed, history(seed)) for seed in range(4)])
+    for release in ("r0", "r1"):
+        published(book, rows, release, "episodes")
+    everybody = sorted({row.person for row in rows} | {"out"})
+    set_apart(book, "r0", digests_of(book, ["out"]), "withdrawn", "out", 1)
+    t = book.tables
+    book.own.run(sa.insert(t.turnover).values(release="r0", entity=digests_of(book, ["out"])[0], state="gone"))
+    frozen = {"release": "r0", "version": 1, "names": "[]", "place": ""}
+    book.own.run(sa.insert(t.frozen).values(entity=digests_of(book, [rows[0].person])[0], **frozen))
+    old = set(digests_of(book, everybody))
+    before, known = _texts(book), people(book)
+    assert old <= before
+    number, moved = new_key(book)
+    after = _texts(book)
+    assert (number, moved) == (2, known)
+    assert not old & after
+    assert set(digests_of(book, everybody)) <= after
+    assert people(book) == known
+    holding = {table.name for table in t.of_entities}
+    assert holding == {name for name, column in _columns(book) if column == "entity"}
+
+
+def _columns(book: Book) -> list[tuple[str, str]]:
+    schema = SCHEMA if book.own.engine == "postgresql" else "main"
+    query = (
+        "SELECT table_name, column_name FROM information_schema.columns "
+        f"WHERE table_schema = '{schema}' AND table_name LIKE 'crosswalk%'"
+    )
+    return [tuple(row.values()) for row in book.own.fetch(query).to_pylist()]
+
+
+def _texts(book: Book) -> set[str]:
+    found: set[str] = set()
+    for table in vars(book.tables).values():
+        if isinstance(table, sa.Table):
+            for row in book.own.fetch(sa.select(table)).to_pylist():
+                found |= {value for value in row.values() if isinstance(value, str)}
+    return found
+
+
+def test_without_a_key_nobody_is_kept_by_name(book: Book) -> None:
+    book.own.run(sa.delete(book.tables.key))
+    with pytest.raises(QblockError, match="has no key"):
+        book.entity(sa.literal("somebody"))
+    with pytest.raises(QblockError, match="has no key"):
+        digests_of(book, ["somebody"])
