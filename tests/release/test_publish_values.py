@@ -174,7 +174,7 @@ def expected_digest(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     def text(value: Any) -> str:
         if isinstance(value, bool):
             return str(value).lower()
-        if isinstance(value, float):
+        if isinstance(value, float | Decimal):
             return f"{value:.12f}".rstrip("0").rstrip(".")
         return str(value)
 
