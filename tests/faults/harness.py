@@ -28,15 +28,16 @@ from faults.nursery import Nursery
 from faults.readers import Readers
 from faults.stage import Stage, stage
 
-STEPS = ("Snapshot", "Search", "CopyVersion", "Recheck", "Publish", "Retire")
+STEPS = ("CheckPrivateState", "Snapshot", "Search", "CopyVersion", "Recheck", "Publish", "Retire")
 MOST_RERUNS = 20
 
 
 def boundaries(engine: str) -> list[dict[str, Any]]:
-    """Every state boundary, and the renaming on the way to `published`."""
+    """Every state boundary, writing a version down before it is built, and the renaming on the way to `published`."""
     states = ("staged", "checked", "published", "retired")
     found: list[dict[str, Any]] = [{"record": s, "when": w} for s in states for w in ("before", "after", "committed")]
     found += [{"step": s, "when": w} for s in STEPS for w in ("before", "after")]
+    found += [{"begun": "before"}, {"begun": "after"}]
     if engine == "duckdb":
         found += [{"rename": "before"}, {"rename": "after"}]
     return found

@@ -6,6 +6,8 @@ A point is one of
     {"record": "checked", "when": W}                a state's ledger row; W: before it is written, after that, or
                                                     committed: the next line of qblock after that commit
     {"rename": "before"|"after"}                    around the renaming of a release file
+    {"begun": "before"|"after"}                     around writing a version and its stamp down in the ledger
+    {"crosswalk": "before"|"after"}                 around recording a version in the crosswalk, within its transaction
 with "signal" (SIGKILL where there is none). {"lines": FILE} stops nothing: it writes how many lines have run.
 """
 
@@ -22,7 +24,7 @@ from typing import Any
 import sqlalchemy as sa
 
 import qblock
-from qblock.release import apply, recover, run, steps
+from qblock.release import apply, recover, run, stamps, steps, together
 
 PACKAGE = str(Path(qblock.__file__).parent)
 RELEASE = str(Path(apply.__file__).parent)
@@ -52,6 +54,10 @@ def arm(point: Point) -> Callable[[], object]:
             return (_around(replace, point["rename"], stop) if wanted else replace)(self, target)
 
         Path.replace = renamed  # type: ignore[method-assign]
+    elif "begun" in point:
+        stamps.begin = _around(stamps.begin, point["begun"], stop)
+    elif "crosswalk" in point:
+        together.record = _around(together.record, point["crosswalk"], stop)
     elif "record" in point:
         for module in (run, recover):
             module.record = _recording(module.record, point, stop)  # type: ignore[attr-defined]

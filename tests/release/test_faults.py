@@ -21,7 +21,7 @@ from qblock.release.targets import duckdb as duckdb_target
 from qblock.release.verify import verify
 from release.jobs import CopyJob, Job
 
-STEPS = {"duckdb": 11, "postgresql": 12}
+STEPS = {"duckdb": 12, "postgresql": 13}
 """Log lines, one before each step; the last but one comes before `publish`."""
 
 
@@ -91,7 +91,7 @@ def test_a_fault_between_any_two_steps(published: Job) -> None:
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_is_recorded_and_cleared_by_the_next_run(published: Job, error: type[BaseException]) -> None:
     with pytest.raises(error):
-        published.run(log=stop_at(9, error))
+        published.run(log=stop_at(10, error))
     assert history(published.spec)["events"][-1]["reason"] == "the run was stopped"
     check_recovered(published)
 

@@ -184,6 +184,7 @@ def test_a_plan_writes_nothing_and_names_the_steps_that_are_run(job: Job) -> Non
     assert [step["step"] for step in planned.to_json()["steps"]] == [
         "lock",
         "upgrade_ledger",
+        "check_private_state",
         "clear_leftovers",
         *(["check_readers"] if job.engine == "postgresql" else []),
         "snapshot",

@@ -73,7 +73,7 @@ def plan(spec: SpecPath, json_: Json = False) -> None:
     for number, step in enumerate(made.steps, 1):
         steps.add_row(f"{number:2}.", step.describe())
     out.print(steps)
-    for note in made.notes:
+    for note in (*made.notes, *made.refused):
         out.print(f"Note: {note}")
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from qblock.errors import QblockError, Refused
-from qblock.release import roles, steps, together, turnover, waiting
+from qblock.release import roles, stamps, steps, together, turnover, waiting
 from qblock.release.content import content_digest
 from qblock.release.copy import copy_of, disclosure, label_codes, nearly_unique
 from qblock.release.joint.book import own_book
@@ -93,14 +93,22 @@ def _lock(run: Run, step: steps.Lock) -> None:
 def _upgrade(run: Run, _: steps.UpgradeLedger) -> None:
     upgrade_ledger(run.place)
     run.ledger_ready = True
-    together.make_ready(run)
+
+
+def _private_state(run: Run, step: steps.CheckPrivateState) -> None:
+    # First: what another release left is not ours to settle, and what a move has not finished has its earlier name.
+    run.settle_identity()
+    for note in stamps.check(run.spec, run.place, run.target, joint=step.joint):
+        run.say(note)
+        run.notes.append(note)
+    run.state_known = True
 
 
 def _clear(run: Run, _: steps.ClearLeftovers) -> None:
-    # Before anything is cleared: what another release left is not ours to settle.
-    run.settle_identity()
+    run.notes += roles.judge(run.spec, run.place, run.identity)
     if not run.force:
         check_not_retired(run.place, run.target, run.spec.release)
+    together.make_ready(run)
     for message in clear_leftovers(run):
         run.say(message)
     together.settle_leaving(run)
@@ -209,7 +217,8 @@ def _together(run: Run) -> None:
 
 
 def _copy(run: Run, _: steps.CopyVersion) -> None:
-    run.target.stage(run.task.source.session, run.copy, run.version, run.record)
+    run.begin()
+    run.target.stage(run.task.source.session, run.copy, run.version, run.stamp, run.record)
     # The snapshot ends here: what follows reads the copy alone.
     run.transaction.close()
 
@@ -258,6 +267,7 @@ def retire(run: Run, keep: int) -> list[str]:
 PERFORM: dict[type[steps.Step], Callable[[Run, Any], None]] = {
     steps.Lock: _lock,
     steps.UpgradeLedger: _upgrade,
+    steps.CheckPrivateState: _private_state,
     steps.ClearLeftovers: _clear,
     steps.CheckReaders: _readers,
     steps.Snapshot: _snapshot,

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from qblock.release.copy import PublishedColumn
 from qblock.release.records import canonical
-from qblock.warehouse.protocol import Session
+from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.queries import Query
 
 PREFIX = 3
@@ -27,6 +27,16 @@ def content_digest(session: Session, rows: sa.FromClause, columns: Sequence[Publ
     buckets = sorted([row["prefix"], row["n"], row["digest"]] for row in found)
     content = {"columns": [c.name for c in columns], "rows": sum(b[1] for b in buckets), "buckets": buckets}
     return hashlib.sha256(canonical(content).encode()).hexdigest()
+
+
+def relation_digest(session: Session, table: TableName, without: Collection[str] = ()) -> str:
+    """The content digest of a table or view as it is; without: columns that are not published."""
+    columns = [
+        PublishedColumn(column.name, "insensitive", column.type, column.kind)
+        for column in session.columns(table).values()
+        if column.name not in without
+    ]
+    return content_digest(session, session.relation(table), columns)
 
 
 def digests(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn]) -> Query:

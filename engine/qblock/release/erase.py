@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from qblock.errors import InputError, QblockError
-from qblock.release import move, together
+from qblock.errors import InputError, QblockError, Refused
+from qblock.release import move, stamps, together
 from qblock.release.apply import release, retire
 from qblock.release.identity import check_identity, identity_of
 from qblock.release.joint.apart import FAILED, digests_of, entities_apart
@@ -90,6 +90,11 @@ def erase(
         target = target_of(spec, place)
         check_identity(spec, place, identity_of(spec, place, target))
         move.finish(spec, place, target)
+        try:
+            stamps.check(spec, place, target, joint=True)
+        except Refused as error:
+            stamps.record_refusal(place, spec.release, secrets.token_hex(8), error)
+            raise
         prepare(place)
         shown, stuck, removal = _set_apart(place, spec, named, now)
         if removal is not None:

@@ -25,6 +25,7 @@ from qblock.release.records import IDENTIFYING, RecordedEvent
 from qblock.resources import sql_text
 from qblock.warehouse.connect import duckdb_path, parse_url
 from qblock.warehouse.postgresql import quote
+from qblock.warehouse.postgresql_session import home
 from qblock.warehouse.protocol import TableName
 
 if TYPE_CHECKING:
@@ -77,11 +78,11 @@ def identity_of(spec: Spec, place: Place, target: Published) -> Identity:
     engine = create_engine(place, read_only=True)
     try:
         with translated(place), engine.connect() as connection:
-            home = home_of(connection, table)
+            found = home_of(connection, table)
             readers = _readers(connection, spec)
     finally:
         engine.dispose()
-    return Identity(None if home is None else table_text(home), None, target.place_name, target.view, readers)
+    return Identity(None if found is None else table_text(found), None, target.place_name, target.view, readers)
 
 
 def _readers(connection: sa.Connection, spec: Spec) -> tuple[str, ...]:
@@ -96,7 +97,10 @@ def _readers(connection: sa.Connection, spec: Spec) -> tuple[str, ...]:
 
 
 def home_of(connection: sa.Connection, table: TableName) -> TableName | None:
-    """A table of PostgreSQL with its schema; None where there is none."""
+    """A table of PostgreSQL with its schema, as the job's login finds it; None where there is none."""
+    table = home(connection, table)
+    if table.schema is None:
+        return None
     name = ".".join(quote(part) for part in (table.schema, table.name) if part)
     row = connection.execute(sa.text(sql_text("relation_home", "postgresql")), {"name": name}).one_or_none()
     return None if row is None else TableName(row.schema, row.name)

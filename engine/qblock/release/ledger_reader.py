@@ -109,6 +109,14 @@ class LedgerReader:
         """The text of the reference quantities that are kept with a version."""
         return None if self._connection is None else reference.read(self._connection, release, version)
 
+    def begun(self, release: str) -> list[Mapping[str, Any]]:
+        """The versions that runs have begun (version, stamp, run, recorded_at, joint), shown later or not."""
+        if self._connection is None:
+            return []
+        begun = tables(self._connection).begun
+        query = sa.select(begun).where(begun.c.release == release).order_by(begun.c.recorded_at)
+        return [dict(row) for row in self._connection.execute(query).mappings()]
+
     def freshness(self, release: str) -> dict[str, Any] | None:
         """age_seconds and stale (None where the spec names no age) of the version that readers see."""
         rows = self._view("SELECT age_seconds, stale FROM {}current_version WHERE release = :release", release)

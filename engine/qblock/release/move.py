@@ -22,7 +22,7 @@ from typing import Any
 import duckdb
 import sqlalchemy as sa
 
-from qblock.errors import InputError, QblockError, Refused
+from qblock.errors import InputError, Refused
 from qblock.release import roles
 from qblock.release.identity import Identity, difference, identity_of
 from qblock.release.joint.book import crosswalk_of
@@ -39,9 +39,13 @@ from qblock.release.reference import Kept
 from qblock.release.tables import tables
 from qblock.release.targets import Target, target_of
 from qblock.release.targets.duckdb import DuckdbTarget, copy_file, remove, sync, wal_of
+from qblock.release.targets.duckdb_marks import marked_views
+from qblock.release.targets.mark import mark_text
 from qblock.release.targets.postgresql import PostgresqlTarget
 from qblock.spec import Spec, spec_digest
+from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import quote, quote_text
+from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.protocol import TableName
 
 ROLLED = ("episode", "signature", "rolled")
@@ -143,8 +147,8 @@ def _write(
     facts: dict[str, Any] = {"view": target.view, "target": identity.target}
     if new != earlier:
         record(connection, Event(release=earlier, state="moved", run=run, reason=f"moved to {new}", **facts))
-        table = ledger.reference
-        connection.execute(table.update().where(table.c.release == earlier).values(release=new))
+        for table in (ledger.reference, ledger.begun):
+            connection.execute(table.update().where(table.c.release == earlier).values(release=new))
         set_pointer(connection, earlier, None)
     newest = reader.last_event(earlier)
     row = {"release": new, "number": newest.number if newest else 0, "earlier": earlier}
@@ -242,7 +246,7 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
             _rename_crosswalk(connection, place, found.earlier, spec.release)
     before = target.folder.parent / found.earlier
     for version, names in kept.items():
-        _move_version(target, before / f"v{version}.duckdb", version, names)
+        _move_version(target, found.earlier, before / f"v{version}.duckdb", version, names)
     _move_file(target, found, current)
     if before != target.folder and before.is_dir():
         shutil.rmtree(before)
@@ -258,7 +262,7 @@ def _columns(reader: LedgerReader, release: str, version: int) -> list[str]:
     return [] if text is None else [column.name for column in Kept.of_text(text).columns]
 
 
-def _move_version(target: DuckdbTarget, before: Path, version: int, names: Sequence[str]) -> None:
+def _move_version(target: DuckdbTarget, earlier: str, before: Path, version: int, names: Sequence[str]) -> None:
     """The private copy of a version under the names of the spec: a file of its own, as nothing is renamed in one."""
     path = target.version_file(version)
     if not before.exists() or (path.exists() and (path != before or target.holds(version))):
@@ -268,10 +272,10 @@ def _move_version(target: DuckdbTarget, before: Path, version: int, names: Seque
     beside = path.with_name(f".{path.name}.new")
     remove(beside)
     schema, name = quote(target.spec.publish.schema), f"{target.spec.view}_v{version}"
-    with _translated(), duckdb.connect(str(beside)) as connection:
+    with _translated(), duckdb_session.connect(beside) as connection:
         connection.execute(f"ATTACH {quote_text(str(before))} AS qblock_before (READ_ONLY)")
         (there, table), *_ = connection.execute(
-            "SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'qblock_before'"
+            "SELECT schema_name, table_name FROM system.main.duckdb_tables() WHERE database_name = 'qblock_before'"
         ).fetchall()
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         # DuckDB keeps the order of rows.
@@ -279,7 +283,10 @@ def _move_version(target: DuckdbTarget, before: Path, version: int, names: Seque
         connection.execute(f"CREATE TABLE {schema}.{quote(name)} AS SELECT * FROM {rows}")
         connection.execute("DETACH qblock_before")
         connection.execute("CHECKPOINT")
-    target._add_view(beside, name, [SimpleNamespace(name=n) for n in names], version)  # type: ignore[misc]
+    with _translated():
+        stamp = next((mark.stamp for mark, _ in marked_views(before, earlier)), None)
+    mark = mark_text(target.spec.release, version, stamp)
+    target._add_view(beside, name, [SimpleNamespace(name=n) for n in names], mark)  # type: ignore[misc]
     beside.chmod(0o600)
     sync(beside)
     beside.replace(path)
@@ -292,7 +299,7 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        raise QblockError(f"a version cannot be moved: {str(error).splitlines()[0]}") from None
+        raise explain_duckdb(error) from error
 
 
 def _move_file(target: DuckdbTarget, found: _Pending, current: int | None) -> None:

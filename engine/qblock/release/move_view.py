@@ -9,6 +9,7 @@ from qblock.release.ledger_reader import LedgerReader
 from qblock.release.private import SCHEMA
 from qblock.release.records import RecordedEvent
 from qblock.release.reference import Kept
+from qblock.release.targets.mark import mark_text, read_mark
 from qblock.release.targets.postgresql import LOCK_MILLISECONDS, PostgresqlTarget, version_column
 from qblock.release.targets.view import run, text
 from qblock.spec import Spec
@@ -63,6 +64,9 @@ def _rename_tables(connection: sa.Connection, earlier: str, release: str) -> Non
     for table in found:
         name = table.name.removesuffix(earlier) + release
         run(connection, f"ALTER TABLE {SCHEMA}.{quote(table.name)} RENAME TO {quote(name)}")
+        mark = read_mark(table.comment, earlier)
+        if mark is not None:
+            run(connection, f"COMMENT ON TABLE {SCHEMA}.{quote(name)} IS '{mark_text(release, *mark)}'")
 
 
 def _sql(view: TableName) -> str:

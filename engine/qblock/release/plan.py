@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from qblock.release import migrate, move, roles, steps, together
+from qblock.release import migrate, move, roles, stamps, steps, together
 from qblock.release.identity import check_identity, identity_of
 from qblock.release.ledger import opened
 from qblock.release.ledger_reader import LedgerReader
@@ -25,12 +25,22 @@ class Plan:
     current: int | None
     notes: tuple[str, ...]
 
+    @property
+    def refused(self) -> list[str]:
+        """Why a run would be refused as things are: private state that was lost or is older. Reads the ledger."""
+        upgrade = next(step for step in self.steps if isinstance(step, steps.UpgradeLedger))
+        if upgrade.found not in (None, upgrade.needed):
+            return []
+        joint = together.applies(self.spec)
+        found = stamps.compare(self.spec, self.place, self.target, joint=joint).problems
+        return [f"a run would be refused: {stamps.refusal(self.place, self.spec.release, found)}"] if found else []
+
     def to_json(self) -> dict[str, Any]:
         return {
             "release": self.spec.release,
             "view": self.target.view,
             "current_version": self.current,
-            "notes": list(self.notes),
+            "notes": [*self.notes, *self.refused],
             "steps": [step.to_json() for step in self.steps],
         }
 
@@ -62,6 +72,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     made: tuple[steps.Step, ...] = (
         steps.Lock(spec.release, wait),
         steps.UpgradeLedger(revision, migrate.revisions()[-1]),
+        steps.CheckPrivateState(spec.release, together.applies(spec)),
         steps.ClearLeftovers(spec.release),
         *((steps.CheckReaders(spec.publish.readers),) if place.engine == "postgresql" else ()),
         steps.Snapshot(place.engine, spec.source.table),

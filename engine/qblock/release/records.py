@@ -69,9 +69,9 @@ class Event:
 
     version: None for a refusal before there was one. node: the level of each of `quasi_identifiers`. choice: how the
     node was chosen; protected: whether an attacker who knows the search learns nothing from the choice; joint: how
-    versions were checked together; stale_after: the age at which the version counts as stale; reason: why it was
-    refused or failed; confirmed: the source digest by which somebody let a turnover of people pass. recorded_at: now,
-    unless given (an aware time).
+    versions were checked together; stamp: what the published object carries; stale_after: the age at which the version
+    counts as stale; reason: why it was refused or failed; confirmed: the source digest by which somebody let a turnover
+    of people pass. recorded_at: now, unless given (an aware time).
 
     source: the table as `schema.table`; source_database: a digest of the DuckDB file that it is in (None on PostgreSQL:
     the ledger's own database); target: the view, with a file of the spec's folder relative to that; entity: the column
@@ -95,6 +95,7 @@ class Event:
     hierarchy_digest: str | None = None
     content_digest: str | None = None
     reference_digest: str | None = None
+    stamp: str | None = None
     view: str | None = None
     stale_after: timedelta | None = None
     detail: Counts = field(default_factory=dict)

@@ -110,7 +110,8 @@ def record_failure(run: Run, error: BaseException) -> None:
             record(connection, event)
             if version is not None:
                 forget(connection, run.spec.release, [version])
-        if not stopped:
+        # What the ledger does not know is no leftover.
+        if not stopped and run.state_known:
             run.target.clear(kept_versions(run))
 
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Refused
 from qblock.models import Tightest
-from qblock.release import move, reference, roles, steps, together
+from qblock.release import move, reference, roles, stamps, steps, together
 from qblock.release.content import content_digest
 from qblock.release.copy import PublishedColumn
 from qblock.release.identity import Identity, check_identity, identity_of
@@ -82,8 +82,9 @@ def rollback(
     Busy and QblockError as a release does.
     """
     made = plan(spec, wait=wait, judge=False)
-    lock, upgrade, clear = made.steps[:3]
+    lock, upgrade, state, clear = made.steps[:4]
     if isinstance(upgrade, steps.UpgradeLedger) and upgrade.found is None:
+        stamps.check(spec, made.place, made.target, joint=together.applies(spec))
         raise Refused(f"release {spec.release} has no ledger: it was never published")
     run = _Rollback(made, version, log, entries)
     run.say.begin(lock)
@@ -91,8 +92,11 @@ def rollback(
         run.say.begin(upgrade)
         upgrade_ledger(run.place)
         try:
-            run.say.begin(clear)
+            run.say.begin(state)
             run.settle_identity()
+            run.notes += stamps.check(spec, run.place, run.target, joint=together.applies(spec))
+            run.say.begin(clear)
+            run.notes += roles.judge(spec, run.place, run.identity)
             check_not_retired(run.place, run.target, spec.release)
             for message in clear_leftovers(run):
                 run.say(message)
@@ -131,7 +135,6 @@ class _Rollback:
         self.identity = identity_of(self.spec, self.place, self.target)
         check_identity(self.spec, self.place, self.identity)
         move.finish(self.spec, self.place, self.target)
-        self.notes += roles.judge(self.spec, self.place, self.identity)
 
     def perform(self, lock: HeldLock) -> None:
         """Check the version and publish it."""

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 
 from qblock.models import Tightest
-from qblock.release import move, reference, roles
+from qblock.release import move, reference, roles, stamps
 from qblock.release.content import content_digest
 from qblock.release.copy import Copy
 from qblock.release.identity import Identity, check_identity, identity_of
@@ -29,7 +29,7 @@ from qblock.release.recheck import Counted
 from qblock.release.records import PUBLISHING, Choice, Event, Guarantee, RecordedEvent, State, canonical
 from qblock.release.reference import Kept
 from qblock.release.result import ReleaseResult
-from qblock.release.targets import Checked, Record
+from qblock.release.targets import Checked, Record, new_stamp
 from qblock.release.waiting import Waiting
 from qblock.search import Progress
 from qblock.search.answer import requirements_json
@@ -76,11 +76,12 @@ class Run:
     ) -> None:
         self.spec, self.place, self.target = plan.spec, plan.place, plan.target
         self.id = secrets.token_hex(8)
+        self.stamp = new_stamp()
         self.say = Telling(self.id, self.spec.release, log, entries)
         self.progress = progress
         self.lock_held = ExitStack()
         self.transaction = ExitStack()
-        self.ledger_ready = self.unchanged = self.published = False
+        self.ledger_ready = self.unchanged = self.published = self.begun = self.state_known = False
         self.recheck: Counted | None = None
         self.together: Verdict | None = None
         self.waiting: Waiting | None = None
@@ -98,7 +99,6 @@ class Run:
         self.identity = identity_of(self.spec, self.place, self.target)
         check_identity(self.spec, self.place, self.identity)
         move.finish(self.spec, self.place, self.target)
-        self.notes += roles.judge(self.spec, self.place, self.identity)
 
     def read_ledger(self) -> None:
         """The version that readers see, all that were ever published, and the number of the next one."""
@@ -107,6 +107,7 @@ class Run:
             current = reader.current(release)
             events = reader.history(release)
             self.version = reader.next_version(release)
+            self.pointer_problems = reader.verify_pointer(release)
         self.current = current.event if current else None
         self.published_digests = {
             e.version: e.content_digest for e in events if e.state in PUBLISHING and e.version is not None
@@ -118,6 +119,7 @@ class Run:
         digest, kept = self.as_recorded()
         same = (
             event is not None
+            and not self.pointer_problems
             and event.version is not None
             and same_spec(self.spec, event.spec_digest)
             and event.hierarchy_digest == self.hierarchy_digest
@@ -182,6 +184,12 @@ class Run:
             found += Guarantee.of(requirement, one or other, "recheck" if one else "search")
         return found
 
+    def begin(self, joint: str | None = None) -> None:
+        """Write the version and its stamp down, once, before the crosswalk or the target is touched."""
+        if not self.begun:
+            stamps.begin(self.place, stamps.Begun(self.spec.release, self.version, self.stamp, self.id, joint))
+            self.begun = True
+
     def record(self, connection: sa.Connection, state: State) -> None:
         """Write the event of a transition of the version, and what goes with it."""
         release = self.spec.release
@@ -219,6 +227,7 @@ class Run:
             hierarchy_digest=self.hierarchy_digest,
             content_digest=self.digest,
             reference_digest=reference.digest(self.kept.text()),
+            stamp=self.stamp,
             view=self.target.view,
             stale_after=self.spec.versions.stale_after,
             detail=self.detail,

@@ -46,6 +46,18 @@ class UpgradeLedger(Step):
 
 
 @dataclass(frozen=True)
+class CheckPrivateState(Step):
+    release: str
+    joint: bool
+
+    def describe(self) -> str:
+        more = ", or the crosswalk" if self.joint else ""
+        return (
+            f"Refuse if what is published or kept of {self.release}{more} has a version that the ledger does not know."
+        )
+
+
+@dataclass(frozen=True)
 class ClearLeftovers(Step):
     release: str
 

@@ -35,6 +35,7 @@ class Tables:
             sa.Column("hierarchy_digest", sa.Text),
             sa.Column("content_digest", sa.Text),
             sa.Column("reference_digest", sa.Text),
+            sa.Column("stamp", sa.Text),
             sa.Column("view", sa.Text),
             sa.Column("stale_after", sa.BigInteger),
             sa.Column("detail", sa.Text),
@@ -84,6 +85,16 @@ class Tables:
             sa.Column("earlier", sa.Text),
             sa.Column("before", sa.Text),
             sa.Column("done", sa.Boolean),
+        )
+        self.begun = sa.Table(
+            "begun",
+            metadata,
+            sa.Column("release", sa.Text),
+            sa.Column("version", sa.BigInteger),
+            sa.Column("stamp", sa.Text),
+            sa.Column("run", sa.Text),
+            sa.Column("recorded_at", sa.Text),
+            sa.Column("joint", sa.Text),
         )
         self.pointer = sa.Table("pointer", metadata, sa.Column("release", sa.Text), sa.Column("version", sa.BigInteger))
 

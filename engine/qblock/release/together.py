@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qblock.errors import Refused
-from qblock.release import rekey, waiting
+from qblock.release import rekey, stamps, waiting
 from qblock.release.joint import erasure
 from qblock.release.joint.admission import Admission, freeze
 from qblock.release.joint.book import Book, has_book, open_book, own_book, prepare
@@ -94,20 +94,26 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
     """Check a node together with all that was ever shown, and record it in the crosswalk when it passes.
 
     Recorded before anything is staged, so that nothing is ever shown that is not in it; what an earlier run recorded
-    and never showed is taken out. Raises Refused, saying how many cells fail and why, never whose.
+    and never showed, by the word of the ledger that has written it down, is taken out. Raises Refused, saying how many
+    cells fail and why, never whose.
     """
     release, shown = run.spec.release, set(run.published_digests)
     with open_book(run.place, run.task.source.session) as book:
+        known = stamps.written(run.place, release)
         for version in recorded(book, release):
-            if version.key.version not in shown:
+            if version.key.version in shown:
+                continue
+            if known.wrote(version.key.version, version.stamp):
                 discard(book, version.key)
+            else:
+                run.version = max(run.version, version.key.version + 1)
         _check_audience(run, book)
         missing = shown - {version.key.version for version in recorded(book, release)}
         if missing:
             raise Refused(
                 f"version {min(missing)} of release {release} was published without a crosswalk (without `entity`, or "
-                "with `versions: {joint: none}`), so no later version can be checked together with it; publish under "
-                "another release name, or write `versions: {joint: none}`"
+                "with `versions: {joint: none}`), or it was lost, so no later version can be checked together with it; "
+                "publish under another release name, or write `versions: {joint: none}`"
             )
         found = candidate(book, run.task, chosen, run.version)
         verdict = check(book, run.spec, run.kept.references, found)
@@ -120,7 +126,8 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
                 raise again
             why = explanation(book, run.spec, run.task.source.hierarchies, least_rows(run.spec.privacy), found)
             raise TogetherRefused(refusal(run.spec, verdict, why.lines(), changed))
-        record(book, found)
+        run.begin(run.spec.versions.joint)
+        record(book, found, run.stamp)
         waiting.passed(run, book, found)
         freeze(book, run.task.source, found)
     return verdict

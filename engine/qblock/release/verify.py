@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError, Refused
 from qblock.models import Tightest
-from qblock.release import private_counts, reference
+from qblock.release import private_counts, reference, stamps, together
 from qblock.release.content import content_digest
 from qblock.release.ledger import opened
 from qblock.release.ledger_reader import LedgerReader
@@ -37,6 +37,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
     with _ledger(place) as connection:
         reader = LedgerReader(connection)
         problems = reader.verify_chain(spec.release, expected_head) + reader.verify_pointer(spec.release)
+        problems += _private_state(spec, place, target)
         if not problems and reader.head(spec.release) is None:
             raise Refused(f"release {spec.release} has no ledger: it was never published")
         current = _current(reader, spec.release, problems)
@@ -65,6 +66,14 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
         recomputed_privately=checks.privately,
         problems=problems,
     )
+
+
+def _private_state(spec: Spec, place: Place, target: Target) -> list[str]:
+    """What is published or kept and the ledger does not know; said once where the pointer row says so too."""
+    try:
+        return stamps.compare(spec, place, target, joint=together.applies(spec)).problems
+    except QblockError as error:
+        return [str(error)]
 
 
 @contextmanager

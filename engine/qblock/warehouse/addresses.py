@@ -12,6 +12,7 @@ import psycopg
 import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError
+from qblock.warehouse import postgresql_session
 
 SECONDS = 5
 """How long a server is asked why it did not answer."""
@@ -85,8 +86,8 @@ def _network_problem(url: sa.URL) -> str | None:
 
 def _database_exists(url: sa.URL) -> bool | None:
     """Whether the server knows the database; None where it lets this login in nowhere."""
-    asked = url.set(drivername="postgresql+psycopg", database=MAINTENANCE)
-    engine = sa.create_engine(asked, poolclass=sa.NullPool, connect_args={"connect_timeout": SECONDS})
+    asked = url.set(database=MAINTENANCE).update_query_dict({"connect_timeout": str(SECONDS)})
+    engine = postgresql_session.create_engine(asked)
     catalog = sa.table("pg_database", sa.column("datname"), schema="pg_catalog")
     try:
         with engine.connect() as connection:

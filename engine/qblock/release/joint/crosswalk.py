@@ -40,7 +40,7 @@ class RecordedVersion:
     """A version in the crosswalk: what is needed to check it together with others.
 
     rows: N of its source; least: k of its labels; sensitive: its sensitive attributes; references: of each of them;
-    types: of its columns, None for a version from before they were kept.
+    types: of its columns; stamp: as the ledger has it. Both None for a version from before they were kept.
     """
 
     key: VersionKey
@@ -55,6 +55,7 @@ class RecordedVersion:
     audience: tuple[str, ...]
     content: str
     types: Types | None = None
+    stamp: str | None = None
 
     @property
     def references(self) -> dict[str, Reference]:
@@ -230,10 +231,11 @@ def _describe(book: Book, task: Task, key: VersionKey, least: int, node: tuple[i
     )
 
 
-def record(book: Book, found: Candidate) -> None:
+def record(book: Book, found: Candidate, stamp: str | None = None) -> None:
     """Write a version into the crosswalk: before it is staged, so that nothing is ever shown that is not in it.
 
-    A version of the same number that was recorded before, and never shown, is replaced.
+    stamp: that the ledger has written down for it. A version of the same number that was recorded before, and never
+    shown, is replaced.
     """
     t, own, about = book.tables, book.own, found.about
     key = about.key
@@ -244,7 +246,11 @@ def record(book: Book, found: Candidate) -> None:
     }
     plain = {name: getattr(about, name) for name in ("rows", "least", "source", "hierarchies", "content")}
     plain["types"] = None if about.types is None else about.types.text()
-    own.run(sa.insert(t.version).values(release=key.release, version=key.version, position=position, **plain, **lists))
+    own.run(
+        sa.insert(t.version).values(
+            release=key.release, version=key.version, position=position, stamp=stamp, **plain, **lists
+        )
+    )
     same: list[sa.ColumnElement[Any]] = [
         sa.cast(sa.literal(key.release), sa.Text).label("release"),
         sa.literal(key.version).label("version"),
@@ -297,4 +303,5 @@ def _version(row: dict[str, Any]) -> RecordedVersion:
         audience=tuple(json.loads(row["audience"])),
         content=row["content"],
         types=None if row["types"] is None else Types.of_text(row["types"]),
+        stamp=row["stamp"],
     )

@@ -1,4 +1,4 @@
-"""The crosswalk's tables as statements see them; migrations 0003 to 0006 create them."""
+"""The crosswalk's tables as statements see them; migrations 0003 to 0006 and 0008 create them."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ class Tables:
             audience=text,
             content=text,
             types=text,
+            stamp=text,
         )
         self.row = table(
             "crosswalk",

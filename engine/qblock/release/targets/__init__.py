@@ -5,12 +5,13 @@ from __future__ import annotations
 from qblock.errors import InputError
 from qblock.release.private import Place, place_of
 from qblock.release.targets.duckdb import DuckdbTarget
+from qblock.release.targets.mark import Mark, new_stamp
 from qblock.release.targets.postgresql import PostgresqlTarget
 from qblock.release.targets.protocol import Checked, Record, Rows, Target, exposure
 from qblock.spec import Spec
 from qblock.warehouse.connect import duckdb_path, parse_url
 
-__all__ = ["Checked", "Record", "Rows", "Target", "exposure", "target_of"]
+__all__ = ["Checked", "Mark", "Record", "Rows", "Target", "exposure", "new_stamp", "target_of"]
 
 
 def target_of(spec: Spec, place: Place | None = None) -> Target:

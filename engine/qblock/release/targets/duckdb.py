@@ -14,10 +14,13 @@ import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import Busy, InputError, QblockError, Refused
+from qblock.release.content import relation_digest
 from qblock.release.copy import Copy, PublishedColumn
 from qblock.release.identity import within
 from qblock.release.ledger import ledger_transaction
 from qblock.release.private import FOLDER, Place, make_private
+from qblock.release.targets.duckdb_marks import file_marks, marked_views
+from qblock.release.targets.mark import Mark, mark_text
 from qblock.release.targets.protocol import Record, Rows
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
@@ -100,7 +103,7 @@ class DuckdbTarget:
         # The file holds what is published and nothing else; who may open it is the file system's matter.
         return []
 
-    def stage(self, session: Session, copy: Copy, version: int, record: Record) -> None:
+    def stage(self, session: Session, copy: Copy, version: int, stamp: str, record: Record) -> None:
         path = self.version_file(version)
         for folder in (self.place.folder, self.folder.parent, self.folder):
             make_private(folder)
@@ -118,20 +121,20 @@ class DuckdbTarget:
         session.connection.commit()
         if rows != copy.rows:
             raise Refused(f"the copy has {rows} rows, and {copy.rows} were counted: nothing is published")
-        self._add_view(path, name, copy.columns, version)
+        self._add_view(path, name, copy.columns, mark_text(self.spec.release, version, stamp))
         path.chmod(0o600)
         sync(path)
         with ledger_transaction(self.place) as ledger:
             record(ledger, "staged")
 
-    def _add_view(self, path: Path, table: str, columns: Sequence[PublishedColumn], version: int) -> None:
+    def _add_view(self, path: Path, table: str, columns: Sequence[PublishedColumn], mark: str) -> None:
         schema = quote(self.spec.publish.schema)
         view = f"{schema}.{quote(self.spec.view)}"
         names = ", ".join(quote(c.name) for c in columns)
         # In a session of its own: a view keeps the name under which its database was attached.
         with duckdb_session.connect(path) as connection:
             connection.execute(f"CREATE VIEW {view} AS SELECT {names} FROM {schema}.{quote(table)}")
-            connection.execute(f"COMMENT ON VIEW {view} IS {quote_text(f'{self._mark} version {version}')}")
+            connection.execute(f"COMMENT ON VIEW {view} IS {quote_text(mark)}")
             connection.execute("CHECKPOINT")
 
     @contextmanager
@@ -145,6 +148,14 @@ class DuckdbTarget:
                 yield checked
         finally:
             remove(beside)
+
+    def marks(self) -> list[Mark]:
+        return file_marks(self.file, self.folder, self.spec.release)
+
+    def digest_of(self, mark: Mark) -> str:
+        file = self.file if mark.shown else self.version_file(mark.version)
+        with reading(file) as session:
+            return relation_digest(session, marked_views(file, self.spec.release)[0][1])
 
     def holds(self, version: int) -> bool:
         path, schema = self.version_file(version), self.spec.publish.schema

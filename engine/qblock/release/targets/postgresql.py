@@ -9,10 +9,12 @@ from contextlib import contextmanager
 import sqlalchemy as sa
 
 from qblock.errors import InputError, Refused
+from qblock.release.content import relation_digest
 from qblock.release.copy import Copy, PublishedColumn
 from qblock.release.private import SCHEMA, Place, create_engine, translated
 from qblock.release.targets import creators, rights
 from qblock.release.targets.homes import with_schemas
+from qblock.release.targets.mark import Mark, mark_text, read_mark
 from qblock.release.targets.protocol import Record, Rows, exposure
 from qblock.release.targets.view import MOST_BYTES, View, run, text
 from qblock.spec import Spec
@@ -92,12 +94,14 @@ class PostgresqlTarget:
             raise Refused(exposure([*found, *problems]))
         return notes
 
-    def stage(self, session: Session, copy: Copy, version: int, record: Record) -> None:
+    def stage(self, session: Session, copy: Copy, version: int, stamp: str, record: Record) -> None:
         parent = self._parent(session, copy.columns)
         name = self._version(version)
         table = f"{SCHEMA}.{quote(name)}"
         session.run(f"CREATE TABLE {table} (LIKE {SCHEMA}.{quote(parent)})")
         self._close(session, name)
+        comment = mark_text(self.spec.release, version, stamp).replace("'", "''")
+        session.run(f"COMMENT ON TABLE {table} IS '{comment}'")
         number = version_column(copy.columns)
         into = sa.table(name, *(sa.column(c.name) for c in copy.columns), sa.column(number), schema=SCHEMA)
         query = copy.ordered.add_columns(sa.literal_column(str(version)))
@@ -140,6 +144,22 @@ class PostgresqlTarget:
             session.run(f"LOCK TABLE {SCHEMA}.{quote(self._version(version))} IN SHARE MODE")
             rows = Rows(session, session.relation(TableName(SCHEMA, self._version(version))), session.connection)
             yield PostgresqlChecked(self, rows, version, columns)
+
+    def marks(self) -> list[Mark]:
+        with self._session() as session:
+            tables = self._tables(session.connection, "v[0-9]+")
+        found = []
+        for table in tables:
+            version = int(table.name[1:].partition("_")[0])
+            mark = read_mark(table.comment, self.spec.release)
+            found.append(Mark(version, mark[1] if mark and mark[0] == version else None))
+        return found
+
+    def digest_of(self, mark: Mark) -> str:
+        name = self._version(mark.version)
+        with self._session() as session:
+            columns = session.columns(TableName(SCHEMA, name))
+            return relation_digest(session, TableName(SCHEMA, name), without=list(columns)[-1:])
 
     def holds(self, version: int) -> bool:
         with self._session() as session:

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from qblock.release.copy import Copy, PublishedColumn
 from qblock.release.records import State
+from qblock.release.targets.mark import Mark
 from qblock.warehouse.protocol import Session
 
 Record = Callable[[sa.Connection, State], None]
@@ -55,14 +56,22 @@ class Target(Protocol):
     def exposed(self) -> list[str]:
         """How readers could reach what is private besides the view, one sentence each."""
 
-    def stage(self, session: Session, copy: Copy, version: int, record: Record) -> None:
+    def stage(self, session: Session, copy: Copy, version: int, stamp: str, record: Record) -> None:
         """Build a version where no reader can see it, and record it as staged: the end of the first transaction.
+
+        stamp: what the version carries from then on.
 
         Raises Refused when the copy does not have the rows that it must have.
         """
 
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> AbstractContextManager[Checked]:
         """The second transaction."""
+
+    def marks(self) -> list[Mark]:
+        """The versions of this release that are there, published or kept, as they say of themselves."""
+
+    def digest_of(self, mark: Mark) -> str:
+        """The content digest of a version that is there, computed from it."""
 
     def holds(self, version: int) -> bool:
         """Whether the private copy of a version is there, and nothing else with it."""

@@ -1,0 +1,35 @@
+"""What a published object says of itself: release, version, and a random stamp that its ledger knows."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A version of a release that is there. stamp: None for one from before stamps; shown: whether readers see it by
+    the object alone, without asking the pointer row."""
+
+    version: int
+    stamp: str | None
+    shown: bool = False
+
+
+def new_stamp() -> str:
+    """128 random bits as hexadecimal text. Derived from nothing: a digest of the ledger would let readers try out its
+    private counts."""
+    return secrets.token_hex(16)
+
+
+def mark_text(release: str, version: int, stamp: str | None) -> str:
+    """The comment on the object that holds a version."""
+    return f"qblock release {release} version {version}" + (f" stamp {stamp}" if stamp is not None else "")
+
+
+def read_mark(comment: str | None, release: str) -> tuple[int, str | None] | None:
+    """Version and stamp (None: from before stamps) of a comment on an object of the release; None for any other."""
+    pattern = rf"qblock release {re.escape(release)} version (\d+)(?: stamp ([0-9a-f]{{32}}))?"
+    found = re.fullmatch(pattern, comment or "")
+    return (int(found[1]), found[2]) if found else None

@@ -1,0 +1,255 @@
+"""Private state that is lost or older than what readers were shown: nothing is published over it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from qblock.errors import QblockError, Refused
+from qblock.release import apply
+from qblock.release.erase import erase
+from qblock.release.history import history
+from qblock.release.plan import plan
+from qblock.release.rollback import rollback
+from qblock.release.run import Run
+from qblock.release.targets import duckdb as duckdb_target
+from qblock.release.targets import postgresql as postgresql_target
+from qblock.release.verify import verify
+from release.jobs import ATTRIBUTES, CopyJob, Job, MakeJob, new_job
+from release.state import EVERYTHING, ask, crosswalk, kept, lose, restore, save
+
+ENTITIES: dict[str, Any] = {"attributes": ATTRIBUTES, "entity": "name"}
+STATE = "private state of release people is missing or older than what was shown"
+
+
+def publish_twice(job: Job) -> None:
+    """Versions 1 and 2 of the same people, and a backup of the time of version 1."""
+    job.set(**ENTITIES)
+    job.run()
+    save(job)
+    job.run(force=True)
+
+
+@pytest.fixture
+def twice(copy_job: CopyJob) -> Job:
+    return copy_job("twice_with_a_backup", publish_twice)
+
+
+def check_refused(job: Job, says: str) -> None:
+    """Every command refuses again and again, says why, writes it down, and leaves what there is."""
+    before, known, copies = job.published(), crosswalk(job), kept(job)
+    for _ in range(2):
+        with pytest.raises(Refused, match=STATE) as raised:
+            job.run()
+        assert re.search(says, str(raised.value))
+    assert job.published() == before
+    assert crosswalk(job) == known
+    event = history(job.spec)["events"][-1]
+    assert (event["state"], event["version"], event["reason"]) == ("refused", None, str(raised.value))
+    for command in (lambda: rollback(job.spec, 1), lambda: erase(job.spec, ["person 0"])):
+        with pytest.raises(Refused, match=STATE):
+            command()
+        assert STATE in history(job.spec)["events"][-1]["reason"]
+    with pytest.raises(Refused, match=says) as raised:
+        verify(job.spec).raise_problems()
+    assert raised.value.exit_status == 3
+    assert any(STATE in note for note in plan(job.spec).to_json()["notes"])
+    assert (job.published(), crosswalk(job), kept(job)) == (before, known, copies)
+
+
+@pytest.mark.parametrize("parts", [["ledger"], ["ledger", "crosswalk"], ["everything"]], ids="+".join)
+def test_lost_private_state_is_not_taken_for_a_first_version(twice: Job, parts: list[str]) -> None:
+    lose(twice, EVERYTHING[twice.engine] if parts == ["everything"] else parts)
+    with pytest.raises(Refused):
+        verify(twice.spec).raise_problems()
+    with pytest.raises(Refused, match=STATE):
+        twice.run()
+    check_refused(twice, "version 2 of release people, and the ledger knows no version of it")
+
+
+@pytest.mark.parametrize("parts", [["ledger"], ["ledger", "crosswalk"], ["everything"]], ids="+".join)
+def test_private_state_from_an_older_backup_is_not_built_on(twice: Job, parts: list[str]) -> None:
+    restore(twice, EVERYTHING[twice.engine] if parts == ["everything"] else parts)
+    check_refused(twice, "version 2 of release people, and the ledger ends at version 1")
+
+
+def test_a_crosswalk_that_is_newer_than_the_ledger_is_not_discarded(twice: Job) -> None:
+    restore(twice, ["ledger"])
+    if twice.engine == "duckdb":
+        restore(twice, ["versions"])
+        shutil.copy(twice.folder / "backup" / "release.duckdb", twice.target)
+    else:
+        twice.change("ALTER TABLE qblock.data_people DETACH PARTITION qblock.v2_people")
+        twice.change("DROP TABLE qblock.v2_people")
+    assert [version for version, _ in crosswalk(twice)] == [1, 2]
+    check_refused(twice, "the crosswalk holds version 2, and the ledger ends at version 1")
+
+
+def test_a_crosswalk_that_is_older_than_the_ledger_is_named(twice: Job) -> None:
+    restore(twice, ["crosswalk"])
+    check_refused(twice, "the ledger has shown version 2 checked together with others, and the crosswalk lacks it")
+
+
+def test_a_lost_crosswalk_is_named_and_can_be_waived(twice: Job) -> None:
+    lose(twice, ["crosswalk"])
+    with pytest.raises(Refused, match="version 1, 2 checked together with others, and the crosswalk lacks it"):
+        verify(twice.spec).raise_problems()
+    with pytest.raises(Refused, match=r"if only the crosswalk is lost, write `versions: \{joint: none\}`"):
+        twice.run()
+    twice.set(versions={"joint": "none"})
+    assert twice.run(force=True).status == "published"
+
+
+@pytest.mark.parametrize("way", [lose, restore])
+def test_people_who_have_left_are_not_shown_again_by_a_lost_crosswalk(twice: Job, way: Any) -> None:
+    erase(twice.spec, ["person 0"], now=True)
+    before = twice.published()
+    assert len(before) < 12
+    way(twice, ["crosswalk"])
+    twice.set(versions={"joint": "none"})
+    with pytest.raises(
+        Refused, match="people have left, as the ledger says, and the crosswalk, which says who, knows 0"
+    ):
+        twice.run(force=True)
+    assert twice.published() == before
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_two_private_folders_do_not_publish_in_turn_to_one_target(make_job: MakeJob, tmp_path: Path) -> None:
+    first = make_job(versions={"joint": "none"})
+    first.run()
+    (tmp_path / "second").mkdir()
+    second = new_job("duckdb", tmp_path / "second", first.url, versions={"joint": "none"})
+    second.settings["publish"]["url"] = first.settings["publish"]["url"]
+    before = first.published()
+    for _ in range(2):
+        with pytest.raises(Refused, match="or another job publishes there"):
+            second.run()
+    assert first.published() == before
+    assert first.run().status == "unchanged"
+    first.run(force=True)
+    # Known by number is not enough: it is another version 1.
+    second.settings["publish"]["url"] = f"duckdb:///{tmp_path}/second.duckdb"
+    second.run()
+    shutil.copy(tmp_path / "qblock" / "versions" / "people" / "v1.duckdb", tmp_path / "second.duckdb")
+    with pytest.raises(Refused, match="and that is not the version 1 that the ledger knows"):
+        second.run()
+
+
+def test_a_target_that_is_older_than_the_ledger_is_published_again(twice: Job) -> None:
+    if twice.engine == "duckdb":
+        shutil.copy(twice.folder / "backup" / "release.duckdb", twice.target)
+    else:
+        twice.change("UPDATE qblock.pointer SET version = 1")
+    result = twice.run()
+    assert (result.status, result.version) == ("published", 3)
+    assert any("readers see version 1 of release people again" in note for note in result.notes)
+    assert verify(twice.spec).problems == []
+    assert twice.run().status == "unchanged"
+
+
+@pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
+def test_a_pointer_row_that_is_newer_than_the_ledger_is_named(twice: Job) -> None:
+    twice.change("UPDATE qblock.pointer SET version = 3")
+    with pytest.raises(Refused, match="the pointer row names version 3, and the ledger ends at version 2"):
+        twice.run()
+    twice.change("DELETE FROM qblock.pointer")
+    assert twice.run().version == 3
+    assert verify(twice.spec).problems == []
+
+
+def test_a_stamp_is_random_and_known_to_ledger_and_crosswalk(twice: Job) -> None:
+    events = history(twice.spec)["events"]
+    stamps = {event["version"]: event["stamp"] for event in events}
+    assert all(re.fullmatch("[0-9a-f]{32}", stamp) for stamp in stamps.values())
+    assert len(set(stamps.values())) == 2
+    assert {(event["version"], event["stamp"]) for event in events} == set(stamps.items())
+    assert crosswalk(twice) == sorted(stamps.items())
+    begun = ask(twice, "ledger", "SELECT version, stamp, joint FROM {}begun ORDER BY version")
+    assert begun == [(version, stamp, "episodes") for version, stamp in stamps.items()]
+    if twice.engine == "duckdb":
+        found = twice.query("SELECT comment FROM duckdb_views() WHERE NOT internal")
+    else:
+        found = twice.query("SELECT obj_description('qblock.v2_people'::regclass)")
+    assert found == [(f"qblock release people version 2 stamp {stamps[2]}",)]
+
+
+def without_stamps(patch: pytest.MonkeyPatch) -> None:
+    """Versions are published as they were before stamps."""
+    for module in (duckdb_target, postgresql_target):
+        patch.setattr(module, "mark_text", lambda release, version, _: f"qblock release {release} version {version}")
+    patch.setattr("qblock.release.run.new_stamp", lambda: None)
+    patch.setattr(Run, "begin", lambda *_: None)
+
+
+@pytest.fixture
+def unstamped(job: Job) -> Job:
+    """A job whose version 1 is from before stamps."""
+    with pytest.MonkeyPatch.context() as patch:
+        without_stamps(patch)
+        job.set(**ENTITIES).run()
+    return job
+
+
+def test_a_version_from_before_stamps_is_known_by_its_content(unstamped: Job) -> None:
+    assert crosswalk(unstamped) == [(1, None)]
+    assert verify(unstamped.spec).problems == []
+    assert unstamped.run().status == "unchanged"
+    assert unstamped.run(force=True).version == 2
+    assert rollback(unstamped.spec, 1).status == "rolled_back"
+    assert verify(unstamped.spec).problems == []
+
+
+def test_a_version_from_before_stamps_of_another_content_is_unknown(unstamped: Job) -> None:
+    if unstamped.engine == "duckdb":
+        with duckdb.connect(str(unstamped.target)) as connection:
+            connection.execute("UPDATE published.people_v1 SET ward = 'C'")
+    else:
+        unstamped.change("UPDATE qblock.v1_people SET ward = 'C'")
+    check_refused(unstamped, "and that is not the version 1 that the ledger knows")
+
+
+def test_a_version_from_before_stamps_is_unknown_to_a_lost_ledger(unstamped: Job) -> None:
+    lose(unstamped, ["ledger"])
+    with pytest.raises(Refused, match=STATE):
+        unstamped.run()
+    check_refused(unstamped, "version 1 of release people, and the ledger knows no version of it")
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
+def test_what_a_run_from_before_stamps_wrote_into_the_crosswalk_counts(unstamped: Job) -> None:
+    """It was stopped before the ledger named the version; whether anybody saw it is not known."""
+
+    def stopped(*_: object) -> None:
+        raise QblockError("the disk is full")
+
+    with pytest.MonkeyPatch.context() as patch:
+        without_stamps(patch)
+        patch.setattr(duckdb_target.DuckdbTarget, "stage", stopped)
+        with pytest.raises(QblockError, match="disk is full"):
+            unstamped.run(force=True)
+    assert crosswalk(unstamped) == [(1, None), (2, None)]
+    for version in (3, 4):
+        assert unstamped.run(force=True).version == version
+    assert [version for version, _ in crosswalk(unstamped)] == [1, 2, 3, 4]
+
+
+def test_what_a_run_has_begun_and_not_shown_is_taken_out_of_the_crosswalk(
+    twice: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise Refused("the copy failed its check")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(apply, "count_again", broken)
+        with pytest.raises(Refused, match="the copy failed"):
+            twice.run(force=True)
+    assert [version for version, _ in crosswalk(twice)] == [1, 2, 3]
+    assert twice.run(force=True).version == 4
+    assert [version for version, _ in crosswalk(twice)] == [1, 2, 4]
+    assert verify(twice.spec).problems == []
