@@ -35,9 +35,9 @@ components AS (
     FROM (
         SELECT
             CAST(aggregate.aggfnoid AS oid) AS aggfnoid,
-            pg_catalog.unnest(CAST(ARRAY[
+            CAST(pg_catalog.unnest(ARRAY[
                 aggtransfn, aggfinalfn, aggcombinefn, aggserialfn, aggdeserialfn, aggmtransfn, aggminvtransfn, aggmfinalfn
-            ] AS oid[])) AS component
+            ]) AS oid) AS component
         FROM pg_catalog.pg_aggregate AS aggregate
     ) AS aggregate
     WHERE aggregate.component <> 0 AND aggregate.aggfnoid >= 16384
@@ -45,11 +45,11 @@ components AS (
 supports AS (
     SELECT CAST(amproc AS oid) AS oid FROM pg_catalog.pg_amproc
     UNION
-    SELECT pg_catalog.unnest(CAST(ARRAY[rngcanonical, rngsubdiff] AS oid[])) FROM pg_catalog.pg_range
+    SELECT CAST(pg_catalog.unnest(ARRAY[rngcanonical, rngsubdiff]) AS oid) FROM pg_catalog.pg_range
     UNION
-    SELECT pg_catalog.unnest(CAST(ARRAY[
+    SELECT CAST(pg_catalog.unnest(ARRAY[
         typinput, typoutput, typreceive, typsend, typmodin, typmodout, typanalyze
-    ] AS oid[])) FROM pg_catalog.pg_type
+    ]) AS oid) FROM pg_catalog.pg_type
 )
 SELECT
     role.oid AS role,

@@ -1,4 +1,5 @@
 -- Purpose: triggers that are not switched off, and what they run
+-- Inputs: none
 -- Output: oid (of the relation), relation (quoted), trigger (quoted), event, function (with its arguments), definer
 -- (oid of the role that it runs as, or NULL), table_owner (oid)
 SELECT

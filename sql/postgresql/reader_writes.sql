@@ -1,4 +1,5 @@
 -- Purpose: what writing to one relation does to others: rules, updatable views, partitions, foreign keys
+-- Inputs: none
 -- Output: oid, event, relation (quoted; what was written), owner (oid), by (rule, view, part, cascade; reference: it is
 -- only looked into), name (of the rule or constraint, quoted, or NULL), to_oid, to_event (NULL for a reference)
 WITH events (name, number) AS (VALUES ('UPDATE', '2'), ('INSERT', '3'), ('DELETE', '4')),

@@ -184,7 +184,7 @@ def _rename_crosswalk(connection: sa.Connection, place: Place, earlier: str, rel
         return
     found = crosswalk_tables(place.engine)
     for name, table in vars(found).items():
-        if "release" not in table.c:
+        if not isinstance(table, sa.Table) or "release" not in table.c:
             continue
         of_release = table.c.release == earlier
         statement = table.delete() if name in ROLLED else table.update().values(release=release)
