@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from qblock.release import copy
+from qblock.release import copy, reference
 from qblock.release.private import place_of
 from qblock.warehouse.session import SqlSession
 from release.jobs import Job
@@ -26,6 +27,8 @@ def old_program(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
         patch.setattr(SqlSession, "text_of", text_of)
         patch.setattr(copy, "TEXT_FORM", 1)
+        plain = reference._plain
+        patch.setattr(reference, "_plain", lambda one: plain(replace(one, kind=None, people=None)))
         yield
 
 

@@ -6,16 +6,21 @@ import json
 from collections.abc import Sequence
 
 import pytest
+from alembic import command
+from alembic.config import Config
 
 from qblock.models import Model
 from qblock.release import records, run
 from qblock.release.history import history
+from qblock.release.ledger import ledger_transaction
 from qblock.release.ledger_reader import ledger_reader
 from qblock.release.parameters import newest, parameter_json, parameters_text
-from qblock.release.private import place_of
+from qblock.release.plan import plan
+from qblock.release.private import SCHEMA, place_of
 from qblock.release.records import canonical
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
+from qblock.resources import migrations_directory
 from qblock.spec import spec_digest
 from release.jobs import Job
 
@@ -93,3 +98,18 @@ def test_parameters_in_any_format_are_the_same_ones(earlier: Job) -> None:
     for unknown in ('{"format":7,"k":3}', "no JSON", '"a text"', "[1,2]"):
         assert newest("k_anonymity", unknown) == unknown
     assert newest("a_later_model", '{"k":3}') == '{"k":3}'
+
+
+@pytest.mark.parametrize("revision", ["0001", "0004", "0006"])
+def test_a_ledger_of_an_older_schema_is_planned_for_and_upgraded(job: Job, revision: str) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
+    with ledger_transaction(place_of(job.spec)) as connection:
+        if job.engine == "postgresql":
+            connection.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
+            connection.exec_driver_sql(f"SET LOCAL search_path = {SCHEMA}")
+        config.attributes["connection"] = connection
+        config.attributes["schema"] = SCHEMA if job.engine == "postgresql" else None
+        command.upgrade(config, revision)
+    assert f"from revision {revision}" in plan(job.spec).steps[1].describe()
+    assert (job.run().status, job.run().status) == ("published", "unchanged")

@@ -30,7 +30,7 @@ from qblock.release.joint.tables import tables as crosswalk_tables
 from qblock.release.ledger import ledger_transaction, opened, record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
 from qblock.release.lock import release_lock
-from qblock.release.migrate import revision, upgrade_ledger
+from qblock.release.migrate import known_revision, revision, revisions, upgrade_ledger
 from qblock.release.move_view import move_view
 from qblock.release.private import Place, make_private, place_of, translated
 from qblock.release.records import IDENTIFYING, Event, RecordedEvent, canonical
@@ -210,6 +210,8 @@ def pending(place: Place, release: str) -> bool:
     if place.file is None or not place.file.exists():
         return False
     with opened(place, read_only=True) as connection, translated(place):
+        if known_revision(connection) != revisions()[-1]:
+            return False  # asked again once the ledger is upgraded
         return _pending(connection, release) is not None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -49,6 +49,16 @@ class Kept:
         if self.hierarchies:
             found["hierarchies"] = {name: list(marks) for name, marks in self.hierarchies.items()}
         return canonical(found)
+
+    def as_in(self, older: Kept) -> Kept:
+        """The same in the text forms of an older version's, and without what was not kept then."""
+        forms = {column.name: column.form for column in older.columns}
+        columns = tuple(replace(column, form=forms.get(column.name, column.form)) for column in self.columns)
+        known = any(one.kind is not None for references in older.references for one in references)
+        if known:
+            return replace(self, columns=columns)
+        bare = tuple(tuple(replace(one, kind=None, people=None) for one in each) for each in self.references)
+        return replace(self, columns=columns, references=bare)
 
     @classmethod
     def of_text(cls, text: str) -> Kept:

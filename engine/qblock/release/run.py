@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import replace
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -142,12 +141,11 @@ class Run:
             text = reader.reference(self.spec.release, event.version)
         if text is None or reference.digest(text) != event.reference_digest:
             return self.digest, self.kept
-        forms = {column.name: column.form for column in Kept.of_text(text).columns}
-        columns = tuple(replace(column, form=forms.get(column.name, column.form)) for column in self.kept.columns)
-        if columns == self.kept.columns:
-            return self.digest, self.kept
+        kept = self.kept.as_in(Kept.of_text(text))
+        if kept.columns == self.kept.columns:
+            return self.digest, kept
         rows = self.copy.query.subquery("qblock_copy")
-        return content_digest(self.task.source.session, rows, columns), replace(self.kept, columns=columns)
+        return content_digest(self.task.source.session, rows, kept.columns), kept
 
     @property
     def hierarchy_digest(self) -> str:
