@@ -19,6 +19,7 @@ from qblock.release.rollback import rollback
 from qblock.release.targets.duckdb import DuckdbTarget
 from qblock.release.verify import verify
 from release.jobs import Job
+from release.state import lose
 
 NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '13053', 28, 'flu', 'A')"
 
@@ -169,3 +170,17 @@ def test_a_lock_that_is_held_ends_the_retirement_soon(job: Job) -> None:
             retire(job.spec)
         assert getattr(raised.value, "exit_status", None) == 4
     assert shown(job) == 12
+
+
+def test_what_a_lost_ledger_showed_can_be_taken_away(released: Job) -> None:
+    lose(released, ["ledger"])
+    if released.engine == "postgresql":
+        released.change("UPDATE qblock.pointer SET version = NULL")
+        released.change("INSERT INTO qblock.pointer SELECT 'people', 1 WHERE NOT EXISTS (SELECT 1 FROM qblock.pointer)")
+    with pytest.raises(Refused, match="private state of release people is missing"):
+        released.run()
+    assert shown(released) > 0
+    assert (retire(released.spec).status, shown(released)) == ("retired", 0)
+    with pytest.raises(Refused):
+        released.run()
+    assert shown(released) == 0

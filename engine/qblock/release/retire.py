@@ -51,7 +51,7 @@ class _Retiring:
     target: Target
     identity: Identity
 
-    def recorder(self, version: int) -> Callable[[sa.Connection, State], None]:
+    def recorder(self, version: int | None) -> Callable[[sa.Connection, State], None]:
         """How the ledger says that nothing is shown any more."""
 
         def write(connection: sa.Connection, state: State) -> None:
@@ -74,8 +74,9 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
     """Take the view away: PostgreSQL readers get no row and lose their grants, a DuckDB release file is removed.
 
     The ledger says so first, so that a run that is stopped in between is finished by the next one. `release` and
-    `rollback` refuse from then on (`release --force` publishes it again). Raises Refused for a release that shows
-    nothing, or is not the one that the ledger has under this name, and what `plan` raises.
+    `rollback` refuse from then on (`release --force` publishes it again). A version that a ledger showed which is lost
+    is taken away too. Raises Refused for a release that shows nothing, or is not the one that the ledger has under this
+    name, and what `plan` raises.
     """
     made = plan(spec, wait=wait, judge=False)
     with release_lock(made.place, spec.release, wait):
@@ -91,7 +92,7 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
             current, before = reader.pointer(spec.release), retired_by(reader, spec.release)
         if before is not None:
             made.target.take_away()
-        elif current is None:
+        elif current is None and not any(mark.shown for mark in made.target.marks()):
             raise Refused(f"release {spec.release} shows nothing: no version of it is published")
         else:
             made.target.close(run.recorder(current))
