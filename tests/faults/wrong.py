@@ -118,6 +118,8 @@ def locked(job: Job) -> Iterator[None]:
 def not_a_database(job: Job) -> None:
     (job.folder / "other.duckdb").write_text("this is no database")
     source(url=f"duckdb:///{job.folder}/other.duckdb")(job)
+    # A release of its own: another source under the name of this one is refused before it is opened.
+    job.set(release="other", publish=job.settings["publish"] | {"url": f"duckdb:///{job.folder}/other_release.duckdb"})
 
 
 def newer_ledger(job: Job) -> None:

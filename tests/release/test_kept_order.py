@@ -17,7 +17,7 @@ from qblock.spec import Requirement, read_spec
 TEXT = """
 version: 1
 release: r
-source: {url: "x:", table: t}
+source: {url: "duckdb:///x.duckdb", table: t}
 attributes:
   a: {role: quasi_identifier, hierarchy: suppress}
   s: {role: sensitive, domain: [30, 10, 20]ORDER}

@@ -85,15 +85,15 @@ def test_people_are_found_by_name_after_a_new_key(make_job: MakeJob) -> None:
 def test_all_releases_of_a_place_move_at_once(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE)
     job.run()
-    publish = job.settings["publish"]
-    job.set(release="second", publish={**publish, "view": "second"})
+    publish, versions = job.settings["publish"], job.settings["versions"]
+    job.set(release="second", publish={**publish, "view": "second"}, versions={**versions, "audience": ["people"]})
     if job.engine == "duckdb":
         job.settings["publish"]["url"] = f"duckdb:///{job.folder}/second.duckdb"
     job.run()
     assert dict(rekey(place_of(job.spec)).releases) == {"people": 12, "second": 12}
     assert len(events(job, "rekeyed")) == 1
     assert job.run().status == "unchanged"
-    job.set(release="people", publish=publish)
+    job.set(release="people", publish=publish, versions=versions)
     assert len(events(job, "rekeyed")) == 1
     assert job.run().status == "unchanged"
 

@@ -131,7 +131,8 @@ def test_a_cohort_needs_a_size(make_job: MakeJob) -> None:
 def test_other_quasi_identifiers_have_no_blocks_to_wait_in(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
     job.run()
-    job.set(attributes={"block": "sensitive", "value": {"role": "quasi_identifier", "hierarchy": "suppress"}})
+    job.change("ALTER TABLE people ADD COLUMN other VARCHAR DEFAULT 'x'")
+    job.set(attributes={"other": {"role": "quasi_identifier", "hierarchy": "suppress"}, "value": "sensitive"})
     with pytest.raises(Refused, match="has other quasi-identifiers; pin a node"):
         job.run()
 

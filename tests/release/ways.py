@@ -250,7 +250,7 @@ WAYS = {
             "CREATE INDEX ON sorted (p pairs)",
             "INSERT INTO sorted VALUES (row(1)), (row(2))",
         ),
-        r"everybody \(PUBLIC\) uses public.peek\(pair, pair\)",
+        r"everybody \(PUBLIC\) uses public.peek\(public\.pair, public\.pair\)",
     ),
     "file_of_the_table": Way(
         ("GRANT EXECUTE ON FUNCTION pg_read_binary_file(text) TO {reader}", "CHECKPOINT"),
