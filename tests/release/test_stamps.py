@@ -72,6 +72,18 @@ def test_lost_private_state_is_not_taken_for_a_first_version(twice: Job, parts: 
     check_refused(twice, "version 2 of release people, and the ledger knows no version of it")
 
 
+def test_a_ledger_whose_events_alone_are_lost_is_no_new_one(twice: Job) -> None:
+    for table in ("event", "guarantee", "pointer"):
+        if twice.engine == "postgresql":
+            twice.change(f"DELETE FROM qblock.{table}")
+        else:
+            with duckdb.connect(str(twice.folder / "qblock" / "ledger.duckdb")) as connection:
+                connection.execute(f"DELETE FROM {table}")
+    with pytest.raises(Refused, match=STATE):
+        twice.run()
+    check_refused(twice, "of release people, and the ledger knows no version of it")
+
+
 @pytest.mark.parametrize("parts", [["ledger"], ["ledger", "crosswalk"], ["everything"]], ids="+".join)
 def test_private_state_from_an_older_backup_is_not_built_on(twice: Job, parts: list[str]) -> None:
     restore(twice, EVERYTHING[twice.engine] if parts == ["everything"] else parts)

@@ -73,11 +73,16 @@ class Written:
         counts = [e.detail.get("people", 0) + e.detail.get("companions", 0) for e in self.events if e.state == "erased"]
         return max(counts, default=0)
 
-    def wrote(self, version: int, stamp: str | None) -> bool:
-        """Whether this ledger has written the version down; one from before stamps is known by its number."""
+    def wrote(self, version: int, stamp: str | None, *, staged: bool = False) -> bool:
+        """Whether this ledger has written the version down; one from before stamps is known by its number.
+
+        staged: that it was begun does not suffice, there must be an event of it.
+        """
         if stamp is None:
             return any(event.version == version for event in self.events)
-        return (version, stamp) in self.begun or any((e.version, e.stamp) == (version, stamp) for e in self.events)
+        if (version, stamp) in self.begun and not staged:
+            return True
+        return any((e.version, e.stamp) == (version, stamp) for e in self.events)
 
     def may_be_kept(self, version: int, stamp: str | None) -> bool:
         """Whether a version of the crosswalk that no event names may be evidence from before stamps.
@@ -123,7 +128,9 @@ def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: fl
     crosswalk = contents(place, spec.release, seconds) if joint else None
     known = written(place, spec.release)
     found = []
-    unknown = {mark for mark in marks if not _knows(known, target, mark)}
+    # A table of PostgreSQL is made in the transaction of its event, a file of DuckDB before it.
+    staged = place.engine == "postgresql"
+    unknown = {mark for mark in marks if not _knows(known, target, mark, staged)}
     for mark in sorted(unknown, key=lambda mark: (not mark.shown, -mark.version))[:SHOWN]:
         where, verb = (target.view, "shows") if mark.shown else (_store(place), "keeps")
         found.append(f"{where} {verb} version {mark.version} of release {spec.release}, {_why(known, mark.version)}")
@@ -140,9 +147,9 @@ def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: fl
     return Found(found, seen, seen if landing else newest)
 
 
-def _knows(known: Written, target: Target, mark: Mark) -> bool:
+def _knows(known: Written, target: Target, mark: Mark, staged: bool) -> bool:
     if not mark.shown and mark.version != known.pointer:
-        return known.wrote(mark.version, mark.stamp)
+        return known.wrote(mark.version, mark.stamp, staged=staged)
     events = [event for event in known.events if event.version == mark.version]
     shown = [event for event in events if event.state in PUBLISHING]
     if mark.stamp is not None:
