@@ -248,9 +248,11 @@ class _Judged:
         if self.place.engine == "duckdb":
             return "whoever has both files"
         mine = set(self.readers)
-        direct = sorted(mine & theirs) or sorted((mine | theirs) - {PUBLIC} if PUBLIC in mine | theirs else ())
         if not mine or not theirs:
             return None
+        # What everybody may read of one, the readers of the other may read too.
+        through_public = (mine if PUBLIC in theirs else set()) | (theirs if PUBLIC in mine else set())
+        direct = sorted(mine & theirs) or sorted(through_public)
         if direct:
             return "everybody" if direct == [PUBLIC] else f"reader {direct[0]}"
         table = TableName.parse(self.identity.source or "")
