@@ -6,7 +6,17 @@ import json
 from pathlib import Path
 
 import pytest
-from engines import engine_name, postgresql_server, postgresql_url, warehouse  # noqa: F401
+from engines import (  # noqa: F401
+    engine_name,
+    oldest_postgresql,
+    postgresql_server,
+    postgresql_url,
+    postgresql_version,
+    required,
+    server,
+    versions_of,
+    warehouse,
+)
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -23,3 +33,13 @@ def shared() -> Path:
 def golden(shared: Path) -> dict[str, dict]:
     """The worked examples by id."""
     return {entry["id"]: entry for entry in json.loads((shared / "golden" / "expected.json").read_text("utf-8"))}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    versions_of(metafunc)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        required(mark.args[0])

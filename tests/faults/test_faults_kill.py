@@ -23,27 +23,24 @@ RECORDED = [
 ]
 
 
-def server_for(engine: str, request: pytest.FixtureRequest) -> str | None:
-    return request.getfixturevalue("postgresql_server") if engine == "postgresql" else None
-
-
-@pytest.mark.parametrize(
-    ("engine", "points", "kills"),
-    [
-        ("postgresql", RECORDED, 6),
-        ("duckdb", [{"record": "checked", "when": "committed"}, {"rename": "before"}, {"rename": "after"}], 5),
-    ],
-)
-def test_killed_runs_leave_readers_a_complete_version_and_lose_nothing(
-    engine: str, points: list[dict[str, Any]], kills: int, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    report = harness.run(engine, kills, 3, tmp_path, points, server_for(engine, request))
+def check_kills(engine: str, points: list[dict[str, Any]], kills: int, folder: Path, server: str | None) -> None:
+    report = harness.run(engine, kills, 3, folder, points, server)
     assert report.problems == []
     assert (report.failed_reads, report.reads_of_anything_else, report.rows_lost) == ([], [], [])
     assert report.boundaries_not_reached == []
     assert report.kills >= kills
     assert report.kills_by_kind["boundary"] == len(points) + 1  # the first run
     assert report.reads > 4 * report.versions_published
+
+
+@pytest.mark.every_postgresql
+def test_killed_runs_on_postgresql_leave_readers_a_complete_version(tmp_path: Path, server: str) -> None:
+    check_kills("postgresql", RECORDED, 6, tmp_path, server)
+
+
+def test_killed_runs_on_duckdb_leave_readers_a_complete_version(tmp_path: Path) -> None:
+    points = [{"record": "checked", "when": "committed"}, {"rename": "before"}, {"rename": "after"}]
+    check_kills("duckdb", points, 5, tmp_path, None)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 @pytest.fixture
 def play(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
-    server = request.getfixturevalue("postgresql_server") if engine_name == "postgresql" else None
+    server = request.getfixturevalue("server") if engine_name == "postgresql" else None
     with stage(engine_name, tmp_path, server) as made:
         yield made
 

@@ -11,6 +11,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from release.jobs import Job, job, make_job  # noqa: F401
 
+pytestmark = pytest.mark.every_postgresql
+
 OURS = "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%'"
 RELATIONS = f"""
     SELECT n.nspname || '.' || c.relname
@@ -65,10 +67,10 @@ def engine_name() -> str:
 
 
 @pytest.fixture
-def reader(postgresql_server: str, job: Job) -> Iterator[str]:  # noqa: F811
+def reader(server: str, job: Job) -> Iterator[str]:  # noqa: F811
     """URL of a reader's login, after two versions with different rows; the source has been looked at by ANALYZE."""
     name = f"qblock_reader_{secrets.token_hex(4)}"
-    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+    with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
     job.settings["publish"]["readers"] = [name]
     job.set(versions={"joint": "none"})

@@ -16,7 +16,7 @@ from qblock.release.private import Place, place_of_url
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.postgresql import PostgresqlWarehouse
 
-MakePlace = Callable[[str, Path], AbstractContextManager[Place]]
+MakePlace = Callable[[str, Path, str], AbstractContextManager[Place]]
 OpenBook = Callable[[], AbstractContextManager[Book]]
 
 
@@ -27,32 +27,35 @@ def scenarios(shared: Path) -> list[dict]:
 
 
 @pytest.fixture(scope="session")
-def empty_crosswalk(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakePlace]:
-    """`empty_crosswalk(engine, folder)`: a place with an empty crosswalk, copied from one made once."""
+def empty_crosswalk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakePlace]:
+    """`empty_crosswalk(engine, folder, server)`: a place with an empty crosswalk, copied from one made once."""
     made: dict[str, Place] = {}
     with ExitStack() as stack:
 
         @contextmanager
-        def copy(engine: str, folder: Path) -> Iterator[Place]:
-            server = request.getfixturevalue("postgresql_server") if engine == "postgresql" else ""
-            if engine not in made:
+        def copy(engine: str, folder: Path, server: str) -> Iterator[Place]:
+            kind = server or engine
+            if kind not in made:
                 url = stack.enter_context(database(server)) if server else "duckdb:///qblock/ledger.duckdb"
-                made[engine] = place_of_url(url, tmp_path_factory.mktemp("crosswalk"))
-                prepare(made[engine])
+                made[kind] = place_of_url(url, tmp_path_factory.mktemp("crosswalk"))
+                prepare(made[kind])
             if not server:
-                shutil.copytree(made[engine].folder, folder / "qblock")
+                shutil.copytree(made[kind].folder, folder / "qblock")
                 yield place_of_url("duckdb:///qblock/ledger.duckdb", folder)
             else:
-                with database(server, made[engine].url.database or "") as url:
+                with database(server, made[kind].url.database or "") as url:
                     yield place_of_url(url, folder)
 
         yield copy
 
 
 @pytest.fixture
-def place(engine_name: str, empty_crosswalk: MakePlace, tmp_path: Path) -> Iterator[Place]:
+def place(
+    engine_name: str, empty_crosswalk: MakePlace, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Place]:
     """A place with an empty crosswalk."""
-    with empty_crosswalk(engine_name, tmp_path) as found:
+    server = request.getfixturevalue("server") if engine_name == "postgresql" else ""
+    with empty_crosswalk(engine_name, tmp_path, server) as found:
         yield found
 
 

@@ -18,7 +18,7 @@ from qblock.release.private import Place, place_of_url
 from release.crossing import crossing  # noqa: F401
 from release.jobs import copy_job, job, job_templates, make_job, released  # noqa: F401
 
-MakeLedger = Callable[[str, Path], AbstractContextManager[Place]]
+MakeLedger = Callable[[str, Path, str], AbstractContextManager[Place]]
 Start = Callable[..., "subprocess.Popen[str]"]
 
 
@@ -31,34 +31,41 @@ def place(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> P
 
 
 @pytest.fixture(scope="session")
-def empty_ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeLedger]:
-    """`empty_ledger(engine, folder)`: a context manager for a place with an empty ledger, copied from one made once."""
+def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeLedger]:
+    """`empty_ledger(engine, folder, server)`: a place with an empty ledger, copied from one made once.
+
+    server: the URL of the PostgreSQL that it is on, or "".
+    """
     made: dict[str, Place] = {}
     with ExitStack() as stack:
 
         @contextmanager
-        def copy(engine: str, folder: Path) -> Iterator[Place]:
-            if engine not in made:
+        def copy(engine: str, folder: Path, server: str) -> Iterator[Place]:
+            kind = server or engine
+            if kind not in made:
                 template = tmp_path_factory.mktemp("ledger")
                 url = "duckdb:///qblock/ledger.duckdb"
-                if engine == "postgresql":
-                    url = stack.enter_context(database(request.getfixturevalue("postgresql_server")))
-                made[engine] = place_of_url(url, template)
-                migrate.upgrade_ledger(made[engine])
-            if engine == "duckdb":
-                shutil.copytree(made[engine].folder, folder / "qblock")
+                if server:
+                    url = stack.enter_context(database(server))
+                made[kind] = place_of_url(url, template)
+                migrate.upgrade_ledger(made[kind])
+            if not server:
+                shutil.copytree(made[kind].folder, folder / "qblock")
                 yield place_of_url("duckdb:///qblock/ledger.duckdb", folder)
             else:
-                with database(request.getfixturevalue("postgresql_server"), made[engine].url.database or "") as url:
+                with database(server, made[kind].url.database or "") as url:
                     yield place_of_url(url, folder)
 
         yield copy
 
 
 @pytest.fixture
-def ledger(engine_name: str, empty_ledger: MakeLedger, tmp_path: Path) -> Iterator[Place]:
+def ledger(
+    engine_name: str, empty_ledger: MakeLedger, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Place]:
     """A place with an empty ledger."""
-    with empty_ledger(engine_name, tmp_path) as place:
+    server = request.getfixturevalue("server") if engine_name == "postgresql" else ""
+    with empty_ledger(engine_name, tmp_path, server) as place:
         yield place
 
 

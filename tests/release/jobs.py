@@ -159,15 +159,16 @@ def copy_job(
     with ExitStack() as stack:
 
         def copied(name: str, build: Callable[[Job], object]) -> Job:
-            server = request.getfixturevalue("postgresql_server") if engine_name == "postgresql" else ""
-            if (engine_name, name) not in job_templates:
+            server = request.getfixturevalue("server") if engine_name == "postgresql" else ""
+            kind = server or engine_name
+            if (kind, name) not in job_templates:
                 folder, kept = tmp_path_factory.mktemp("template"), ExitStack()
                 url = kept.enter_context(database(server)) if server else f"duckdb:///{folder}/warehouse.duckdb"
                 create_table(url, "people", PEOPLE)
                 first = new_job(engine_name, folder, url)
                 build(first)
-                job_templates[engine_name, name] = first, kept
-            template, _ = job_templates[engine_name, name]
+                job_templates[kind, name] = first, kept
+            template, _ = job_templates[kind, name]
             shutil.copytree(template.folder, tmp_path, dirs_exist_ok=True)
             url = f"duckdb:///{tmp_path}/warehouse.duckdb"
             if server:

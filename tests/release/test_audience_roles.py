@@ -19,6 +19,8 @@ from qblock.release.plan import plan
 from qblock.release.private import place_of
 from release.jobs import ATTRIBUTES, Job
 
+pytestmark = pytest.mark.every_postgresql
+
 HEIGHTS = {"zip": ATTRIBUTES["zip"], "age": ATTRIBUTES["age"]}
 NO_MODEL = [{"k_anonymity": {"k": 2}}]
 
@@ -30,7 +32,7 @@ def group(engine_name: str, request: pytest.FixtureRequest) -> Iterator[list[str
     if engine_name == "duckdb":
         yield names
         return
-    server = request.getfixturevalue("postgresql_server")
+    server = request.getfixturevalue("server")
     url = request.getfixturevalue("postgresql_url")
     with psycopg.connect(server, autocommit=True) as connection:
         for name in names:

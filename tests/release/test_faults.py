@@ -21,6 +21,8 @@ from qblock.release.targets import duckdb as duckdb_target
 from qblock.release.verify import verify
 from release.jobs import CopyJob, Job
 
+pytestmark = pytest.mark.every_postgresql
+
 STEPS = {"duckdb": 12, "postgresql": 13}
 """Log lines, one before each step; the last but one comes before `publish`."""
 

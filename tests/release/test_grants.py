@@ -19,6 +19,8 @@ from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import PEOPLE, Job, MakeJob
 
+pytestmark = pytest.mark.every_postgresql
+
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
 BLOCKS = [block for block in re.findall(r"```sql\n(.*?)```", README, re.DOTALL) if " TO job;" in block]
 LEDGER_OF_ANOTHER = re.findall(r"(?m)^(GRANT[^;]*);", BLOCKS.pop())
@@ -32,21 +34,21 @@ def engine_name() -> str:
 
 
 @pytest.fixture
-def names(postgresql_server: str) -> Iterator[dict[str, str]]:
+def names(server: str) -> Iterator[dict[str, str]]:
     """The roles of this test for those of the README; what they own goes with the test's database."""
     suffix = secrets.token_hex(4)
     found = {"job": f"qblock_job_{suffix}", "analyst": f"qblock_analyst_{suffix}"}
-    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+    with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {found['analyst']} LOGIN")
     yield found
-    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+    with psycopg.connect(server, autocommit=True) as connection:
         databases = connection.execute(
             "SELECT datname FROM pg_database WHERE datname LIKE 'qblock\\_test\\_%'"
         ).fetchall()
         held = connection.execute("SELECT rolname FROM pg_roles WHERE rolname = ANY(%s)", (list(found.values()),))
         roles = [name for (name,) in held]
         for (database,) in databases:
-            inside = sa.make_url(postgresql_server).set(database=database).render_as_string(False)
+            inside = sa.make_url(server).set(database=database).render_as_string(False)
             with psycopg.connect(inside, autocommit=True) as other:
                 for role in roles:
                     other.execute(f"DROP OWNED BY {role} CASCADE")

@@ -38,7 +38,8 @@ def chain(
 ) -> Iterator[tuple[Place, list[str]]]:
     """A ledger with four events of release r, and their digests."""
     heads = []
-    with empty_ledger(request.param, tmp_path_factory.mktemp("chain")) as ledger:
+    server = request.getfixturevalue("postgresql_server") if request.param == "postgresql" else ""
+    with empty_ledger(request.param, tmp_path_factory.mktemp("chain"), server) as ledger:
         with ledger_transaction(ledger) as connection:
             record(connection, Event(release="another", state="published", run="u", version=1), [guarantee("9")])
             states: list[tuple[int, State]] = [(1, "published"), (2, "staged"), (2, "published"), (3, "refused")]

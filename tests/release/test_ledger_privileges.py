@@ -18,6 +18,8 @@ from qblock.release.lock import release_lock
 from qblock.release.private import Place, place_of_url
 from qblock.release.records import Event
 
+pytestmark = pytest.mark.every_postgresql
+
 GRANTS = """
 GRANT USAGE ON SCHEMA qblock TO {role};
 GRANT SELECT ON ALL TABLES IN SCHEMA qblock TO {role};

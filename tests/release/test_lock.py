@@ -13,6 +13,8 @@ from qblock.errors import Busy, QblockError
 from qblock.release.lock import lock_key, release_lock
 from qblock.release.private import Place, create_engine
 
+pytestmark = pytest.mark.every_postgresql
+
 HOLDER = (
     "from qblock.release.lock import release_lock\n"
     "with release_lock(place, 'r'): print('held', flush=True); sys.stdin.readline()\n"

@@ -18,6 +18,8 @@ from qblock.release.records import Event
 from qblock.release.tables import tables
 from qblock.resources import migrations_directory
 
+pytestmark = pytest.mark.every_postgresql
+
 NEWEST = migrate.revisions()[-1]
 
 

@@ -16,6 +16,8 @@ from qblock.release.history import history
 from qblock.release.verify import verify
 from release.jobs import PEOPLE, Job, MakeJob
 
+pytestmark = pytest.mark.every_postgresql
+
 
 @pytest.fixture
 def engine_name() -> str:
@@ -24,18 +26,18 @@ def engine_name() -> str:
 
 
 @pytest.fixture
-def logins(postgresql_server: str) -> Iterator[list[str]]:
+def logins(server: str) -> Iterator[list[str]]:
     """Two logins that own nothing."""
     names = [f'qblock "reader" % {secrets.token_hex(4)}' for _ in range(2)]
-    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+    with psycopg.connect(server, autocommit=True) as connection:
         for name in names:
             connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
     yield names
-    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+    with psycopg.connect(server, autocommit=True) as connection:
         for name in names:
             for (database,) in connection.execute("SELECT datname FROM pg_database WHERE datallowconn").fetchall():
                 if database.startswith("qblock_test_"):
-                    with psycopg.connect(with_database(postgresql_server, database), autocommit=True) as inside:
+                    with psycopg.connect(with_database(server, database), autocommit=True) as inside:
                         inside.execute(sql.SQL("DROP OWNED BY {}").format(sql.Identifier(name)))
             connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
 

@@ -21,6 +21,8 @@ from qblock.release.verify import verify
 from release.jobs import Job
 from release.state import lose
 
+pytestmark = pytest.mark.every_postgresql
+
 NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '13053', 28, 'flu', 'A')"
 
 
@@ -37,7 +39,7 @@ def reader(engine_name: str, request: pytest.FixtureRequest) -> Iterator[str]:
     name = f"qblock_reader_{secrets.token_hex(4)}"
     if engine_name == "duckdb":
         pytest.skip("DuckDB has no roles")
-    server, url = (request.getfixturevalue(f"postgresql_{what}") for what in ("server", "url"))
+    server, url = (request.getfixturevalue(what) for what in ("server", "postgresql_url"))
     with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)))
     yield name

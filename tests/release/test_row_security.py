@@ -16,6 +16,8 @@ from qblock.release.targets import rights
 from release.jobs import ATTRIBUTES, PEOPLE
 from release.logins import OwnLogin, own_login
 
+pytestmark = pytest.mark.every_postgresql
+
 POLICY = "ALTER TABLE {table} ENABLE ROW LEVEL SECURITY; CREATE POLICY shown ON {table} USING ({condition})"
 EVERYTHING = len(PEOPLE["zip"])
 

@@ -17,6 +17,8 @@ from release.jobs import PEOPLE, Job, new_job
 from release.logins import OwnLogin, own_login
 from release.traps import READY, SPRING, calls, set_traps
 
+pytestmark = pytest.mark.every_postgresql
+
 
 @pytest.fixture
 def engine_name() -> str:

@@ -17,6 +17,8 @@ from release.jobs import Job
 from release.no_ways import ASKED, HARMLESS
 from release.ways import VALUE, WAYS
 
+pytestmark = pytest.mark.every_postgresql
+
 ROLES = ("reader", "staff", "owner")
 
 
@@ -27,11 +29,11 @@ def engine_name() -> str:
 
 
 @pytest.fixture
-def roles(postgresql_server: str, job: Job) -> Iterator[dict[str, str]]:
+def roles(server: str, job: Job) -> Iterator[dict[str, str]]:
     """reader: named by the spec; staff, owner: two more."""
     suffix = secrets.token_hex(4)
     found = {name: f"qblock_{name}_{suffix}" for name in ROLES}
-    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+    with psycopg.connect(server, autocommit=True) as connection:
         for name in found.values():
             connection.execute(f"CREATE ROLE {name} LOGIN")
     job.settings["publish"]["readers"] = [found["reader"]]

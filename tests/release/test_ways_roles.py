@@ -11,6 +11,8 @@ from release.jobs import Job
 from release.test_ways import advice, as_role, engine_name, follow, roles  # noqa: F401
 from release.ways import VALUE
 
+pytestmark = pytest.mark.every_postgresql
+
 
 def version_of(job: Job) -> int:
     return int(job.query("SELECT current_setting('server_version_num')::int / 10000")[0][0])

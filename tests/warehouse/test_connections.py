@@ -20,6 +20,8 @@ from qblock.release.private import place_of_url
 from qblock.warehouse import TableName, duckdb_session, open_warehouse, postgresql_session
 from qblock.warehouse.duckdb import DuckdbWarehouse
 
+pytestmark = pytest.mark.every_postgresql
+
 ENGINE = Path(qblock.__file__).parent
 CONNECTS = {
     "sqlalchemy": {"create_engine", "engine_from_config", "create_pool_from_url"},

@@ -13,6 +13,8 @@ import sqlalchemy as sa
 from qblock.errors import InputError, QblockError
 from qblock.warehouse import TableName, open_warehouse
 
+pytestmark = pytest.mark.every_postgresql
+
 HOSTILE = 'Ta"ble. select; ünï'
 
 

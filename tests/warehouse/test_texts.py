@@ -17,6 +17,8 @@ from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.texts import canonical_text
 from qblock.warehouse.values import fits
 
+pytestmark = pytest.mark.every_postgresql
+
 BOTH: list[tuple[str, str, str]] = [
     ("SMALLINT", "'-2'", "-2"),
     ("INTEGER", "'1'", "1"),
