@@ -63,12 +63,10 @@ def required(what: str) -> None:
 @pytest.fixture(scope="session")
 def oldest_postgresql() -> str:
     """The same of the oldest PostgreSQL that is supported."""
-    number = OLDEST.removeprefix("postgresql")
-    url = _from_debian(number)
-    if url is None:
-        pytest.fail(f"PostgreSQL {number} is absent: apt-get install postgresql-{number}", pytrace=False)
-    _in_haste(url)
-    return url
+    try:
+        return start_oldest()
+    except RuntimeError as error:
+        pytest.fail(str(error), pytrace=False)
 
 
 @pytest.fixture
@@ -135,6 +133,16 @@ def _in_haste(url: str) -> None:
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off")
         connection.execute("SELECT pg_reload_conf()")
+
+
+def start_oldest() -> str:
+    """The same for the oldest PostgreSQL that is supported. Raises RuntimeError where it is absent."""
+    number = OLDEST.removeprefix("postgresql")
+    url = _from_debian(number)
+    if url is None:
+        raise RuntimeError(f"PostgreSQL {number} is absent: apt-get install postgresql-{number}")
+    _in_haste(url)
+    return url
 
 
 @contextmanager

@@ -24,6 +24,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from engines import OLDEST, start_oldest
+
 from faults.nursery import Nursery
 from faults.readers import Readers
 from faults.stage import Stage, stage
@@ -194,15 +196,17 @@ def run(
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", choices=["duckdb", "postgresql"], required=True)
+    parser.add_argument("--engine", choices=["duckdb", "postgresql", OLDEST], required=True)
     parser.add_argument("--kills", type=int, default=200, help="how many, those at state boundaries among them")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--random-only", action="store_true", help="leave the state boundaries out")
     parser.add_argument("--report", type=Path, help="where to write the report, which is printed too")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="qblock-faults-") as folder:
-        points = [] if given.random_only else boundaries(given.engine)
-        report = run(given.engine, given.kills, given.seed, Path(folder), points)
+        server = start_oldest() if given.engine == OLDEST else None
+        engine = "postgresql" if given.engine == OLDEST else given.engine
+        points = [] if given.random_only else boundaries(engine)
+        report = run(engine, given.kills, given.seed, Path(folder), points, server)
     text = json.dumps(report.to_json(), indent=2)
     print(text)
     if given.report:
