@@ -178,11 +178,11 @@ def test_a_batch_of_leavers_closes_by_size_and_both_parts_must_pass(warehouse, t
     spec = make_spec(url, tmp_path)
     publish(spec, 1)
     with opened(spec) as (task, book, _):
-        assert withdraw(book, spec, ["t", "r1", "nobody"]) == 2
+        assert withdraw(book, spec, digests_of(book, ["t", "r1", "nobody"])) == 2
         assert batch(book, task.source, NODE, 2).waiting == 2
         assert counts(book, "people") == {"withdrawn out": 1, "withdrawn queued": 2}
     with opened(spec) as (task, book, _):
-        assert withdraw(book, spec, ["u", "r2", "t"]) == 3
+        assert withdraw(book, spec, digests_of(book, ["u", "r2", "t"])) == 3
         found = batch(book, task.source, NODE, 2)
         assert (len(found.members), found.blocks, found.waiting) == (4, 2, 0)
     assert not publish(spec, 2, leaving=found.members).passed
@@ -190,7 +190,7 @@ def test_a_batch_of_leavers_closes_by_size_and_both_parts_must_pass(warehouse, t
         failed(book, spec, found, 2)
     assert publish(spec, 2).passed
     with opened(spec) as (task, book, _):
-        assert withdraw(book, spec, ["r3", "r4"]) == 2
+        assert withdraw(book, spec, digests_of(book, ["r3", "r4"])) == 2
         second = batch(book, task.source, NODE, 2)
         assert set(second.members) == set(digests_of(book, ["r3", "r4"]))
     with opened(spec, leaving=second.members) as (task, book, _):

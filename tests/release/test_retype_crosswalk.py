@@ -116,7 +116,9 @@ def test_people_whose_type_changed_withdraw_by_the_text_of_now(crossing: Any) ->
     alter(job, "person", "TIMESTAMP", "person::timestamp")
     retype(job.spec)
     assert FOUR in refused(job, CROSSING)
-    assert erase(job.spec, ["2026-01-01 00:00:00", "2026-02-01 00:00:00"]).shown == 1
+    assert erase(job.spec, ["2026-01-01 00:00:00", "2026-01-02 00:00:00"]).shown == 2
+    with pytest.raises(InputError, match="1 of 1 name matches nobody"):
+        erase(job.spec, ["2026-01-01"])
 
 
 def test_releases_of_one_audience_write_people_alike(crossing: Any) -> None:

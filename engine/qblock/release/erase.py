@@ -11,10 +11,10 @@ from qblock.errors import InputError, QblockError, Refused
 from qblock.release import move, stamps, together
 from qblock.release.apply import release, retire
 from qblock.release.identity import check_identity, identity_of
-from qblock.release.joint.apart import FAILED, digests_of, entities_apart
-from qblock.release.joint.book import own_book, prepare
+from qblock.release.joint.apart import FAILED, entities_apart
+from qblock.release.joint.book import open_book, own_book, prepare
 from qblock.release.joint.erasure import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
-from qblock.release.joint.type_checks import first_texts
+from qblock.release.joint.named import kept_people, looked_up
 from qblock.release.ledger_reader import ledger_reader
 from qblock.release.lock import release_lock
 from qblock.release.log import Entries
@@ -28,12 +28,18 @@ from qblock.release.run import Run
 from qblock.release.targets import target_of
 from qblock.search import Progress
 from qblock.spec import Spec
+from qblock.warehouse import open_warehouse
 
 QUEUED = (
     "they stay in the versions until a batch of their block closes, so the source must keep their rows as long; the "
     "next releases see to it"
 )
 STUCK = "{} of them were in a batch that failed, which is not topped up: they can leave at once only (--now)"
+NOBODY = (
+    "{} of {} {} nobody, neither in the source nor in any earlier version; nothing is done, for those found either. "
+    "People are named by the text of column {}, to the letter: numbers plain (7, not 007), dates as 2026-01-31; look "
+    "the names up there, correct the list and give it again whole"
+)
 STILL_SHOWN = (
     "they are out of every later version, but none could be published without them now, and version {version}, which "
     "shows them, is still what readers see"
@@ -74,7 +80,9 @@ def erase(
     Whoever was never shown is out at once. The others are queued: k of a block leaving together could still share a
     value, so a batch closes by size and must pass the joint check on both sides. now: they leave at once, with
     everybody who shares a joint cell with them; a version without them is published, and those that show them are
-    dropped. Raises InputError for a release without entities, and what `release` raises; what was set apart stays so.
+    dropped. Raises InputError for a release without entities, and where a name is nobody's (then nothing is done: a
+    list in another form may name others, who could never be shown again), and what `release` raises; what was set apart
+    stays so.
     """
     named = list(dict.fromkeys(entities))
     if not named:
@@ -96,7 +104,7 @@ def erase(
             stamps.record_refusal(place, spec.release, secrets.token_hex(8), error)
             raise
         prepare(place)
-        shown, stuck, removal = _set_apart(place, spec, named, now)
+        shown, stuck, removal = _set_apart(place, spec, _people(place, spec, named), now)
         if removal is not None:
             people = {"people": shown, "companions": len(removal.companions)}
             together.record_erasure(place, spec.release, secrets.token_hex(8), people)
@@ -107,12 +115,30 @@ def erase(
     return _publish_without(spec, len(named), shown, removal, wait, progress, log, entries)
 
 
-def _set_apart(place: Place, spec: Spec, named: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
+def _people(place: Place, spec: Spec, names: Sequence[str]) -> list[str]:
+    """The digests of all who are named. Raises InputError where a name is nobody's: how many are, never which."""
+    with own_book(place) as book:
+        found = kept_people(book, spec.release, names)
+    if found is None:
+        warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+        try:
+            with warehouse.snapshot() as session, open_book(place, session, read_only=True) as book:
+                found, unknown = looked_up(book, spec, session, names)
+        finally:
+            warehouse.close()
+        if unknown:
+            raise InputError(NOBODY.format(unknown, *_matching(unknown, len(names)), spec.entity))
+    return [digest for digest in found if digest is not None]
+
+
+def _matching(unknown: int, given: int) -> tuple[str, str]:
+    return f"{given} {'name' if given == 1 else 'names'}", "matches" if unknown == 1 else "match"
+
+
+def _set_apart(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
     """How many of those named were ever shown, how many are of batches that failed, and what is taken out."""
     with own_book(place) as book:
-        named = first_texts(book, spec.release, named)
-        shown = withdraw(book, spec, named)
-        digests = digests_of(book, named)
+        shown = withdraw(book, spec, digests)
         stuck = len(set(digests) & set(entities_apart(book, spec.release, [FAILED])))
         if not now:
             return shown, stuck, None

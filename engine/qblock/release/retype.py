@@ -16,14 +16,7 @@ from qblock.release import together
 from qblock.release.joint.book import Book, has_book, open_book, prepare
 from qblock.release.joint.crosswalk import recorded
 from qblock.release.joint.moves import Moves, apply_moves, moves_to
-from qblock.release.joint.type_checks import (
-    changed,
-    first_of_unknown,
-    found_people,
-    newest_types,
-    nobody_found,
-    write_types,
-)
+from qblock.release.joint.type_checks import changed, first_found, first_of_unknown, newest_types, write_types
 from qblock.release.joint.types import Types, named, types_of
 from qblock.release.ledger import ledger_transaction, record
 from qblock.release.ledger_reader import ledger_reader
@@ -139,8 +132,7 @@ def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:
         first = known.first
         if not changed(spec, known, columns):
             return RetypeResult("unchanged", spec.release, (), 0)
-        if not found_people(book, spec, session, relation, columns, own[-1], first):
-            raise nobody_found(spec, own[-1])
+        first_found(book, spec, session, relation, columns, own[-1], [first])
     now = types_of(spec, columns, first)
     moves = moves_to(book, spec, own, known, now)
     apply_moves(book, spec.release, own, moves, now)

@@ -21,7 +21,6 @@ from qblock.release.joint.apart import (
     OUT,
     QUEUED,
     WITHDRAWN,
-    digests_of,
     entities_apart,
     set_apart,
 )
@@ -54,14 +53,13 @@ class Removal:
     versions: tuple[VersionKey, ...]
 
 
-def withdraw(book: Book, spec: Spec, entities: Sequence[str]) -> int:
-    """Queue people who withdraw, by the text of the entity column; returns how many of them any version has shown.
+def withdraw(book: Book, spec: Spec, digests: Sequence[str]) -> int:
+    """Queue people who withdraw; returns how many of them any version has shown.
 
     Whoever was never shown is out at once. Whoever is queued stays in the versions until a batch closes, so the source
     must keep the row as long. Whoever was in a batch that failed is not queued again, which would top it up.
     """
     t = book.tables.row
-    digests = digests_of(book, entities)
     known = book.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
     query = sa.select(t.c.entity).where(
         t.c.release == spec.release, t.c.shown == PUBLISHED, t.c.entity.in_(sa.select(known.c.entity))

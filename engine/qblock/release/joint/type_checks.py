@@ -11,7 +11,7 @@ from qblock.errors import Refused
 from qblock.release.joint.book import Book, decoded
 from qblock.release.joint.crosswalk import RecordedVersion, first_of, recorded
 from qblock.release.joint.gate import members
-from qblock.release.joint.types import First, Types, entity_text, entity_text_of, named, types_of
+from qblock.release.joint.types import First, Types, entity_text, named, types_of
 from qblock.spec import Spec
 from qblock.warehouse.protocol import TEXT_FORM, Column, Session
 from qblock.warehouse.texts import canonical_text, same_kind
@@ -109,48 +109,47 @@ def first_of_unknown(
     assert spec.entity is not None
     column = named(columns[spec.entity])
     forms = [1, TEXT_FORM] if column.kind == "decimal" else [TEXT_FORM]
-    firsts = [First(column, form) for form in forms]
-    people = [found_people(book, spec, session, table, columns, newest, first) for first in firsts]
-    if not max(people):
-        raise nobody_found(spec, newest)
-    return firsts[people.index(max(people))]
+    return first_found(book, spec, session, table, columns, newest, [First(column, form) for form in forms])
 
 
-def first_texts(book: Book, release: str, texts: Sequence[str]) -> list[str]:
-    """The texts of entities, given as the column shows them now, as they are digested."""
-    types = newest_types(recorded(book, release))
-    if types is None:
-        return list(texts)
-    return [entity_text_of(text, types.columns[types.entity], types.first) for text in texts]
-
-
-def nobody_found(spec: Spec, newest: RecordedVersion) -> Refused:
-    """What is said where an entity column names nobody who was shown."""
-    return Refused(
-        f"nobody of version {newest.key.version} of release {spec.release} is found in the source by column "
-        f"{spec.entity}, whose values or type are others than they were: versions cannot be checked together; give the "
-        "column back what it held, or publish under another release name"
-    )
-
-
-def found_people(
+def first_found(
     book: Book,
     spec: Spec,
     session: Session,
     table: sa.TableClause,
     columns: Mapping[str, Column],
     newest: RecordedVersion,
-    first: First,
-) -> int:
-    """How many rows of the source are of people in a version, with entities written in their first type."""
-    assert spec.entity is not None
-    row, column = book.tables.row, columns[spec.entity]
+    firsts: Sequence[First],
+) -> First:
+    """Of several ways to write entities the one by which most people of a version are found in the source.
+
+    Raises Refused where nobody is found by any.
+    """
+    row = book.tables.row
     same = (row.c.release == newest.key.release, row.c.version == newest.key.version)
     known = book.lend(sa.select(row.c.entity).where(*same))
+    people = []
+    for first in firsts:
+        who = people_of(book, spec, session, table, columns, first)
+        joined = who.join(known, known.c.entity == who.c.entity)
+        people.append(int(session.scalar(sa.select(sa.func.count()).select_from(joined))))
+    if not max(people):
+        raise Refused(
+            f"nobody of version {newest.key.version} of release {spec.release} is found in the source by column "
+            f"{spec.entity}, whose values or type are others than they were: versions cannot be checked together; give "
+            "the column back what it held, or publish under another release name"
+        )
+    return firsts[people.index(max(people))]
+
+
+def people_of(
+    book: Book, spec: Spec, session: Session, table: sa.TableClause, columns: Mapping[str, Column], first: First
+) -> sa.FromClause:
+    """Everybody in the source, one digest (entity) for each row, with entities written in their first type."""
+    assert spec.entity is not None
+    column = columns[spec.entity]
     text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
-    who = sa.select(book.entity(text).label("entity")).select_from(table).subquery("qblock_who")
-    joined = who.join(known, known.c.entity == who.c.entity)
-    return int(session.scalar(sa.select(sa.func.count()).select_from(joined)))
+    return sa.select(book.entity(text).label("entity")).select_from(table).subquery("qblock_who")
 
 
 def _adopt(
