@@ -13,6 +13,11 @@ from qblock.search.explain import explain_sql
 from qblock.search.run import open_task, refusal, run_search
 from qblock.spec import load_spec
 
+VERDICTS = {True: "yes", False: "NO", None: ""}
+TIGHTEST = "tightest: the strongest parameter that this table satisfies. "
+ASKED = "asked, holds: what the spec asks for; blank where it asks for nothing."
+NOTHING_ASKED = "asked, holds: blank, since an audit of a table asks for nothing."
+
 
 def register(app: typer.Typer) -> None:
     """Add these commands."""
@@ -91,12 +96,32 @@ def _print_search(found: dict[str, Any]) -> None:
 
 def print_tightest(tightest: list[dict[str, Any]]) -> None:
     """What was asked and what is reached, one line for each requirement."""
+    rows = [
+        [_model(entry, entry["sensitive"]), _asked(entry), _values(entry), VERDICTS[entry["holds"]]]
+        for entry in tightest
+    ]
+    console().print(table("", ["model", "asked", "reached", "holds"], rows))
+
+
+def print_audited(tightest: list[dict[str, Any]]) -> None:
+    """The tightest parameters of every model, and the verdict on those that were asked for."""
     rows = []
     for entry in tightest:
-        what = entry["model"] + (f" ({', '.join(entry['sensitive'])})" if entry.get("sensitive") else "")
-        asked = ", ".join(f"{k}={shown(v)}" for k, v in entry.get("asked", {}).items())
-        rows.append([what, asked, _values(entry), "yes" if entry["holds"] else "NO"])
-    console().print(table("", ["model", "asked", "reached", "holds"], rows))
+        unasked = entry["holds"] is None
+        what = _model(entry, [*entry["sensitive"], _asked(entry)] if unasked else entry["sensitive"])
+        rows.append([what, _values(entry), "" if unasked else _asked(entry), VERDICTS[entry["holds"]]])
+    out = console()
+    out.print(table("", ["model", "tightest", "asked", "holds"], rows))
+    out.print(TIGHTEST + (ASKED if any(entry["holds"] is not None for entry in tightest) else NOTHING_ASKED))
+
+
+def _model(entry: dict[str, Any], of: list[str]) -> str:
+    named = ", ".join(part for part in of if part)
+    return entry["model"] + (f" ({named})" if named else "")
+
+
+def _asked(entry: dict[str, Any]) -> str:
+    return ", ".join(f"{k}={shown(v)}" for k, v in entry["asked"].items())
 
 
 def _values(entry: dict[str, Any]) -> str:
@@ -139,21 +164,10 @@ def audit(
         return
     out = console()
     out.print("Node: " + ", ".join(f"{name} level {level}" for name, level in found["node"].items()))
-    print_tightest(found["tightest"])
-    rows = [
-        [a["sensitive"], name, ", ".join(f"{k.replace('_', ' ')} {shown(v)}" for k, v in _flat(figures))]
-        for a in found["attacks"]
-        for name, figures in a.items()
-        if name != "sensitive"
-    ]
-    if rows:
-        out.print(table("\nAttacks", ["sensitive", "attack", "exposed"], rows))
+    print_audited(found["tightest"])
+    for told in found["attacks"]:
+        out.print(f"\nAttacks on {told['sensitive']}")
+        for figures in (entry for name, entry in told.items() if name != "sensitive"):
+            for one in figures if isinstance(figures, list) else [figures]:
+                out.print(f"- {one['sentence']}")
     out.print(table("\nUtility", ["metric", "value"], [[k, shown(v)] for k, v in found["metrics"].items()]))
-
-
-def _flat(figures: Any, prefix: str = "") -> list[tuple[str, Any]]:
-    if isinstance(figures, dict):
-        return [pair for key, value in figures.items() for pair in _flat(value, f"{prefix} {key}".strip())]
-    if isinstance(figures, list):
-        return [pair for i, value in enumerate(figures) for pair in _flat(value, f"{prefix} {i + 1}".strip())]
-    return [(prefix, figures)]

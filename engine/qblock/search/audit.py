@@ -14,6 +14,7 @@ from qblock.errors import InputError, ParameterError
 from qblock.lattice import Node
 from qblock.models import BY_NAME, KAnonymity, Model
 from qblock.search.answer import metrics_json, number_json, requirements_json, tightest_json
+from qblock.search.attack_sentences import Sentences
 from qblock.search.measure import Metrics
 from qblock.search.nodes import parse_node
 from qblock.search.run import open_task
@@ -68,31 +69,36 @@ def audit_table(url: str, table: str, quasi_identifiers: Sequence[str], sensitiv
     }
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     with open_task(read_spec(text, "command line", {URL_VARIABLE: url}), name_values=False, published=False) as task:
-        return audit_node(task, task.lattice.bottom)
+        return audit_node(task, task.lattice.bottom, asked=False)
 
 
-def audit_node(task: Task, node: Node) -> dict[str, Any]:
-    """Tightest values, attacks and metrics of a node as JSON."""
+def audit_node(task: Task, node: Node, *, asked: bool = True) -> dict[str, Any]:
+    """Tightest values, attacks and metrics of a node as JSON.
+
+    asked: whether somebody asked for the spec's requirements; else `holds` and `satisfied` are null.
+    """
     assessment = task.assess(node)
-    tightest = requirements_json(task.spec.privacy, assessment.tightest)
+    requirements = task.spec.privacy if asked else ()
+    tightest = requirements_json(requirements, assessment.tightest) if asked else []
     found_attacks = []
-    asked = {(q.model.name, *q.sensitive) for q in task.spec.privacy}
-    if ("k_anonymity",) not in asked:
+    named = {(q.model.name, *q.sensitive) for q in requirements}
+    if ("k_anonymity",) not in named:
         sizes = task.source.frequency_sets.blocks(node, ())[0]
         tightest.append(_reported(KAnonymity(k=1), None, sizes, Reference.of(sizes)))
     for name, values in task.source.sensitives.items():
         blocks = task.source.frequency_sets.blocks(node, [list(task.source.sensitives).index(name)])[0]
         for model in standard_models(values.reference):
-            if (model.name, name) in asked and model.name != "epsilon_privacy":
+            if (model.name, name) in named and model.name != "epsilon_privacy":
                 continue
             tightest.append(_reported(model, name, blocks, values.reference))
-        found_attacks.append({"sensitive": name, **attacks.attacks(blocks, values.reference).to_json()})
+        told = Sentences.about(name, blocks, values.reference, people=task.spec.entity is not None)
+        found_attacks.append({"sensitive": name, **told.added_to(attacks.attacks(blocks, values.reference))})
     return {
         "release": task.spec.release,
         "rows": task.source.rows,
         "node": dict(zip(task.spec.quasi_identifiers, node, strict=True)),
         "levels": list(node),
-        "satisfied": assessment.satisfied,
+        "satisfied": assessment.satisfied if asked else None,
         "suppressed": assessment.suppressed,
         "tightest": tightest,
         "attacks": found_attacks,

@@ -1,0 +1,102 @@
+"""Attacks as sentences for a person: whom an attacker finds, at worst (models.md section 8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from typing import Any
+
+from qblock.attacks import Attacks, BackgroundKnowledge, Eliminated, Homogeneity, Proximity, Similarity, Skewness
+from qblock.blocks import Blocks, Reference
+
+WHO = "Somebody who knows the quasi-identifiers"
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """What is said of the attacks on one sensitive attribute.
+
+    values: of its domain; of, blocks: all people (or rows) and q*-blocks; people: whether people are counted, once in
+    each block in which they have rows.
+    """
+
+    name: str
+    values: int
+    of: int
+    blocks: int
+    people: bool
+
+    @classmethod
+    def about(cls, name: str, blocks: Blocks, reference: Reference, *, people: bool) -> Sentences:
+        return cls(name, reference.values, int(blocks.rows.sum()), len(blocks), people)
+
+    def added_to(self, found: Attacks) -> dict[str, Any]:
+        """The attacks as JSON, each with its sentence."""
+        result = found.to_json()
+        for name, figures in result.items():
+            attack = getattr(found, name)
+            if isinstance(figures, list):
+                for one, more in zip(attack, figures, strict=True):
+                    more["sentence"] = self.of_attack(one)
+            else:
+                figures["sentence"] = self.of_attack(attack)
+        return result
+
+    def of_attack(self, attack: Any) -> str:
+        """One attack; where nobody is found with certainty, how sure the attacker is at worst."""
+        if self.values == 1:
+            return f"{self.name} has one value alone, so nothing about it can be found out."
+        match attack:
+            case Homogeneity():
+                otherwise = "every block holds at least 2 values of it"
+                return f"{WHO} finds {self.name} with certainty for {self._found(attack, otherwise)}."
+            case BackgroundKnowledge():
+                ruled = "1 value" if attack.eliminated == 1 else f"{attack.eliminated} values"
+                who = f"{WHO} and can rule out {ruled} of {self.name} finds it with certainty for"
+                return f"{who} {self._found(attack, f'they are at most {_percent(attack.posterior)} sure')}."
+            case Eliminated():
+                who = (
+                    f"{WHO} and rules out {len(attack.values)} given values of {self.name} finds it with certainty for"
+                )
+                return f"{who} {self._found(attack, f'they are at most {_percent(attack.posterior)} sure')}."
+            case Skewness():
+                return self._skewness(attack)
+            case Similarity():
+                otherwise = f"one label makes up at most {_percent(attack.share)} of a block"
+                what = f"the label of {self.name} at level {attack.level} of its taxonomy"
+                return f"{WHO} finds {what} with certainty for {self._found(attack, otherwise)}."
+            case Proximity():
+                near = f"{float(attack.epsilon):.6g}"
+                otherwise = f"at most {_percent(attack.share)} of a block are within {near} of one of its values"
+                return f"{WHO} finds {self.name} to within {near} for {self._found(attack, otherwise)}."
+        raise TypeError(f"no sentence for {attack!r}")
+
+    def _skewness(self, attack: Skewness) -> str:
+        if attack.gain is None or attack.gain <= 1:
+            return f"No value of {self.name} is more frequent in a block than in the whole table."
+        value = "NULL" if attack.value is None else attack.value
+        times = f"{float(attack.gain):.3g} times as frequent in a block as in the whole table"
+        return f"{WHO} finds a value of {self.name} ({value}) up to {times}."
+
+    def _found(self, attack: Homogeneity | BackgroundKnowledge | Eliminated | Similarity | Proximity, none: str) -> str:
+        one, many = ("person", "people") if self.people else ("row", "rows")
+        everybody = f"{self.of:,} {one if self.of == 1 else many}"
+        if not attack.blocks:
+            return f"none of {everybody}: {none}"
+        least = "up to " if isinstance(attack, BackgroundKnowledge) else ""
+        where = f"{attack.blocks:,} of {self.blocks:,} {'block' if self.blocks == 1 else 'blocks'}"
+        return f"{least}{attack.rows:,} of {everybody}, in {where}"
+
+
+def _percent(share: Fraction | None) -> str:
+    """A share below 1, rounded up, but to no certainty."""
+    if share is None:
+        return "0%"
+    percent = 100 * share
+    for digits in range(3, 18):
+        up = Context(prec=digits, rounding=ROUND_CEILING)
+        found = up.divide(Decimal(percent.numerator), Decimal(percent.denominator))
+        if found < 100:
+            return f"{found.normalize():f}%"
+    return "nearly 100%"
