@@ -14,6 +14,8 @@ import yaml
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, suppress, write_csv
+from qblock.spec.model import ROLES
+from qblock.spec.repeats import may_stand_for_people, repeats_people
 from qblock.warehouse import Column, Session, TableName, open_warehouse
 from qblock.warehouse.connect import duckdb_path, parse_url
 from qblock.warehouse.values import is_value
@@ -38,6 +40,7 @@ LONGEST_NAME = 40
 """Of a release and of a hierarchy file."""
 LONGEST_KEY = 120
 """YAML takes no longer text before a colon without a question mark."""
+REPEATS = "its values repeat: with this and `count: entities` people are counted, else rows (README)"
 FEW = 1000
 """Text with more distinct values than this needs a hierarchy that nobody writes by hand: it is left out."""
 
@@ -256,6 +259,11 @@ def render(url: str, table: TableName, proposals: Sequence[Proposal], rows: int,
     else:
         lines.append("# The URL stays in the environment, so that no password is written down.")
         lines.append(f"source: {_flow({'url': '${WAREHOUSE_URL}', 'table': _table_text(table)})}")
+    lines += [
+        f"# entity: {_key(p.profile.column.name)}  # {REPEATS}"
+        for p in proposals
+        if p.entry is not None and _repeats_people(p, rows) and "\n" not in _key(p.profile.column.name)
+    ]
     lines.append("attributes:")
     for p in proposals:
         name = _key(p.profile.column.name)
@@ -274,6 +282,16 @@ def render(url: str, table: TableName, proposals: Sequence[Proposal], rows: int,
         publish = {"url": "duckdb:///published.duckdb", **publish}
     lines.append(f"publish: {_flow(publish)}")
     return "\n".join(lines) + "\n"
+
+
+def _repeats_people(p: Proposal, rows: int) -> bool:
+    """As search and release see it: a note would be printed."""
+    column, role = p.profile.column, p.role
+    return (
+        role in ROLES
+        and may_stand_for_people(column.name, role, column.kind, column.type)
+        and repeats_people(column.name, role, column.type, rows - p.profile.nulls, p.profile.distinct)
+    )
 
 
 def _key(name: str) -> str:

@@ -219,3 +219,16 @@ def test_schema_is_that_of_the_specs(qblock, warehouse, init, tmp_path: Path) ->
     document["privacy"] = [{"k_anonymity": {"kk": 4}}]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document, ran.json)
+
+
+def test_a_column_that_repeats_people_is_proposed_as_the_entity(warehouse, qblock, init, tmp_path: Path) -> None:
+    """The same columns as `search` speaks of; the proposal is a comment, since it changes what is counted."""
+    file = tmp_path / "made" / "release.yaml"
+    for table, numbers, proposed in (("visits", [100 + i // 3 for i in range(30)], True), ("once", range(30), False)):
+        url = warehouse(table, PEOPLE | {"patient_id": list(numbers)})
+        assert init(url, table, None, "--force").status == 0
+        assert ("\n# entity: patient_id  # its values repeat" in file.read_text("utf-8")) is proposed
+        assert load_spec(file).entity is None
+        assert (
+            "column patient_id repeats values that look like" in " ".join(qblock("search", file).out.split())
+        ) is proposed

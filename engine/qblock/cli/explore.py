@@ -164,6 +164,8 @@ def audit(
         return
     out = console()
     out.print("Node: " + ", ".join(f"{name} level {level}" for name, level in found["node"].items()))
+    for warning in found["warnings"]:
+        out.print(f"warning: {warning}")
     print_audited(found["tightest"])
     for told in found["attacks"]:
         out.print(f"\nAttacks on {told['sensitive']}")

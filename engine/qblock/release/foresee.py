@@ -1,5 +1,5 @@
-"""What `plan` looks at beside the steps: whether the job can read every row of the tables that the spec names, and
-whether their columns have the types that earlier versions were checked with."""
+"""What `plan` looks at beside the steps: whether the job can read every row of the tables that the spec names, whether
+their columns have the types that earlier versions were checked with, and whether rows seem to repeat people."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
+from qblock.errors import QblockError
 from qblock.release.plan import Plan, plan
 from qblock.release.retype import type_note
+from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
 from qblock.spec.prior import PriorTable
 from qblock.spec.sources import DimensionTable
@@ -18,13 +20,28 @@ from qblock.warehouse.protocol import TableName
 
 def foreseen(spec: Spec) -> Plan:
     """The plan of a release. Raises what `plan` raises, InputError for a table that is not there, and Refused where
-    row level security would hide rows of one; no row is read.
+    row level security would hide rows of one; rows are counted where the spec names no entity, and no row is read.
     """
     made = plan(spec)
     if made.place.engine == "postgresql":  # only there are policies
         _check_rows(spec)
     note = type_note(made)
-    return made if note is None else replace(made, notes=(*made.notes, note))
+    notes = [] if note is None else [note]
+    if spec.entity is None:
+        notes += _repeats(spec)
+    return replace(made, notes=(*made.notes, *notes)) if notes else made
+
+
+def _repeats(spec: Spec) -> list[str]:
+    warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+    try:
+        with warehouse.snapshot() as session:
+            return repeated_people(spec, session)
+    except QblockError as error:
+        # A run that cannot read it says so; the steps are the same.
+        return [f"whether rows repeat people could not be seen: {error}"]
+    finally:
+        warehouse.close()
 
 
 def _check_rows(spec: Spec) -> None:

@@ -19,6 +19,7 @@ from qblock.search.measure import Metrics
 from qblock.search.nodes import parse_node
 from qblock.search.run import open_task
 from qblock.search.task import Task
+from qblock.source.repeats import repeated_people
 from qblock.spec import Spec, read_spec
 
 URL_VARIABLE = "QBLOCK_AUDIT_URL"
@@ -103,6 +104,7 @@ def audit_node(task: Task, node: Node, *, asked: bool = True) -> dict[str, Any]:
         "tightest": tightest,
         "attacks": found_attacks,
         "metrics": metrics_json(Metrics(task).of(assessment)),
+        "warnings": [*task.warnings, *repeated_people(task.spec, task.source.session)],
     }
 
 

@@ -19,6 +19,7 @@ from qblock.search.evaluator import Outcome
 from qblock.search.measure import Metrics
 from qblock.search.task import Assessment, Task
 from qblock.source import Admitted, SourceTable, local_frequency_sets, open_source
+from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
 from qblock.warehouse import open_warehouse
 from qblock.warehouse.duckdb import DuckdbWarehouse
@@ -143,6 +144,7 @@ def run_search(
     """
     started = time.perf_counter()
     spec = task.spec
+    task.warnings += repeated_people(task.spec, task.source.session)
     metrics = Metrics(task)
     nodes = None
     if spec.pinned is not None:

@@ -102,6 +102,19 @@ class DuckdbFacts:
         columns = connection.connection.driver_connection.execute(sql).fetchnumpy()  # type: ignore[union-attr]
         return {name: np.ascontiguousarray(columns[name], dtype=np.int64) for name in names}
 
+    def attempt(self, connection: sa.Connection, sql: str) -> tuple[Any, ...] | None:
+        driver: Any = connection.connection.driver_connection
+        # A statement that fails ends its transaction; DuckDB has no savepoints.
+        with driver.duplicate() as apart:
+            apart.execute("SET enable_progress_bar = false")
+            try:
+                row: tuple[Any, ...] | None = apart.execute(sql).fetchone()
+            except (duckdb.InterruptException, duckdb.InternalException, duckdb.FatalException):
+                raise
+            except duckdb.Error:
+                return None
+            return row
+
     def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None:
         driver: Any = connection.connection.driver_connection
         driver.register("qblock_load", columns)

@@ -17,7 +17,7 @@ from sqlalchemy.sql import quoted_name
 
 from qblock.errors import QblockError
 from qblock.warehouse import postgresql_session
-from qblock.warehouse.faults import explain_postgresql
+from qblock.warehouse.faults import LOST, explain_postgresql
 from qblock.warehouse.protocol import Column, Kind, Session, TableName
 from qblock.warehouse.session import SqlSession, translated
 
@@ -99,6 +99,21 @@ class PostgresqlFacts:
             fields += [(f"size {name}", ">i4"), (name, ">i8")]
         rows = np.frombuffer(data[_COPY_HEADER:-_COPY_TRAILER], dtype=np.dtype(fields))
         return {name: rows[name].astype(np.int64) for name in names}
+
+    def attempt(self, connection: sa.Connection, sql: str) -> tuple[Any, ...] | None:
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor() as cursor:
+            cursor.execute("SAVEPOINT qblock_attempt")
+            try:
+                cursor.execute(sql)
+                row: tuple[Any, ...] | None = cursor.fetchone()
+            except psycopg.Error as error:
+                if error.sqlstate is None or error.sqlstate.startswith(LOST):
+                    raise
+                row = None
+                cursor.execute("ROLLBACK TO SAVEPOINT qblock_attempt")
+            cursor.execute("RELEASE SAVEPOINT qblock_attempt")
+            return row
 
     def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None:
         types = ["bigint" if pa.types.is_integer(field.type) else "text" for field in columns.schema]

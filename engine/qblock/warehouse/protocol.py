@@ -89,6 +89,12 @@ class Session(Protocol):
     def scalar(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Any:
         """The first column of the first row."""
 
+    def attempt(self, statement: sa.Select[*tuple[Any, ...]]) -> tuple[Any, ...] | None:
+        """The first row of a query without parameters that may fail: None then, and the transaction goes on.
+
+        Raises like the others where the connection is lost or the user interrupts.
+        """
+
     def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
         """Execute a query without parameters whose columns are BIGINT and never NULL."""
 

@@ -53,6 +53,9 @@ class Facts(Protocol):
 
     def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]: ...
 
+    def attempt(self, connection: sa.Connection, sql: str) -> tuple[Any, ...] | None:
+        """The first row of a query; None where it fails, which the transaction outlasts."""
+
     def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None: ...
 
     def plain_number(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
@@ -122,6 +125,11 @@ class SqlSession:
         self.statements += 1
         with translated(self._facts, self._read_by(statement)):
             return self.connection.execute(_executable(statement), dict(parameters or {})).scalar()
+
+    def attempt(self, statement: sa.Select[*tuple[Any, ...]]) -> tuple[Any, ...] | None:
+        self.statements += 1
+        with translated(self._facts, self._read_by(statement)):
+            return self._facts.attempt(self.connection, self.literal_sql(statement))
 
     def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
         self.statements += 1
