@@ -14,6 +14,7 @@ from qblock.errors import Refused
 from qblock.release import records
 from qblock.release.history import history
 from qblock.release.rollback import rollback
+from qblock.release.run import NOT_PROTECTED
 
 FLU = "INSERT INTO people VALUES ('new', '14853', 49, 'cancer', 'A')"
 
@@ -93,10 +94,16 @@ def test_the_choice_of_the_node_is_stated_everywhere(
     assert (result["choice"], result["protected"]) == (choice, protected)
     event = history(job.spec)["events"][-1]
     assert (event["choice"], event["protected"]) == (choice, protected)
-    assert f"{choice}, {'protected' if protected else 'not protected'}" in told(job, capsys)
+    text = told(job, capsys)
+    assert (f" {choice} * " in text, f" {choice} " in text) == (not protected, True)
+    wording = (
+        "every guarantee of the table itself holds, but the choice of its node is not protected against an attacker"
+    )
+    assert text.count(f"* {wording} who knows the search") == (not protected)
+    assert (NOT_PROTECTED in text) is not protected
     assert run(["release", str(job.spec.path), "--force", "--quiet"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert ("not protected against an attacker who knows the search" in shown) is not protected
+    assert (f"Note: {NOT_PROTECTED}" in shown) is not protected
     if choice == "minimal":
         back = rollback(job.spec, 1)
         assert (back.choice, back.protected) == (choice, protected)

@@ -20,6 +20,7 @@ from qblock.release.foresee import foreseen
 from qblock.release.history import history as read_history
 from qblock.release.result import ReleaseResult
 from qblock.release.rollback import rollback as run_rollback
+from qblock.release.run import NOT_PROTECTED
 from qblock.release.verify import verify as run_verify
 from qblock.search.answer import number_json
 from qblock.spec import load_spec
@@ -224,6 +225,8 @@ def history(spec: SpecPath, json_: Json = False) -> None:
         for event in found["events"]
     ]
     out.print(table("", ["time (UTC)", "version", "state", "rows", "node", "chosen", "reason"], rows))
+    if any(_choice(event).endswith("*") for event in found["events"]):
+        out.print(f"* {NOT_PROTECTED}")
     if found["headroom_trend"]:
         cells = [
             [
@@ -250,7 +253,7 @@ def history(spec: SpecPath, json_: Json = False) -> None:
 def _choice(event: dict[str, Any]) -> str:
     if event["choice"] is None:
         return ""
-    return event["choice"] + (", protected" if event["protected"] else ", not protected")
+    return event["choice"] + ("" if event["protected"] else " *")
 
 
 def _percent(share: float | None) -> str:

@@ -41,8 +41,9 @@ NOT_JOINT = (
     "guarantees (versions.joint: none)"
 )
 NOT_PROTECTED = (
-    "this node was chosen by looking at the sensitive values: not protected against an attacker who knows the search; "
-    "pin the node, or search with choose_from: sizes and without suppression"
+    "every guarantee of the table itself holds, but the choice of its node is not protected against an attacker who "
+    "knows the search: seeing this node (or what was suppressed), they learn that others failed, which says something "
+    "of the sensitive values; pin the node, or search with choose_from: sizes and without suppression"
 )
 
 SEARCH_FIGURES = ("nodes_total", "nodes_evaluated", "queries", "strategy", "satisfying", "minimal", "seconds", "why")
