@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.errors import QblockError
+from qblock.errors import Refused
 from qblock.release import migrate, reference
 from qblock.release.ledger import chain_names, opened
 from qblock.release.parameters import newest
@@ -49,7 +49,7 @@ class LedgerReader:
         self._connection = connection if connection is not None and migrate.ready(connection) else None
 
     def history(self, release: str) -> list[RecordedEvent]:
-        """All events, oldest first. Raises QblockError for a row that no qblock has written."""
+        """All events, oldest first. Raises Refused for a row that no qblock has written."""
         return [_read(row) for row in self._events(release)]
 
     def last_event(self, release: str, *states: State) -> RecordedEvent | None:
@@ -206,9 +206,9 @@ def _read(row: Mapping[str, Any]) -> RecordedEvent:
     try:
         return event_of(row)
     except (ValueError, TypeError):
-        raise QblockError(
-            f"event {row['number']} of release {row['release']} cannot be read: the ledger was altered; "
-            "qblock verify lists what is wrong with it"
+        raise Refused(
+            f"event {row['number']} of release {row['release']} cannot be read: the ledger was altered; nothing was "
+            "done. Restore the ledger from a backup; qblock verify lists what is wrong with it"
         ) from None
 
 

@@ -23,11 +23,11 @@ import duckdb
 import sqlalchemy as sa
 
 from qblock.errors import InputError, Refused
-from qblock.release import roles
+from qblock.release import roles, stamps, together
 from qblock.release.identity import Identity, difference, identity_of
 from qblock.release.joint.book import crosswalk_of
 from qblock.release.joint.tables import tables as crosswalk_tables
-from qblock.release.ledger import ledger_transaction, opened, record, set_pointer
+from qblock.release.ledger import OPEN_SECONDS, ledger_transaction, opened, record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
 from qblock.release.lock import release_lock
 from qblock.release.migrate import known_revision, revision, revisions, upgrade_ledger
@@ -72,8 +72,8 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
     """Make the release `earlier` the one that a spec describes: its name, source and view.
 
     Readers of the old view lose it, and those of the spec get the new one with the version that is shown now. Raises
-    InputError for a name that no release has or another one has had, Refused where a run is unfinished or its readers
-    would be shown what another release protects, and Busy.
+    InputError for a name that no release has or another one has had, Refused where a run is unfinished, its private state
+    is not whole or its readers would be shown what another release protects, and Busy.
     """
     place = place_of(spec)
     target = target_of(spec, place)
@@ -86,6 +86,7 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
         identity = identity_of(spec, place, target)
         if identity.source is None:
             raise InputError(f"{spec.at('source', 'table')}: table {spec.source.table} does not exist")
+        _check_state(spec, earlier, place)
         with ledger_reader(place) as reader:
             last = _check(reader, spec, earlier, place, identity)
         if last is None:
@@ -115,6 +116,16 @@ def _check_target(spec: Spec, earlier: str, place: Place, target: Target) -> Non
         target.check()
     except InputError:
         target_of(replace(spec, release=earlier), place).check()
+
+
+def _check_state(spec: Spec, earlier: str, place: Place) -> None:
+    """What is published and kept of the earlier name, and the ledger, know of each other."""
+    before = replace(spec, release=earlier)
+    found = stamps.compare(
+        before, place, target_of(before, place), joint=together.applies(spec), seconds=OPEN_SECONDS
+    ).problems
+    if found:
+        raise Refused(stamps.refusal(place, earlier, found))
 
 
 def _check(reader: LedgerReader, spec: Spec, earlier: str, place: Place, identity: Identity) -> RecordedEvent | None:
@@ -237,6 +248,9 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
         problem = difference(reader, spec, place, identity_of(spec, place, target))
         if problem is not None:
             raise Refused(f"a move of this release is not finished: {problem}")
+        broken = stamps.Written.of(reader, spec.release).problems
+        if broken:
+            raise Refused(stamps.refusal(place, spec.release, broken))
         kept = {v: _columns(reader, spec.release, v) for v in published_versions(reader.history(spec.release))}
         current = reader.pointer(spec.release)
     with opened(place, read_only=True) as connection, translated(place):

@@ -10,9 +10,9 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.release import move
+from qblock.release import move, stamps, together
 from qblock.release.identity import Identity, check_identity, identity_of
-from qblock.release.ledger import record, set_pointer
+from qblock.release.ledger import OPEN_SECONDS, record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
 from qblock.release.lock import release_lock
 from qblock.release.migrate import upgrade_ledger
@@ -75,8 +75,8 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
 
     The ledger says so first, so that a run that is stopped in between is finished by the next one. `release` and
     `rollback` refuse from then on (`release --force` publishes it again). A version that a ledger showed which is lost
-    is taken away too. Raises Refused for a release that shows nothing, or is not the one that the ledger has under this
-    name, and what `plan` raises.
+    is taken away too; nothing else is cleared then, since what is whose is not known. Raises Refused for a release
+    that shows nothing, or is not the one that the ledger has under this name, and what `plan` raises.
     """
     made = plan(spec, wait=wait, judge=False)
     with release_lock(made.place, spec.release, wait):
@@ -85,11 +85,15 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
         check_identity(spec, made.place, identity)
         move.finish(spec, made.place, made.target)
         run = _Retiring(secrets.token_hex(8), spec, made.place, made.target, identity)
-        for message in clear_leftovers(run):
+        found = stamps.compare(spec, made.place, made.target, joint=together.applies(spec), seconds=OPEN_SECONDS)
+        notes = [f"{UNKNOWN}: {'; '.join(found.problems)}"] if found.problems else []
+        for message in notes or clear_leftovers(run):
             if log is not None:
                 log(message)
         with ledger_reader(made.place) as reader:
             current, before = reader.pointer(spec.release), retired_by(reader, spec.release)
+        if before is not None and current is not None:
+            before = None  # what was published since is missing in the ledger
         if before is not None:
             made.target.take_away()
         elif current is None and not any(mark.shown for mark in made.target.marks()):
@@ -99,9 +103,12 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
         with ledger_reader(made.place) as reader:
             head = reader.head(spec.release)
     version = before.version if before is not None else current
-    return RetireResult("unchanged" if before else "retired", spec.release, version, made.target.view, head, [KEPT])
+    return RetireResult(
+        "unchanged" if before else "retired", spec.release, version, made.target.view, head, [*notes, KEPT]
+    )
 
 
+UNKNOWN = "leftovers of earlier runs were not cleared, since ledger and versions do not know of each other"
 KEPT = (
     "copies that readers have made cannot be recalled, and every version counts as readable in later checks; "
     "`qblock release SPEC --force` publishes the release again"

@@ -46,16 +46,28 @@ def begin(place: Place, begun: Begun) -> None:
 
 @dataclass(frozen=True)
 class Written:
-    """What the ledger has written down of a release. begun: stamp and way of the joint check of each version begun."""
+    """What the ledger has written down of a release. begun: stamp and way of the joint check of each version begun;
+    broken: what is wrong with the chain of events, one sentence each.
+    """
 
     events: tuple[RecordedEvent, ...]
     begun: Mapping[tuple[int, str | None], str | None]
     pointer: int | None
+    broken: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, reader: LedgerReader, release: str) -> Written:
         begun = {(row["version"], row["stamp"]): row["joint"] for row in reader.begun(release)}
-        return cls(tuple(reader.history(release)), begun, reader.pointer(release))
+        broken = tuple(reader.verify_chain(release))
+        return cls(tuple(reader.history(release)), begun, reader.pointer(release), broken)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why this ledger is not to be acted on, whatever else is there: events are missing or were altered."""
+        found = list(self.broken[:SHOWN])
+        if self.pointer is not None and self.pointer not in self.shown:
+            found.append(f"the pointer row names version {self.pointer}, {_why(self, self.pointer)}")
+        return found
 
     @property
     def shown(self) -> dict[int, RecordedEvent]:
@@ -134,8 +146,7 @@ def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: fl
     for mark in sorted(unknown, key=lambda mark: (not mark.shown, -mark.version))[:SHOWN]:
         where, verb = (target.view, "shows") if mark.shown else (_store(place), "keeps")
         found.append(f"{where} {verb} version {mark.version} of release {spec.release}, {_why(known, mark.version)}")
-    if known.pointer is not None and known.pointer not in known.shown:
-        found.append(f"the pointer row names version {known.pointer}, {_why(known, known.pointer)}")
+    found += known.problems
     if crosswalk is not None:
         found += _crosswalk_problems(known, crosswalk.versions)
     if known.left:
@@ -205,8 +216,8 @@ def refusal(place: Place, release: str, found: list[str]) -> str:
     other = "in another file (publish.url)" if place.engine == "duckdb" else "with another view"
     back = "ledger, crosswalk and versions, whole and of one time"
     return (
-        f"private state of release {release} is missing or older than what was shown, or another job publishes there: "
-        f"{'; '.join(found)}. Nothing is published, since what readers hold could not be checked against. Restore "
+        f"private state of release {release} is missing or older than what was shown, was altered, or another job "
+        f"publishes there: {'; '.join(found)}. Nothing is published, since what readers hold could not be checked against. Restore "
         f"{_store(place)} ({back}) from the backup that belongs to what is published, or give this job a release name "
         "and a target of its own. If it is lost for good, no later version of this release can be protected together "
         f"with the earlier ones: if only the crosswalk is lost, write `versions: {{joint: none}}`; else take the view "

@@ -53,7 +53,8 @@ class CheckPrivateState(Step):
     def describe(self) -> str:
         more = ", or the crosswalk" if self.joint else ""
         return (
-            f"Refuse if what is published or kept of {self.release}{more} has a version that the ledger does not know."
+            f"Refuse if what is published or kept of {self.release}{more} has a version that the ledger does not know, "
+            "or an event of it is missing or was altered."
         )
 
 

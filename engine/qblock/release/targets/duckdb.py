@@ -18,10 +18,11 @@ from qblock.release.content import relation_digest
 from qblock.release.copy import Copy, PublishedColumn
 from qblock.release.identity import within
 from qblock.release.ledger import ledger_transaction
+from qblock.release.ledger_reader import ledger_reader
 from qblock.release.private import FOLDER, Place, make_private
 from qblock.release.targets.duckdb_marks import file_marks, marked_views
 from qblock.release.targets.mark import Mark, mark_text
-from qblock.release.targets.protocol import Record, Rows
+from qblock.release.targets.protocol import STAYS, Record, Rows
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbWarehouse, quote, quote_text
@@ -179,7 +180,7 @@ class DuckdbTarget:
 
     def clear(self, kept: Sequence[int]) -> list[str]:
         removed = []
-        names = {self.version_file(version).name for version in kept}
+        names = {self.version_file(version).name for version in (*kept, *self._seen())}
         for path in sorted(self.folder.glob("v*")) if self.folder.is_dir() else []:
             if path.name not in names and path.name.removesuffix(".wal") not in names:
                 path.unlink()
@@ -190,6 +191,13 @@ class DuckdbTarget:
                     path.unlink()
                     removed.append(path.name)
         return removed
+
+    def _seen(self) -> set[int]:
+        """The versions that the release file and the pointer row name."""
+        found = {mark.version for mark in self.marks() if mark.shown}
+        with ledger_reader(self.place) as reader:
+            pointer = reader.pointer(self.spec.release)
+        return found if pointer is None else found | {pointer}
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         return self.landed(version) and not wal_of(self.file).exists()
@@ -220,11 +228,13 @@ class DuckdbTarget:
         sync(self.file.parent)
 
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
+        seen = self._seen() if versions else set()
         for version, record in versions.items():
-            remove(self.version_file(version))
-            with ledger_transaction(self.place) as ledger:
-                record(ledger, "retired")
-        return []
+            if version not in seen:
+                remove(self.version_file(version))
+                with ledger_transaction(self.place) as ledger:
+                    record(ledger, "retired")
+        return [STAYS.format(version) for version in versions if version in seen]
 
     def version_file(self, version: int) -> Path:
         """The private copy of a version."""

@@ -11,11 +11,12 @@ import sqlalchemy as sa
 from qblock.errors import InputError, Refused
 from qblock.release.content import relation_digest
 from qblock.release.copy import Copy, PublishedColumn
+from qblock.release.ledger_reader import LedgerReader
 from qblock.release.private import SCHEMA, Place, create_engine, translated
 from qblock.release.targets import creators, rights
 from qblock.release.targets.homes import with_schemas
 from qblock.release.targets.mark import Mark, mark_text, read_mark
-from qblock.release.targets.protocol import Record, Rows, exposure
+from qblock.release.targets.protocol import STAYS, Record, Rows, exposure
 from qblock.release.targets.view import MOST_BYTES, View, run, text
 from qblock.spec import Spec
 from qblock.warehouse.faults import explain_postgresql
@@ -172,8 +173,8 @@ class PostgresqlTarget:
 
     def clear(self, kept: Sequence[int]) -> list[str]:
         removed = []
-        names = {self._version(version) for version in kept}
         with self._session() as session:
+            names = {self._version(version) for version in (*kept, self._pointer(session.connection))}
             tables = [t for t in self._tables(session.connection, "v[0-9]+") if t.name not in names]
         for table in tables:
             if self._drop(table.name, table.parent, None):
@@ -224,16 +225,24 @@ class PostgresqlTarget:
         left = []
         for version, record in versions.items():
             with self._session() as session:
+                seen = self._pointer(session.connection) == version
                 waiting = self._still_seen(session.connection, version)
                 tables = {t.name: t for t in self._tables(session.connection)}
             found = tables.get(self._version(version))
-            if waiting:
+            if seen:
+                left.append(STAYS.format(version))
+            elif waiting:
                 left.append(f"version {version} stays until {waiting} older transactions have ended")
             elif not self._drop(self._version(version), found.parent if found else None, record, found is not None):
                 left.append(f"version {version} stays until its readers have ended")
         if not left:
             self._drop_empty_parents()
         return left
+
+    def _pointer(self, connection: sa.Connection) -> int:
+        """The version that the pointer row names; 0, which none has, where it names none."""
+        with translated(self.place):
+            return LedgerReader(connection).pointer(self.spec.release) or 0
 
     def _still_seen(self, connection: sa.Connection, version: int) -> int:
         with translated(self.place):

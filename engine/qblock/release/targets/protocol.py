@@ -80,7 +80,10 @@ class Target(Protocol):
         """Whether a version that was only recorded as checked did become the one that readers see before a crash."""
 
     def clear(self, kept: Sequence[int]) -> list[str]:
-        """Remove what runs that did not end have left; kept: the versions to leave alone. Says what was removed."""
+        """Remove what runs that did not end have left; kept: the versions to leave alone. Says what was removed.
+
+        Whatever `kept` says, the version that readers see, or that the pointer row names, stays.
+        """
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         """Whether readers see this version, as it was published."""
@@ -98,9 +101,13 @@ class Target(Protocol):
         """Finish `close` where the ledger says so already, and a run was stopped before it was done."""
 
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
-        """Drop old versions, each with its event in one transaction; says which could not be dropped yet, and why."""
+        """Drop old versions, each with its event in one transaction; says which could not be dropped yet, and why.
+
+        The version that readers see, or that the pointer row names, is not among those that can.
+        """
 
 
+STAYS = "version {} stays: it is the one that readers see"
 SHOWN = 5
 """How many ways a message names: enough to know where to look."""
 
