@@ -148,7 +148,7 @@ def test_a_spec_that_is_not_there(qblock, tmp_path: Path) -> None:
     for ran in each(qblock, tmp_path / "absent.yaml"):
         check(ran, 2, r"absent\.yaml: cannot be read: No such file or directory")
     for ran in each(qblock, tmp_path):
-        check(ran, 2, "cannot be read: Is a directory")
+        check(ran, 2, "cannot be read: it is a folder; name a file")
 
 
 def test_a_database_that_cannot_be_reached(qblock, spec, tmp_path: Path) -> None:

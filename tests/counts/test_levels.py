@@ -48,7 +48,7 @@ def test_builders(warehouse, tmp_path: Path) -> None:
         ("n", {"dates": ["month"]}, "dates of n: the column is of type integer, not a date"),
         ("z", {"dates": ["month"]}, "dates of z: 2 values of the column are not ISO dates"),
         ("z", {"file": "absent.csv"}, "absent.csv: the hierarchy file cannot be read: No such file or directory"),
-        ("z", {"file": "."}, "the hierarchy file cannot be read: Is a directory"),
+        ("z", {"file": "."}, "the hierarchy file cannot be read: it is a folder; name a file"),
         ("z", {"table": "absent", "levels": ["a"]}, "table absent does not exist or may not be read"),
         ("z", {"table": "levels", "levels": ["leaf", "nowhere"]}, "the dimension table levels has no column 'nowhere'"),
     ],

@@ -10,7 +10,7 @@ import typer
 from qblock.cli.log import Log
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress
 from qblock.cli.publish import LogFormat, Wait
-from qblock.errors import InputError
+from qblock.files import read_input
 from qblock.release.erase import erase as run_erase
 from qblock.spec import load_spec
 
@@ -67,9 +67,4 @@ def erase(
 
 
 def _lines(file: Path) -> list[str]:
-    try:
-        return [line for line in file.read_text("utf-8-sig").splitlines() if line]
-    except OSError as error:
-        raise InputError(f"--file {file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"--file {file}: is not UTF-8 text") from None
+    return [line for line in read_input(file, "the file of people").splitlines() if line]

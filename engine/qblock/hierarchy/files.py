@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from qblock.errors import InputError
+from qblock.files import read_input
 from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem, find_problems
 
 
@@ -17,20 +19,14 @@ def from_csv(path: str | Path, attribute: str | None = None) -> Hierarchy:
     """
     rows: list[list[str]] = []
     lines: list[int] = []
+    reader = csv.reader(io.StringIO(read_input(path, "the hierarchy file", newline=""), newline=""), strict=True)
     try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            reader = csv.reader(file, strict=True)
-            try:
-                for row in reader:
-                    if row:
-                        rows.append(row)
-                        lines.append(reader.line_num)
-            except csv.Error as error:
-                raise HierarchyError(str(path), [Problem(reader.line_num, f"not CSV: {error}")]) from None
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
-    except OSError as error:
-        raise InputError(f"{path}: the hierarchy file cannot be read: {error.strerror}") from None
+        for row in reader:
+            if row:
+                rows.append(row)
+                lines.append(reader.line_num)
+    except csv.Error as error:
+        raise HierarchyError(str(path), [Problem(reader.line_num, f"not CSV: {error}")]) from None
     if not rows:
         raise InputError(f"{path}: the file is empty; write a header with the names of the levels, leaf first")
     return _checked(rows[0], rows[1:], attribute or rows[0][0], str(path), lines[1:], True, header=lines[0])

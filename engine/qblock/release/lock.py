@@ -12,7 +12,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from typing import IO, Any
 import sqlalchemy as sa
 
 from qblock.errors import Busy, QblockError
+from qblock.files import check_file
 from qblock.release.private import Place, create_engine, make_private, translated
 from qblock.resources import sql_text
 
@@ -166,6 +167,7 @@ def _check_session(connection: sa.Connection, of: str, key: dict[str, int]) -> N
 @contextmanager
 def _locked_file(path: Path) -> Iterator[tuple[IO[str], Callable[[], None]]]:
     """A file to be locked, and the check that it is still the one that others will find."""
+    check_file(path, "qblock keeps a lock there; move it away", QblockError)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -189,10 +191,11 @@ def _file_lock(place: Place, release: str, deadline: float) -> Iterator[HeldLock
     ):
         _wait(lambda: _try_file(file), deadline, lambda: _busy(release, _written_by(file)))
         _wait(lambda: _try_file(shared, fcntl.LOCK_SH), deadline, lambda: Busy(KEPT_FROM_RUNNING))
-        file.seek(0)
-        file.truncate()
-        json.dump({"pid": os.getpid(), "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"}, file)
-        file.flush()
+        holder = {"pid": os.getpid(), "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"}
+        file.truncate(0)
+        # For the messages of others alone: on a full disk the lock is held all the same.
+        with suppress(OSError):
+            os.pwrite(file.fileno(), json.dumps(holder).encode(), 0)
 
         def check() -> None:
             check_own()

@@ -38,7 +38,7 @@ from qblock.release.recover import UNFINISHED, last_events, published_versions
 from qblock.release.reference import Kept
 from qblock.release.tables import tables
 from qblock.release.targets import Target, target_of
-from qblock.release.targets.duckdb import DuckdbTarget, copy_file, remove, sync, wal_of
+from qblock.release.targets.duckdb import DuckdbTarget, copy_file, remove, remove_logs, sync
 from qblock.release.targets.duckdb_marks import marked_views
 from qblock.release.targets.mark import mark_text
 from qblock.release.targets.postgresql import PostgresqlTarget
@@ -306,7 +306,7 @@ def _move_version(target: DuckdbTarget, earlier: str, before: Path, version: int
     beside.chmod(0o600)
     sync(beside)
     beside.replace(path)
-    wal_of(beside).unlink(missing_ok=True)
+    remove_logs(beside)
     sync(path.parent)
 
 
@@ -329,7 +329,7 @@ def _move_file(target: DuckdbTarget, found: _Pending, current: int | None) -> No
         shown = next((file for file in (target.file, old) if file.exists()), None)
         if shown is not None:
             beside.chmod(shown.stat().st_mode & 0o777)
-        wal_of(target.file).unlink(missing_ok=True)
+        remove_logs(target.file)
         beside.replace(target.file)
         sync(target.file.parent)
     if old.resolve() != target.file.resolve() and old.exists():

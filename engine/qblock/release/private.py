@@ -15,14 +15,20 @@ import duckdb as native
 import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError
+from qblock.files import disk_full, no_room
 from qblock.warehouse import duckdb_session, postgresql_session
 from qblock.warehouse.connect import duckdb_path, parse_url
+from qblock.warehouse.duckdb_files import check_database
 from qblock.warehouse.faults import explain_duckdb, explain_postgresql
 
 FOLDER = "qblock"
 LEDGER_FILE = "ledger.duckdb"
 SCHEMA = "qblock"
 """The private schema in the source's PostgreSQL database."""
+
+
+KEPT = "qblock keeps private state in a file there; move it away, or put the file back from its backup"
+"""What is said where something else has the place of a private file."""
 
 
 class Secret(Protocol):
@@ -99,7 +105,8 @@ def make_private(folder: Path) -> Path:
         if not folder.is_dir():
             raise QblockError(f"{folder} is not a folder, and qblock keeps its ledger there; move it away") from None
     except OSError as error:
-        raise QblockError(f"the private folder {folder} cannot be made: {error.strerror}") from None
+        cannot = f"the private folder {folder} cannot be made: {error.strerror}"
+        raise (no_room(folder) if disk_full(error) else QblockError(cannot)) from None
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
         raise QblockError(f"others may enter the private folder {folder}; close it: chmod 700 '{folder}'")
     return folder
@@ -111,6 +118,7 @@ def make_database(file: Path) -> None:
     DuckDB writes a new file in steps; one that a crash or another process finds half made is no database. It is made
     beside and renamed, under a lock on the folder.
     """
+    check_database(file, KEPT)
     if file.exists() and file.stat().st_size:
         return
     descriptor = os.open(make_private(file.parent), os.O_RDONLY | os.O_DIRECTORY)
@@ -125,7 +133,8 @@ def make_database(file: Path) -> None:
         begun.chmod(0o600)
         begun.replace(file)
     except OSError as error:
-        raise QblockError(f"{file} cannot be made: {error.strerror}") from None
+        full = disk_full(error)
+        raise (no_room(file) if full else QblockError(f"{file} cannot be made: {error.strerror}")) from None
     except native.Error as error:
         raise explain_duckdb(error) from error
     finally:
@@ -148,7 +157,8 @@ def create_engine(
 
     path: in which PostgreSQL looks for names without a schema.
     """
-    if place.engine == "duckdb":
+    if place.file is not None:
+        check_database(place.file, KEPT)
         return duckdb_session.create_engine(place.url, poolclass=sa.NullPool, connect_args={"read_only": read_only})
     return postgresql_session.create_engine(
         place.url, path=path, execution_options={"postgresql_readonly": True} if read_only else {}

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from qblock.errors import Busy, InputError, Refused
+from qblock.files import read_input
 from qblock.release import together
 from qblock.release.identity import Identity
 from qblock.release.ledger import opened
@@ -301,8 +302,8 @@ def _specs_beside(spec: Spec) -> set[str]:
     found = set()
     for file in sorted([*spec.directory.glob("*.yaml"), *spec.directory.glob("*.yml")]):
         try:
-            text = file.read_text("utf-8")
-        except (OSError, UnicodeDecodeError):
+            text = read_input(file)
+        except InputError:
             continue
         found |= set(re.findall(r"(?m)^release:\s*[\"']?([^\s\"'#]+)", text))
     return found

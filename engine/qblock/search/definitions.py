@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from qblock.blocks import Reference
 from qblock.errors import InputError, ParameterError
+from qblock.files import read_input
 from qblock.models import BY_NAME, KAnonymity, Model
 from qblock.models.base import Bound
 from qblock.models.ratios import double
@@ -117,13 +118,7 @@ def battery(name: str, reference: Reference) -> list[Requirement]:
 
 def read_definitions(file: str | Path, spec: Spec) -> tuple[Requirement, ...]:
     """The entries of a YAML file with a `privacy` list as a spec has it. Raises InputError with the lines."""
-    try:
-        text = Path(file).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror}") from None
-    document = parse(text, str(file), os.environ)
+    document = parse(read_input(file), str(file), os.environ)
     found = requirements(document, list(spec.sensitives)) if isinstance(document.data, dict) else ()
     if document.problems:
         raise InputError(document.report())

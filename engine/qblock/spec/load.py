@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import is_pydantic_dataclass
 
 from qblock.errors import InputError
+from qblock.files import read_input
 from qblock.spec import checks
 from qblock.spec.document import Document, parse
 from qblock.spec.document import Path as Place
@@ -30,13 +31,7 @@ def load_spec(path: str | Path, environment: Mapping[str, str] = os.environ) -> 
     """Read and check a spec file. Raises InputError with one line FILE:LINE: path: problem for each problem."""
     if "://" in str(path):
         raise InputError("a spec is a YAML file, and what was given is the URL of a database")
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
-    return read_spec(text, path, environment)
+    return read_spec(read_input(path), path, environment)
 
 
 def read_spec(text: str, path: str | Path = "spec.yaml", environment: Mapping[str, str] = os.environ) -> Spec:

@@ -16,8 +16,9 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
-from qblock.errors import QblockError
+from qblock.errors import InputError, QblockError
 from qblock.warehouse import duckdb_session
+from qblock.warehouse.duckdb_files import check_database
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.protocol import Column, Kind, Session, TableName
 from qblock.warehouse.session import SqlSession, translated
@@ -211,6 +212,7 @@ class DuckdbWarehouse:
                 if self.path is not None:
                     if not self.path.exists():
                         raise QblockError(f"database not reachable: the DuckDB file {self.path} does not exist")
+                    check_database(self.path, "name a DuckDB file in the URL", InputError)
                     connection.exec_driver_sql(f"ATTACH {quote_text(str(self.path))} AS {SOURCE} (READ_ONLY)")
                     connection.commit()
             session = SqlSession(connection, facts)

@@ -8,6 +8,8 @@ from typing import Any
 import duckdb
 import sqlalchemy as sa
 
+from qblock.warehouse.duckdb_files import check_database
+
 SETTINGS: dict[str, str] = {
     # The text of a value, and what a text means as a value: DuckDB takes these two from TZ and the locale.
     "TimeZone": "'UTC'",
@@ -27,7 +29,8 @@ SETTINGS: dict[str, str] = {
 
 
 def connect(file: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """A connection of the bare driver to a file. Raises duckdb.Error."""
+    """A connection of the bare driver to a file. Raises duckdb.Error, and QblockError for what is no regular file."""
+    check_database(file, "a DuckDB file belongs there; move it away")
     return _settled(duckdb.connect(str(file), read_only=read_only))
 
 

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import Busy, InputError, QblockError, Refused
+from qblock.files import disk_full, no_room
 from qblock.release.content import relation_digest
 from qblock.release.copy import Copy, PublishedColumn
 from qblock.release.identity import within
@@ -26,6 +27,7 @@ from qblock.release.targets.protocol import STAYS, Record, Rows
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbWarehouse, quote, quote_text
+from qblock.warehouse.duckdb_files import check_database, logs_of
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.protocol import Session, TableName
 
@@ -72,9 +74,11 @@ class DuckdbTarget:
             self.place.folder
         ):
             raise InputError(f"{where}: {self.file} is in qblock's private folder; publish somewhere else")
-        if self.file.is_dir() or not self.file.parent.is_dir():
-            what = "is a folder" if self.file.is_dir() else "is in a folder that does not exist"
-            raise InputError(f"{where}: {self.file} {what}; name a file in a folder that exists")
+        if not self.file.parent.is_dir():
+            raise InputError(
+                f"{where}: {self.file} is in a folder that does not exist; name a file in a folder that exists"
+            )
+        check_database(self.file, "name another file", InputError, where)
         if not os.access(self.file.parent, os.W_OK):
             raise InputError(f"{where}: the job may not write in {self.file.parent}")
         if self.file.exists():
@@ -182,7 +186,8 @@ class DuckdbTarget:
         removed = []
         names = {self.version_file(version).name for version in (*kept, *self._seen())}
         for path in sorted(self.folder.glob("v*")) if self.folder.is_dir() else []:
-            if path.name not in names and path.name.removesuffix(".wal") not in names:
+            # A version that is kept is complete: what stands beside it is of no run.
+            if path.name not in names:
                 path.unlink()
                 removed.append(path.name)
         if self.file.parent.is_dir():
@@ -200,7 +205,7 @@ class DuckdbTarget:
         return found if pointer is None else found | {pointer}
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
-        return self.landed(version) and not wal_of(self.file).exists()
+        return self.landed(version) and not any(log.exists() for log in logs_of(self.file))
 
     @contextmanager
     def published(self) -> Iterator[Rows]:
@@ -262,7 +267,7 @@ class DuckdbChecked:
             record(ledger, "checked")
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask()
         # DuckDB would replay what an earlier writer left beside the old file into the new one.
-        wal_of(target).unlink(missing_ok=True)
+        remove_logs(target)
         self._file.chmod(mode)
         self._file.replace(target)
         sync(target.parent)
@@ -298,18 +303,21 @@ def copy_file(source: Path, target: Path) -> None:
             writer.flush()
             os.fsync(writer.fileno())
     except OSError as error:
-        raise QblockError(f"{target} cannot be written: {error.strerror}") from None
+        raise (
+            no_room(target) if disk_full(error) else QblockError(f"{target} cannot be written: {error.strerror}")
+        ) from None
 
 
 def remove(file: Path) -> None:
     """Remove a DuckDB file with what belongs to it."""
-    for path in (file, wal_of(file)):
-        path.unlink(missing_ok=True)
+    file.unlink(missing_ok=True)
+    remove_logs(file)
 
 
-def wal_of(file: Path) -> Path:
-    """The write-ahead log that DuckDB keeps beside a file."""
-    return file.with_name(f"{file.name}.wal")
+def remove_logs(file: Path) -> None:
+    """Remove the write-ahead logs that DuckDB keeps beside a file."""
+    for log in logs_of(file):
+        log.unlink(missing_ok=True)
 
 
 def sync(path: Path) -> None:

@@ -1,0 +1,84 @@
+"""What stands at a path, found out before it is opened: opening a pipe waits for ever, and a device may do anything."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from qblock.errors import InputError, QblockError
+
+KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe (FIFO)"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+OF_SHELL = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
+"""Names of what the shell has opened for a command: `< FILE` and `<(...)`."""
+WRITE_IT = "write it to a file, and name that one"
+
+
+def problem_of(path: str | Path) -> str | None:
+    """What is wrong with what stands at a path, as a sentence goes on; None for a file that this login may read, and
+    where nothing is. Opens nothing."""
+    path = Path(path)
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "is a link to a file that does not exist" if path.is_symlink() else None
+    except OSError as error:
+        return f"cannot be looked at ({os.strerror(error.errno or 0)})"
+    for is_kind, name in KINDS:
+        if is_kind(mode):
+            return f"is {'a link to ' if path.is_symlink() else ''}{name}"
+    return None if os.access(path, os.R_OK, effective_ids=True) else "may not be read by this login"
+
+
+def check_file(path: str | Path, needed: str, error: type[QblockError] = InputError, where: str = "") -> None:
+    """Raise an error where something is at the path, and it is no regular file that this login may read.
+
+    needed: what is to be done; where: the place of the spec that names the path.
+    """
+    problem = problem_of(path)
+    if problem is not None:
+        raise error(f"{where}{': ' if where else ''}{path} {problem}; {needed}")
+
+
+def read_input(path: str | Path, what: str = "", newline: str | None = None) -> str:
+    """The text of a file that a user names. what: `the hierarchy file`, for messages; newline: as of `open`.
+
+    Raises InputError for what is no regular file, cannot be read or is not UTF-8.
+    """
+    cannot = f"{path}: {what}{' ' if what else ''}cannot be read"
+    if str(path).startswith(OF_SHELL):
+        # A file that the shell has opened has no folder of its own, and what is piped can be read only once.
+        raise InputError(f"{cannot}: it is what the shell passes on, and no file; {WRITE_IT}")
+    problem = problem_of(path)
+    if problem is not None:
+        piped = problem.endswith(("(FIFO)", "a socket", "a device"))
+        remedy = WRITE_IT if piped else "name a file that this login may read"
+        raise InputError(f"{cannot}: it {problem}; {remedy}")
+    try:
+        # A pipe that takes its place now is opened at once, and read as empty or refused.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with open(descriptor, encoding="utf-8-sig", newline=newline) as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputError(f"{cannot}: it is no regular file any more; {WRITE_IT}")
+            return file.read()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
+    except OSError as error:
+        raise InputError(f"{cannot}: {error.strerror}") from None
+
+
+def disk_full(error: OSError) -> bool:
+    """Whether the disk, or the part of it that the login may fill, has no room left."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def no_room(path: str | Path) -> QblockError:
+    """What is said where a file could not be written for that."""
+    return QblockError(f"the disk is full: there is no room left for {path}; make room on it, and run again")
