@@ -1,9 +1,17 @@
 -- Purpose: what a name of a schema stands for, to tell a release's own view from anything else
 -- Inputs: schema, name
--- Output: oid, kind (pg_class.relkind), definition (of a view), options (array or NULL), comment (or NULL)
+-- Output: oid, kind (pg_class.relkind), columns (JSON list of [name, type], or NULL), definition (of a view), options
+--   (array or NULL), comment (or NULL)
 SELECT
     class.oid,
     CAST(class.relkind AS text) AS kind,
+    (
+        SELECT pg_catalog.json_agg(
+            pg_catalog.json_build_array(attname, pg_catalog.format_type(atttypid, atttypmod)) ORDER BY attnum
+        )
+        FROM pg_catalog.pg_attribute
+        WHERE attrelid = class.oid AND attnum > 0 AND NOT attisdropped
+    ) AS columns,
     CASE WHEN class.relkind = 'v' THEN pg_catalog.pg_get_viewdef(class.oid) END AS definition,
     class.reloptions AS options,
     pg_catalog.obj_description(class.oid, 'pg_class') AS comment

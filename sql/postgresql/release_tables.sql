@@ -1,8 +1,10 @@
 -- Purpose: the tables that hold versions of a release, newest column list first
 -- Inputs: pattern, a regular expression that matches the names of the release's tables
--- Output: name, kind (p partitioned, r plain), columns (JSON list of [name, type]), parent (of a partition, or NULL),
---   comment (or NULL)
+-- Output: oid, name, kind (p partitioned, r plain), columns (JSON list of [name, type]), key (the column that a
+--   partitioned table is parted by, or NULL), used (columns that there have ever been), parent (of a partition, or
+--   NULL), comment (or NULL)
 SELECT
+    class.oid,
     CAST(class.relname AS text) AS name,
     CAST(class.relkind AS text) AS kind,
     (
@@ -10,6 +12,13 @@ SELECT
         FROM pg_attribute
         WHERE attrelid = class.oid AND attnum > 0 AND NOT attisdropped
     ) AS columns,
+    (
+        SELECT CAST(keyed.attname AS text)
+        FROM pg_partitioned_table AS parted
+        JOIN pg_attribute AS keyed ON keyed.attrelid = parted.partrelid AND keyed.attnum = parted.partattrs[0]
+        WHERE parted.partrelid = class.oid
+    ) AS key,
+    class.relnatts AS used,
     (
         SELECT CAST(parent.relname AS text)
         FROM pg_inherits JOIN pg_class AS parent ON parent.oid = pg_inherits.inhparent

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,14 @@ def test_what_cannot_change_the_publication_takes_no_part(key: str):
     changed = read_spec(text.replace("search: {", f"search: {{{key}, "), "plain.yaml", {})
     assert spec_digest(changed) == spec_digest(read(SPECS[-1]))
     assert spec_digest(changed, 0) != spec_digest(read(SPECS[-1]), 0)
+
+
+def test_how_long_readers_may_wait_takes_no_part():
+    text = SPECS[-1].read_text("utf-8")
+    spec = read_spec(text + "publish: {lock_timeout: 0.25}\n", "plain.yaml", {})
+    assert spec.publish.lock_timeout == Fraction(1, 4)
+    for format_ in range(NEWEST + 1):
+        assert spec_digest(spec, format_) == GOLDEN["plain", format_]
 
 
 def test_nothing_recorded_is_no_digest_of_a_spec():

@@ -217,6 +217,13 @@ WRONG = [
     ("strategy: chains", "node: {zip_code: 1, ag: 2}", "ag is not a quasi_identifier; did you mean age?"),
     ("strategy: chains", "node: {zip_code: 1}", "search.node: no level for age, gender"),
     ("strategy: chains", "node: 3", "search.node: 3 is not a node; write a level per quasi-identifier"),
+    ("[analyst]", "[analyst], lock_timeout: 0", "publish.lock_timeout: 0 is out of range; valid: a number of seconds"),
+    (
+        "[analyst]",
+        "[analyst], lock_timeout: 61",
+        "lock_timeout: 61 is out of range; valid: a number of seconds",
+    ),
+    ("[analyst]", "[analyst], lock_timeout: 1s", "publish.lock_timeout: '1s' is not a number; write one"),
     ("[analyst]", "analyst", "publish.readers: 'analyst' is not a list; write a list of names"),
     ("publish:", "entity: age\npublish:", "entity: 'age' says who a row is about, and its role is quasi_identifier"),
     ("publish:", "count: entities\npublish:", "count: entities cannot be counted without `entity: COLUMN`"),

@@ -8,6 +8,7 @@ from typing import Any
 
 from qblock.errors import QblockError, Refused
 from qblock.release import roles, stamps, steps, together, turnover, waiting
+from qblock.release.columns_ahead import check_view
 from qblock.release.content import content_digest
 from qblock.release.copy import copy_of, disclosure, label_codes, nearly_unique
 from qblock.release.joint.book import own_book
@@ -119,6 +120,7 @@ def _readers(run: Run, _: steps.CheckReaders) -> None:
     found = run.target.exposed()
     if found:
         raise Refused(exposure(found))
+    check_view(run.spec, run.target)
 
 
 def _snapshot(run: Run, _: steps.Snapshot) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from qblock.search.task import Assessment, Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.spec.model import Role
-from qblock.warehouse.protocol import TEXT_FORM, Kind, Session
+from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, Session
 from qblock.warehouse.queries import Query
 
 SUPPRESSED = "qblock_suppressed"
@@ -55,10 +55,15 @@ class Copy:
 
 def published_columns(source: SourceTable) -> tuple[PublishedColumn, ...]:
     """The columns of the spec that are published, in its order; identifying and unnamed columns are not."""
-    text = "text" if source.session.engine == "postgresql" else "VARCHAR"
+    return columns_of(source.spec, source.columns, source.session.engine)
+
+
+def columns_of(spec: Spec, columns: Mapping[str, Column], engine: str) -> tuple[PublishedColumn, ...]:
+    """The same, from the columns that the source has."""
+    text = "text" if engine == "postgresql" else "VARCHAR"
     found = []
-    for name, attribute in source.spec.attributes.items():
-        column = source.columns[name]
+    for name, attribute in spec.attributes.items():
+        column = columns[name]
         if attribute.role == "quasi_identifier":
             found.append(PublishedColumn(name, attribute.role, text, "text", TEXT_FORM))
         elif column.kind == "timestamptz" and attribute.role != "identifying":

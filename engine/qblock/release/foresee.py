@@ -8,6 +8,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
+from qblock.release.columns_ahead import check_view
 from qblock.release.plan import Plan, plan
 from qblock.release.retype import type_note
 from qblock.source.repeats import repeated_people
@@ -19,12 +20,14 @@ from qblock.warehouse.protocol import TableName
 
 
 def foreseen(spec: Spec) -> Plan:
-    """The plan of a release. Raises what `plan` raises, InputError for a table that is not there, and Refused where
-    row level security would hide rows of one; rows are counted where the spec names no entity, and no row is read.
+    """The plan of a release. Raises what `plan` raises, InputError for a table that is not there, or a view that
+    cannot be replaced, and Refused where row level security would hide rows of a table; rows are counted where the
+    spec names no entity, and no row is read.
     """
     made = plan(spec)
     if made.place.engine == "postgresql":  # only there are policies
         _check_rows(spec)
+        check_view(spec, made.target)
     note = type_note(made)
     notes = [] if note is None else [note]
     if spec.entity is None:

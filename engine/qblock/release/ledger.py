@@ -11,13 +11,16 @@ import sqlalchemy as sa
 
 from qblock import __version__
 from qblock.errors import Busy
-from qblock.release.private import Place, create_engine, make_database, translated
+from qblock.release.lock_waits import limited
+from qblock.release.private import SCHEMA, Place, create_engine, make_database, translated
 from qblock.release.records import Event, Guarantee, chain_digest, event_row, guarantee_rows
 from qblock.release.tables import tables
 from qblock.warehouse.postgresql_session import LEDGER_PATH
 
 OPEN_SECONDS = 10.0
-"""How long to wait for another process that has the DuckDB ledger open; each has it for a moment only."""
+"""How long to wait for another process that has the DuckDB ledger open, or a lock; each has it for a moment only."""
+WRITTEN = ("event", "guarantee", "reference", "begun", "pointer", "release_move")
+"""Tables that a run writes."""
 
 
 def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarantee] = ()) -> str:
@@ -79,14 +82,27 @@ def set_pointer(connection: sa.Connection, release: str, version: int | None) ->
         connection.execute(pointer.insert().values(release=release, version=version))
 
 
+def lock_pointer(connection: sa.Connection, release: str) -> None:
+    """Keep other sessions from changing what readers of a release see until the caller's transaction ends."""
+    pointer = tables(connection).pointer
+    connection.execute(sa.select(pointer.c.release).where(pointer.c.release == release).with_for_update())
+
+
 @contextmanager
-def ledger_transaction(place: Place, seconds: float = OPEN_SECONDS) -> Iterator[sa.Connection]:
+def ledger_transaction(place: Place, seconds: float | None = OPEN_SECONDS) -> Iterator[sa.Connection]:
     """One transaction on the ledger's database, committed at the end; a DuckDB file is open for its length only.
 
-    Raises Busy when another process keeps the DuckDB file open for longer than `seconds`, QblockError for other faults.
+    Raises Busy when another process keeps the DuckDB file open, or a lock of PostgreSQL, for longer than `seconds`
+    (None: locks are waited for as long as it takes), QblockError for other faults.
     """
-    with opened(place, read_only=False, seconds=seconds) as connection, translated(place), connection.begin():
-        yield connection
+    wait = OPEN_SECONDS if seconds is None else seconds
+    with opened(place, read_only=False, seconds=wait) as connection, translated(place):
+        if place.engine == "duckdb" or seconds is None:
+            with connection.begin():
+                yield connection
+        else:
+            with limited(connection, wait, f"the ledger (schema {SCHEMA})", SCHEMA, *WRITTEN):
+                yield connection
 
 
 @contextmanager

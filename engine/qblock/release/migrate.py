@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from qblock import __version__
 from qblock.errors import QblockError
 from qblock.release.ledger import ledger_transaction
+from qblock.release.lock_waits import LOCK_SECONDS, REPLACE, Turn, take_turns
 from qblock.release.private import SCHEMA, Place
 from qblock.resources import migrations_directory
 from qblock.warehouse.postgresql_session import TEMPORARY, looking_along
@@ -88,13 +89,28 @@ def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:
         if not bind.scalar(sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": SCHEMA}):
             bind.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
     with _search_path(bind):
-        _run(bind)
+        if bind.dialect.name == "postgresql":
+            take_turns(bind, LOCK_SECONDS, f"the ledger (schema {SCHEMA})", _altering)
+        else:
+            _run(bind)
     return before, newest
+
+
+def _altering(turn: Turn) -> None:
+    """The migrations, whose locks keep out everybody who reads the ledger, and a release's readers its pointer row."""
+    names = turn.connection.scalars(
+        sa.text(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v') AND relnamespace = CAST(:schema AS regnamespace)"
+        ),
+        {"schema": SCHEMA},
+    )
+    turn.wants(REPLACE, SCHEMA, *names)
+    _run(turn.connection)
 
 
 def upgrade_ledger(place: Place) -> tuple[str | None, str]:
     """The same for a place, in a transaction of its own. Raises Busy when the DuckDB ledger stays open elsewhere."""
-    with ledger_transaction(place) as connection:
+    with ledger_transaction(place, None) as connection:
         return upgrade(connection)
 
 

@@ -6,11 +6,14 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.release.ledger_reader import LedgerReader
+from qblock.release.lock_waits import REPLACE, Turn, take_turns
 from qblock.release.private import SCHEMA
 from qblock.release.records import RecordedEvent
 from qblock.release.reference import Kept
+from qblock.release.targets import rights
+from qblock.release.targets.homes import with_schemas
 from qblock.release.targets.mark import mark_text, read_mark
-from qblock.release.targets.postgresql import LOCK_MILLISECONDS, PostgresqlTarget, version_column
+from qblock.release.targets.postgresql import PostgresqlTarget
 from qblock.release.targets.view import run, text
 from qblock.spec import Spec
 from qblock.warehouse.postgresql import quote
@@ -22,12 +25,21 @@ def move_view(
 ) -> list[str]:
     """Rename the tables of the versions, and make the view that of the spec; notes for the person who does it.
 
-    The view stays the same object, so that analysts' own views go on with it, and keeps its grants. Waits for its
-    readers half a second at most. Raises Refused where readers could reach what is private.
+    The view stays the same object, so that analysts' own views go on with it, and keeps its grants. Raises Busy where
+    readers or others do not let go of it, Refused where readers could reach what is private.
     """
-    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
-    _rename_tables(connection, earlier, spec.release)
     view = TableName.parse(last.target or last.view or "")
+    return take_turns(
+        connection, target.seconds, last.view or target.view, lambda turn: _move(turn, spec, earlier, target, view)
+    )
+
+
+def _move(turn: Turn, spec: Spec, earlier: str, target: PostgresqlTarget, view: TableName) -> list[str]:
+    connection = turn.connection
+    rights.lock_private(connection, with_schemas(connection, spec), turn)
+    # From here on readers wait for the end of the transaction.
+    turn.begin()
+    _rename_tables(turn, earlier, spec.release)
     there = connection.execute(text("relation_facts"), {"schema": view.schema, "name": view.name}).one_or_none()
     if there is None:
         return []
@@ -35,6 +47,8 @@ def move_view(
         sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": spec.publish.schema}
     ):
         run(connection, f"CREATE SCHEMA {quote(spec.publish.schema)}")
+    turn.wants_oids(REPLACE, there.oid)
+    turn.rest()
     if view.schema != spec.publish.schema:
         run(connection, f"ALTER VIEW {_sql(view)} SET SCHEMA {quote(spec.publish.schema)}")
         view = TableName(spec.publish.schema, view.name)
@@ -48,20 +62,26 @@ def move_view(
     kept = LedgerReader(connection).reference(spec.release, current)
     if kept is None:
         raise QblockError(f"the reference quantities of version {current} are missing: verify the release first")
-    columns = Kept.of_text(kept).columns
-    found = connection.execute(text("release_tables"), {"pattern": f"^v{current}_{spec.release}$"}).one()
-    statement = target.made.statement(found.parent, columns, version_column(columns))
+    layout = target.layout(connection, current, Kept.of_text(kept).columns)
+    if layout is None:
+        raise QblockError(f"the table of version {current} is missing or was altered: verify the release first")
+    statement = target.made.statement(layout)
+    turn.rest()
     run(connection, statement.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
     target.made.sign(connection, statement)
     target.made.grant(connection)
     return target.prove(connection)
 
 
-def _rename_tables(connection: sa.Connection, earlier: str, release: str) -> None:
+def _rename_tables(turn: Turn, earlier: str, release: str) -> None:
     if earlier == release:
         return
+    connection = turn.connection
     found = connection.execute(text("release_tables"), {"pattern": f"^(data[0-9]*|v[0-9]+)_{earlier}$"}).all()
-    for table in found:
+    turn.wants_oids(REPLACE, *(table.oid for table in found))
+    # A partition after its table, as readers lock them.
+    for table in sorted(found, key=lambda table: table.kind != "p"):
+        turn.rest()
         name = table.name.removesuffix(earlier) + release
         run(connection, f"ALTER TABLE {SCHEMA}.{quote(table.name)} RENAME TO {quote(name)}")
         mark = read_mark(table.comment, earlier)

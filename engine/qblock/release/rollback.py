@@ -179,6 +179,7 @@ class _Rollback:
         if not same:
             self.notes.append(CHANGED)
         self._check_columns()
+        self.target.check_columns(self.kept.columns)
         self.matched = rematch(self.spec, self.kept, self.recorded, same_spec=same)
         if self.matched.problems:
             raise self._refused("; ".join(self.matched.problems))

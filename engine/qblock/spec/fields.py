@@ -16,6 +16,8 @@ from qblock.spec.document import Scalar
 from qblock.spec.urls import url_problem
 
 MOST_NAME = 40
+MOST_SECONDS = 60
+"""For which readers may be kept waiting."""
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 AGE = re.compile(r"([0-9]+) *(s|m|h|d|w|seconds?|minutes?|hours?|days?|weeks?)")
 MEMORY = re.compile(r"[1-9][0-9]*(\.[0-9]+)? *([KMGT]i?B|kB)", re.ASCII)
@@ -182,6 +184,13 @@ def _digest(raw: object) -> str:
     return text.lower()
 
 
+def _seconds(raw: object) -> int | Fraction:
+    value = exact_number(raw)
+    if not 0 < value <= MOST_SECONDS:
+        raise ValueError(f"{{it}} is out of range; valid: a number of seconds above 0, at most {MOST_SECONDS}")
+    return value
+
+
 def least(minimum: int) -> Callable[[object], int]:
     """A whole number from `minimum`."""
 
@@ -214,5 +223,10 @@ Memory = Annotated[
     str, BeforeValidator(_memory), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9.]* *([KMGT]i?B|kB)$"})
 ]
 Digest = Annotated[str, BeforeValidator(_digest), WithJsonSchema({"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"})]
+Seconds = Annotated[
+    int | Fraction,
+    BeforeValidator(_seconds),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MOST_SECONDS}),
+]
 Names = Annotated[tuple[str, ...], BeforeValidator(listed(_named, "names"))]
 Positive = Annotated[int, BeforeValidator(least(1)), WithJsonSchema({"type": "integer", "minimum": 1})]

@@ -70,6 +70,7 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
 
 NO_PART: dict[str, tuple[str, ...]] = {
     "Search": ("strategy", "roll_up", "memory_limit"),
+    "Publish": ("lock_timeout",),
     "Versions": ("confirm",),
 }
 """Keys that cannot change what is published: no part of any format since 1."""

@@ -24,6 +24,7 @@ from qblock.spec.fields import (
     Names,
     Positive,
     ReleaseName,
+    Seconds,
     TableName,
     Url,
     least,
@@ -145,12 +146,16 @@ class Search:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Publish:
-    """Where the release goes. view None: named as the release (a loaded spec has it filled in)."""
+    """Where the release goes. view None: named as the release (a loaded spec has it filled in).
+
+    lock_timeout: seconds that readers of PostgreSQL may have to wait behind a publication that waits for a lock.
+    """
 
     url: Url | None = None
     schema: Name = "published"
     view: Name | None = None
     readers: Names = ()
+    lock_timeout: Seconds = 1
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)

@@ -139,7 +139,7 @@ def prepare(place: Place) -> None:
     Raises Busy when another process keeps the DuckDB file open.
     """
     if place.engine == "postgresql":
-        with ledger_transaction(place) as connection:
+        with ledger_transaction(place, None) as connection:
             migrate.upgrade(connection)
             connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
         return
@@ -177,7 +177,7 @@ def own_book(place: Place) -> Iterator[Book]:
     Not within `open_book` of the same thread: DuckDB has one writer, and on PostgreSQL it would wait for itself.
     """
     if place.engine == "postgresql":
-        with ledger_transaction(place) as connection:
+        with ledger_transaction(place, None) as connection:
             session = SqlSession(connection, PostgresqlFacts())
             yield Book(session, session)
         return

@@ -4,35 +4,49 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import sqlalchemy as sa
+from sqlalchemy.sql import quoted_name
 
-from qblock.errors import InputError, Refused
-from qblock.release.content import relation_digest
+from qblock.errors import Busy, InputError, QblockError, Refused
+from qblock.release.content import content_digest, relation_digest
 from qblock.release.copy import Copy, PublishedColumn
+from qblock.release.ledger import WRITTEN, lock_pointer
 from qblock.release.ledger_reader import LedgerReader
+from qblock.release.lock_waits import (
+    ATTACH,
+    DEADLOCK,
+    DEPENDENT,
+    KEEP,
+    LOCK,
+    READ,
+    REPLACE,
+    ROW,
+    Turn,
+    state_of,
+    take_turns,
+    unhurried,
+)
 from qblock.release.private import SCHEMA, Place, create_engine, translated
+from qblock.release.reference import Kept, read
+from qblock.release.tables import tables
 from qblock.release.targets import creators, rights
 from qblock.release.targets.homes import with_schemas
+from qblock.release.targets.layout import MOST_BYTES, VERSION, Layout, layout_of, version_column
 from qblock.release.targets.mark import Mark, mark_text, read_mark
 from qblock.release.targets.protocol import STAYS, Record, Rows, exposure
-from qblock.release.targets.view import MOST_BYTES, View, run, text
+from qblock.release.targets.view import View, run, text
 from qblock.spec import Spec
-from qblock.warehouse.faults import explain_postgresql
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse, prepare, quote
 from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.session import SqlSession
-
-VERSION = "qblock_version"
-LOCK_MILLISECONDS = 500
-"""Readers that come after a statement which waits for a lock wait behind it; so it never waits for long."""
 
 
 class PostgresqlTarget:
     """The Target protocol for PostgreSQL.
 
-    `qblock.data_<release>` (with another column list `data2_<release>`, ...) is partitioned by version;
+    `qblock.data_<release>` (where that cannot hold a column list `data2_<release>`, ...) is partitioned by version;
     `qblock.v<N>_<release>` is a version. Release names may end in anything, so what tells them apart comes first.
     """
 
@@ -96,40 +110,97 @@ class PostgresqlTarget:
         return notes
 
     def stage(self, session: Session, copy: Copy, version: int, stamp: str, record: Record) -> None:
-        parent = self._parent(session, copy.columns)
-        name = self._version(version)
-        table = f"{SCHEMA}.{quote(name)}"
-        session.run(f"CREATE TABLE {table} (LIKE {SCHEMA}.{quote(parent)})")
+        layout = self._ready(copy.columns) or self._new_table(session, copy.columns)
+        parent, name = f"{SCHEMA}.{quote(layout.table)}", self._version(version)
+        table, seconds = f"{SCHEMA}.{quote(name)}", self.seconds
+
+        def make(turn: Turn) -> None:
+            turn.wants(READ, SCHEMA, layout.table)
+            session.run(f"CREATE TABLE {table} (LIKE {parent})")
+
+        unhurried(session.connection, seconds, parent, make)
         self._close(session, name)
         comment = mark_text(self.spec.release, version, stamp).replace("'", "''")
         session.run(f"COMMENT ON TABLE {table} IS '{comment}'")
-        number = version_column(copy.columns)
-        into = sa.table(name, *(sa.column(c.name) for c in copy.columns), sa.column(number), schema=SCHEMA)
+        places = [*layout.stored.values(), layout.key]
+        into = sa.table(name, *map(sa.column, places), schema=SCHEMA)
         query = copy.ordered.add_columns(sa.literal_column(str(version)))
-        session.run(sa.insert(into).from_select([*(c.name for c in copy.columns), number], query))
+        session.run(sa.insert(into).from_select(places, query))
         rows = session.scalar(f"SELECT count(*) FROM {table}")
         if rows != copy.rows:
             raise Refused(f"the copy has {rows} rows, and {copy.rows} were counted: nothing is published")
         session.run(f"ANALYZE {table}")
-        # Attached well before it can be published: a reader plans with the partitions that it knows of.
-        session.run(f"ALTER TABLE {SCHEMA}.{quote(parent)} ATTACH PARTITION {table} FOR VALUES IN ({version})")
-        with translated(self.place):
+
+        def attach(turn: Turn) -> None:
+            # Well before it can be published: a reader plans with the partitions that it knows of.
+            turn.wants(ATTACH, SCHEMA, layout.table)
+            session.run(f"ALTER TABLE {parent} ATTACH PARTITION {table} FOR VALUES IN ({version})")
+            turn.wants(ROW, SCHEMA, *WRITTEN)
             record(session.connection, "staged")
+
+        with translated(self.place):
+            unhurried(session.connection, seconds, parent, attach)
             session.connection.commit()
 
-    def _parent(self, session: Session, columns: Sequence[PublishedColumn]) -> str:
-        wanted = [[c.name, c.type] for c in columns] + [[version_column(columns), "bigint"]]
+    @property
+    def seconds(self) -> float:
+        """That a reader may have to wait behind a statement of the job."""
+        return float(self.spec.publish.lock_timeout)
+
+    def _ready(self, columns: Sequence[PublishedColumn]) -> Layout | None:
+        """The table of versions for these columns, with new ones added; None where none can have them.
+
+        The one that readers see now comes first, so that the view stays one of the same table. In a transaction of its
+        own: a column is added under a lock that keeps readers out, and the snapshot of the source is open for long.
+        """
+        with self._session() as session, translated(self.place):
+            connection = session.connection
+            found = (layout_of(table, columns) for table in self._parents(connection))
+            layout = next((one for one in found if one is not None), None)
+            if layout is not None and layout.missing:
+                take_turns(connection, self.seconds, f"{SCHEMA}.{layout.table}", lambda turn: self._add(turn, layout))
+                connection.commit()
+        return layout
+
+    def _add(self, turn: Turn, layout: Layout) -> None:
+        """Add the columns that a table of versions lacks, to all its versions."""
+        table = f"{SCHEMA}.{quote(layout.table)}"
+        versions = [t.name for t in self._tables(turn.connection) if t.parent == layout.table]
+        turn.wants(REPLACE, SCHEMA, layout.table, *versions)
+        run(turn.connection, f"LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")
+        run(turn.connection, f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE NOWAIT")  # its partitions
+        added = ", ".join(f"ADD COLUMN {quote(name)} {type_}" for name, type_ in layout.missing)
+        run(turn.connection, f"ALTER TABLE {table} {added}")
+
+    def _parents(self, connection: sa.Connection) -> list[sa.Row[tuple]]:  # type: ignore[type-arg]
+        """The tables of versions, newest first, but for that of the version which readers see."""
+        found = self._tables(connection)
+        pointer = tables(connection).pointer
+        query = sa.select(pointer.c.version).where(pointer.c.release == self.spec.release)
+        shown = connection.scalar(query)
+        first = {t.parent for t in found if shown is not None and t.name == self._version(shown)}
+        return sorted((t for t in found if t.kind == "p"), key=lambda table: table.name not in first)
+
+    def _new_table(self, session: Session, columns: Sequence[PublishedColumn]) -> Layout:
+        key = version_column(columns)
         parents = [t for t in self._tables(session.connection) if t.kind == "p"]
-        for table in parents:
-            if table.columns == wanted:
-                return str(table.name)
         numbers = [int(re.match(r"data(\d*)_", table.name)[1] or 1) for table in parents]  # type: ignore[index]
         number = max(numbers, default=0) + 1
         name = f"data{number if number > 1 else ''}_{self.spec.release}"
-        body = ", ".join(f"{quote(c)} {type_}" for c, type_ in wanted)
-        session.run(f"CREATE TABLE {SCHEMA}.{quote(name)} ({body} NOT NULL) PARTITION BY LIST ({quote(wanted[-1][0])})")
+        body = ", ".join(f"{quote(c.name)} {c.type}" for c in columns)
+        session.run(
+            f"CREATE TABLE {SCHEMA}.{quote(name)} ({body}, {quote(key)} bigint NOT NULL) "
+            f"PARTITION BY LIST ({quote(key)})"
+        )
         self._close(session, name)
-        return name
+        return Layout(name, key, {c.name: c.name for c in columns})
+
+    def layout(self, connection: sa.Connection, version: int, columns: Sequence[PublishedColumn]) -> Layout | None:
+        """Where a version's columns are; None for one that is not there, or not attached, or has not all of them."""
+        found = {t.name: t for t in self._tables(connection)}
+        own = found.get(self._version(version))
+        layout = layout_of(found[own.parent], columns) if own is not None and own.parent is not None else None
+        return None if layout is None or layout.missing else layout
 
     def _close(self, session: Session, name: str) -> None:
         """Take away what default privileges have given on a new table."""
@@ -141,10 +212,25 @@ class PostgresqlTarget:
 
     @contextmanager
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[PostgresqlChecked]:
+        name = self._version(version)
         with self._session() as session:
-            session.run(f"LOCK TABLE {SCHEMA}.{quote(self._version(version))} IN SHARE MODE")
-            rows = Rows(session, session.relation(TableName(SCHEMA, self._version(version))), session.connection)
-            yield PostgresqlChecked(self, rows, version, columns)
+
+            def keep(turn: Turn) -> None:
+                turn.wants(KEEP, SCHEMA, name)
+                session.run(f"LOCK TABLE {SCHEMA}.{quote(name)} IN SHARE MODE")
+
+            unhurried(session.connection, self.seconds, f"{SCHEMA}.{name}", keep)
+            layout = self.layout(session.connection, version, columns)
+            if layout is None:
+                raise Refused(f"{SCHEMA}.{name} is not the table of version {version} any more: it was altered")
+            rows = Rows(session, self._rows(session, version, layout), session.connection)
+            yield PostgresqlChecked(self, rows, columns, layout)
+
+    def _rows(self, session: Session, version: int, layout: Layout) -> sa.FromClause:
+        """The rows of a version under the names that it publishes, and no other column."""
+        table = session.relation(TableName(SCHEMA, self._version(version)))
+        selected = [table.c[place].label(quoted_name(name, quote=True)) for name, place in layout.stored.items()]
+        return sa.select(*selected).subquery("qblock_version_rows")
 
     def marks(self) -> list[Mark]:
         with self._session() as session:
@@ -157,10 +243,24 @@ class PostgresqlTarget:
         return found
 
     def digest_of(self, mark: Mark) -> str:
-        name = self._version(mark.version)
+        name = TableName(SCHEMA, self._version(mark.version))
         with self._session() as session:
-            columns = session.columns(TableName(SCHEMA, name))
-            return relation_digest(session, TableName(SCHEMA, name), without=list(columns)[-1:])
+            with translated(self.place):
+                columns = self._published_columns(session.connection, mark.version)
+                layout = self.layout(session.connection, mark.version, columns) if columns else None
+            if layout is not None:
+                return content_digest(session, self._rows(session, mark.version, layout), columns)
+            # What it published is not known: all that is there.
+            return relation_digest(
+                session, name, without=[c for c in session.columns(name) if c.rstrip("_") == VERSION]
+            )
+
+    def _published_columns(self, connection: sa.Connection, version: int) -> Sequence[PublishedColumn]:
+        """What a version published, as is kept with it; none where that is missing or cannot be read."""
+        known = read(connection, self.spec.release, version)
+        with suppress(QblockError):
+            return Kept.of_text(known or "").columns
+        return ()
 
     def holds(self, version: int) -> bool:
         with self._session() as session:
@@ -182,12 +282,13 @@ class PostgresqlTarget:
         return removed
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
-        with self._session() as session:
-            tables = {t.name: t for t in self._tables(session.connection)}
-            name = self._version(version)
-            if name not in tables or tables[name].parent is None:
-                return False
-            return self._view.intact(session.connection, tables[name].parent, columns, version_column(columns))
+        with self._session() as session, translated(self.place):
+            layout = self.layout(session.connection, version, columns)
+            return layout is not None and self._view.intact(session.connection, layout)
+
+    def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
+        with self._session() as session, translated(self.place):
+            self._view.check_replaceable(session.connection, columns)
 
     @contextmanager
     def published(self) -> Iterator[Rows]:
@@ -203,19 +304,27 @@ class PostgresqlTarget:
 
     def grant(self) -> list[str]:
         with self._session() as session, translated(self.place):
-            given = self._view.grant(session.connection)
+
+            def give(turn: Turn) -> list[str]:
+                turn.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
+                return self._view.grant(turn.connection)
+
+            given = take_turns(session.connection, self.seconds, self.view, give)
             session.connection.commit()
         return given
 
     def close(self, record: Record) -> None:
         # Neither waits for readers nor makes them wait: a view that is dropped would, and analysts' own views with it.
+        def take(turn: Turn) -> None:
+            turn.wants(ROW, SCHEMA, *WRITTEN)
+            record(turn.connection, "retired_view")
+            if self._view.facts(turn.connection) is not None:
+                turn.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
+                self._view.close(turn.connection, self.spec.publish.schema, self.spec.view)
+
         with self._session() as session, translated(self.place):
-            connection = session.connection
-            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
-            record(connection, "retired_view")
-            if self._view.facts(connection) is not None:
-                self._view.close(connection, self.spec.publish.schema, self.spec.view)
-            connection.commit()
+            take_turns(session.connection, self.seconds, self.view, take)
+            session.connection.commit()
 
     def take_away(self) -> None:
         # The ledger and what readers see change in one transaction.
@@ -251,27 +360,27 @@ class PostgresqlTarget:
 
     def _drop(self, name: str, parent: str | None, record: Record | None, exists: bool = True) -> bool:
         """Drop one version's table unless readers are in the way; whether it is gone."""
-        with self._session() as session:
-            connection = session.connection
+
+        def drop(turn: Turn) -> None:
+            if record is not None:
+                record(turn.connection, "retired")
+            if not exists:
+                return
+            table = f"{SCHEMA}.{quote(name)}"
+            if parent is not None:
+                run(turn.connection, f"LOCK TABLE ONLY {SCHEMA}.{quote(parent)} IN ACCESS EXCLUSIVE MODE")
+                run(turn.connection, f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE NOWAIT")
+                run(turn.connection, f"ALTER TABLE {SCHEMA}.{quote(parent)} DETACH PARTITION {table}")
+            run(turn.connection, f"DROP TABLE {table}")
+
+        with self._session() as session, translated(self.place):
             try:
-                if exists:
-                    connection.exec_driver_sql(f"SET LOCAL lock_timeout = {LOCK_MILLISECONDS}")
-                    if parent is not None:
-                        connection.exec_driver_sql(
-                            f"ALTER TABLE {SCHEMA}.{quote(parent)} DETACH PARTITION {SCHEMA}.{quote(name)}"
-                        )
-                    connection.exec_driver_sql(f"DROP TABLE {SCHEMA}.{quote(name)}")
-            except sa.exc.DBAPIError as error:
-                if getattr(error.orig, "sqlstate", None) in (
-                    "55P03",
-                    "2BP01",
-                ):  # a view that shows nothing needs its parent
-                    return False
-                raise explain_postgresql(error) from error
-            with translated(self.place):
-                if record is not None:
-                    record(connection, "retired")
-                connection.commit()
+                take_turns(session.connection, self.seconds, f"{SCHEMA}.{name}", drop, turns=1)
+            except (Busy, sa.exc.DBAPIError) as error:
+                if state_of(error) not in (LOCK, DEADLOCK, DEPENDENT):  # a view that shows nothing needs its parent
+                    raise
+                return False
+            session.connection.commit()
         return True
 
     def _drop_empty_parents(self) -> None:
@@ -303,29 +412,33 @@ class PostgresqlTarget:
 class PostgresqlChecked:
     """A staged version in the second transaction."""
 
-    def __init__(self, target: PostgresqlTarget, rows: Rows, version: int, columns: Sequence[PublishedColumn]) -> None:
+    def __init__(
+        self, target: PostgresqlTarget, rows: Rows, columns: Sequence[PublishedColumn], layout: Layout
+    ) -> None:
         self.rows = rows
         self._target = target
-        self._version = version
         self._columns = columns
+        self._layout = layout
 
     def publish(self, record: Record) -> list[str]:
         target, connection = self._target, self.rows.session.connection
-        with translated(target.place):
+
+        def show(turn: Turn) -> list[str]:
+            turn.wants(ROW, SCHEMA, *WRITTEN)
             record(connection, "checked")
-            name = target._version(self._version)
-            parent = next(t.parent for t in target._tables(connection) if t.name == name)
-            target._view.ensure(connection, parent, self._columns, version_column(self._columns))
-            target._view.grant(connection)
+            lock_pointer(connection, target.spec.release)
+            if not target.made.intact(connection, self._layout):
+                # What the proof asks for is locked before the view is, for which readers wait from then on.
+                rights.lock_private(connection, with_schemas(connection, target.spec), turn)
+                target.made.make(connection, self._layout, self._columns, turn)
+            turn.wants(REPLACE, target.spec.publish.schema, target.spec.view, catalog=True)
+            target.made.grant(connection)
             notes = target.prove(connection)
+            turn.rest()
             record(connection, "published")
+            return notes
+
+        with translated(target.place):
+            notes = take_turns(connection, target.seconds, target.view, show)
             connection.commit()
         return notes
-
-
-def version_column(columns: Sequence[PublishedColumn]) -> str:
-    """The name of the column that says a row's version: like no published column."""
-    name = VERSION
-    while name in {c.name for c in columns}:
-        name += "_"
-    return name

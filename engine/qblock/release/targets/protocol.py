@@ -88,6 +88,9 @@ class Target(Protocol):
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         """Whether readers see this version, as it was published."""
 
+    def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
+        """Raise InputError where readers cannot be given these columns, since something depends on those of now."""
+
     def published(self) -> AbstractContextManager[Rows]:
         """What readers see. Raises Refused when there is nothing."""
 

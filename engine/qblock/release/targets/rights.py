@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.release.lock_waits import READ, Turn
 from qblock.release.private import SCHEMA
 from qblock.release.targets import definers
 from qblock.release.targets.view import KINDS, text
@@ -62,6 +63,14 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
             found.append(f"{_who(*subjects[oid])} {sentence}")
         found += _places(connection, spec, subjects, list(named), callers)
     return list(dict.fromkeys(found))
+
+
+def lock_private(connection: sa.Connection, spec: Spec, turn: Turn) -> None:
+    """Take the locks that `tried` asks for, as far as the login may read those tables: nobody is kept waiting yet."""
+    oids = _oids(connection, [*private_tables(spec), TableName(SCHEMA, "event")])
+    for oid in oids:
+        turn.wants_oids(READ, oid)
+        _allowed(connection, f"SELECT 1 FROM {_full_name(connection, oid)} LIMIT 0")
 
 
 def _without(row: Any) -> str:

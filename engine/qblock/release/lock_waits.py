@@ -1,0 +1,188 @@
+"""Locks that readers of PostgreSQL may hold are asked for with patience that ends: nobody queues behind the job.
+
+Whoever comes after a statement that waits for a lock waits behind it. So such a statement waits for
+`publish.lock_timeout` at most, then the job lets go of everything that it has taken since (a savepoint), pauses, in no
+queue, and asks again a few times; at last it says who was in the way.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from qblock.errors import Busy, QblockError
+from qblock.resources import sql_text
+from qblock.warehouse.faults import original_of
+
+Seconds = int | float | Fraction
+Found = TypeVar("Found")
+
+LOCK_SECONDS = 1
+"""Where no spec says how long."""
+TURNS = 5
+PAUSE_SECONDS = 0.5
+"""After the first turn; twice that after the second one, and so on."""
+REST_SECONDS = 0.02
+"""What a turn whose time is up still waits for each further lock: nobody should hold one that it has not asked for."""
+NAMED = 3
+"""How many sessions a message names."""
+
+LOCK, DEADLOCK = "55P03", "40P01"
+CHANGED = "XX000"
+"""A row of the catalog that another session has changed meanwhile ("tuple concurrently updated")."""
+DEPENDENT = "2BP01"
+AGAIN = (LOCK, DEADLOCK, CHANGED, DEPENDENT)
+
+READ, WRITE, ROW = "AccessShareLock", "RowExclusiveLock", "row"
+ATTACH, KEEP, REPLACE = "ShareUpdateExclusiveLock", "ShareLock", "AccessExclusiveLock"
+"""Locks as pg_locks calls them, and `row` for rows of a relation."""
+
+CATALOG = ("pg_class", "pg_namespace", "pg_description", "pg_rewrite")
+RELATIONS = sa.text(
+    "SELECT class.oid FROM pg_catalog.pg_class AS class "
+    "JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace "
+    "WHERE namespace.nspname = :schema AND class.relname = ANY(:names)"
+)
+
+
+class Held(Busy):
+    """A lock that was not to be had; the message names who holds it."""
+
+
+class Turn:
+    """One turn at the locks of a piece of work."""
+
+    def __init__(self, connection: sa.Connection, seconds: Seconds) -> None:
+        self.connection = connection
+        self.wanted: dict[str, set[int]] = {}
+        self._seconds = float(seconds)
+        self._end = math.inf
+        self._limit(self._seconds)
+
+    def wants(self, mode: str, schema: str, *names: str, catalog: bool = False) -> None:
+        """What the next statements lock, for the message. catalog: they change rows of the catalog, too."""
+        self.wanted = {mode: _oids(self.connection, schema, names)}
+        if catalog:
+            rows = _oids(self.connection, "pg_catalog", CATALOG)
+            self.wanted[ROW] = self.wanted.get(ROW, set()) | rows
+
+    def wants_oids(self, mode: str, *oids: int) -> None:
+        """The same by the oids of relations."""
+        self.wanted = {mode: set(oids)}
+
+    def begin(self) -> None:
+        """From here on readers may stand behind this session: all that is waited for takes no longer than one wait."""
+        self._end = time.monotonic() + self._seconds
+
+    def rest(self) -> None:
+        """Wait for the next lock as long as is left of the turn."""
+        self._limit(max(REST_SECONDS, min(self._seconds, self._end - time.monotonic())))
+
+    def _limit(self, seconds: float) -> None:
+        self.connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(1, math.ceil(seconds * 1000))}")
+
+
+def take_turns(
+    connection: sa.Connection, seconds: Seconds, what: str, work: Callable[[Turn], Found], *, turns: int = TURNS
+) -> Found:
+    """Do work within a savepoint of the connection's transaction, and all of it again while a lock is not to be had.
+
+    seconds: that a reader may have to wait behind it. what: the object of the message. Raises Busy, naming who holds
+    the lock, after the last turn; other errors as they come.
+    """
+    for number in range(1, turns + 1):
+        turn = None
+        try:
+            with connection.begin_nested():
+                turn = Turn(connection, seconds)
+                return work(turn)
+        except Held:
+            raise
+        except (sa.exc.DBAPIError, QblockError) as error:
+            state = state_of(error)
+            if state not in AGAIN or (number == turns and state not in (LOCK, DEADLOCK)):
+                raise
+            if number == turns:
+                raise _busy(connection, what, turn.wanted if turn is not None else {}) from error
+        pause(number)
+    raise AssertionError("no turn")
+
+
+def unhurried(connection: sa.Connection, seconds: Seconds, what: str, work: Callable[[Turn], Found]) -> Found:
+    """The same for locks behind which no reader waits: one turn, as long as all the others together."""
+    return take_turns(connection, TURNS * float(seconds) + PAUSE_SECONDS * TURNS * 2, what, work, turns=1)
+
+
+@contextmanager
+def limited(connection: sa.Connection, seconds: float, what: str, schema: str, *names: str) -> Iterator[None]:
+    """A transaction that writes rows of these tables, no more, and waits for each lock so many seconds at most.
+
+    what: the object of the message. Raises Busy, naming who is in the way, for a lock that is not to be had.
+    """
+    try:
+        with connection.begin():
+            connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(1, math.ceil(seconds * 1000))}")
+            yield
+    except Held:
+        raise
+    except (sa.exc.DBAPIError, QblockError) as error:
+        if state_of(error) not in (LOCK, DEADLOCK):
+            raise
+        raise _busy(connection, what, {ROW: _oids(connection, schema, names)}) from error
+
+
+def pause(number: int) -> None:
+    """What is between two turns."""
+    time.sleep(PAUSE_SECONDS * number)
+
+
+def state_of(error: BaseException) -> str | None:
+    """The SQLSTATE of a driver's error, or of the one that ours was made of."""
+    for one in (error, error.__cause__):
+        state = getattr(original_of(one), "sqlstate", None) if one is not None else None
+        if state is not None:
+            return str(state)
+    return None
+
+
+def _busy(connection: sa.Connection, what: str, wanted: Mapping[str, Collection[int]]) -> Held:
+    found: dict[int | None, str] = {}
+    statement = sa.text(sql_text("lock_blockers", "postgresql"))
+    for mode, oids in wanted.items():
+        if not oids:
+            continue
+        for row in connection.execute(statement, {"mode": mode, "oids": sorted(oids)}):
+            found.setdefault(row.pid, _holder(row))
+    holders = list(found.values())
+    more = [f"{len(holders) - NAMED} more"] if len(holders) > NAMED else []
+    by = f"held by {' and '.join([*holders[:NAMED], *more])}" if holders else "held by sessions that have ended since"
+    pids = [pid for pid in found if pid is not None]
+    end = f", or have an administrator end it: SELECT pg_terminate_backend({pids[0]})" if pids else ""
+    return Held(
+        f"{what} could not be locked, and what readers see stays as it is: it is {by}; try again later, when that has "
+        f"ended{end}"
+    )
+
+
+def _oids(connection: sa.Connection, schema: str, names: Sequence[str]) -> set[int]:
+    return set(connection.scalars(RELATIONS, {"schema": schema, "names": list(names)}))
+
+
+def _holder(row: Any) -> str:
+    if row.pid is None:
+        return "a prepared transaction (see pg_prepared_xacts)"
+    who = f"user {row.role}" if row.role is not None else row.kind or "an unknown user"
+    since = [_time("its transaction began", row.transaction_start), _time("its last statement", row.query_start)]
+    more = ", ".join(text for text in (row.state, *since) if text)
+    return f"server process {row.pid} of {who}" + (f" ({more})" if more else "")
+
+
+def _time(what: str, time_: datetime | None) -> str | None:
+    return None if time_ is None else f"{what} {time_.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
