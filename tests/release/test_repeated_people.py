@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from integration.sources import make_spec
 
 from qblock.cli.app import run
 from qblock.errors import InputError
 from qblock.release.apply import release
 from qblock.release.foresee import foreseen
+from qblock.search.audit import audit_spec
 from release.jobs import PEOPLE, Job, MakeJob
 from release.logins import own_login
 
@@ -21,6 +23,7 @@ ATTRIBUTES = {
     "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [10, 20], "start": 0}},
     "disease": "sensitive",
 }
+QUASI = {"role": "quasi_identifier", "hierarchy": "suppress"}
 REPEATED = [70_000 + i // 2 for i in range(12)]
 SAID = "column patient_id repeats values that look like people's: rows are counted, not people"
 REMEDY = "`entity: patient_id` and `count: entities`"
@@ -63,6 +66,14 @@ def test_nothing_is_said_where_every_row_is_another_person_or_the_spec_says_whos
     job.set(entity="patient_id", count="entities", versions={"joint": "none"})
     for command in (["plan"], ["search"], ["audit"]):
         assert "look like people's" not in said(job, capsys, *command)
+
+
+def test_any_name_of_a_column_is_looked_at(warehouse, tmp_path: Path) -> None:
+    names = ["50%_id", "a:b_id", "%s_id", "it's_id", "{x}_id", "?_id", 'a"b_id', "$1_id", "ż_id"]
+    url = warehouse("t", {**dict.fromkeys(names, REPEATED), "q": list("xy") * 6, "s": list("ab") * 6})
+    attributes = {**dict.fromkeys(names, "identifying"), "q": QUASI, "s": "sensitive"}
+    (warning,) = audit_spec(make_spec(url, "t", attributes, [{"k_anonymity": {"k": 1}}], tmp_path))["warnings"]
+    assert warning.startswith(f"columns {', '.join(names)} repeat values")
 
 
 def test_rows_without_a_number_repeat_nobody(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:

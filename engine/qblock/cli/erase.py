@@ -45,7 +45,7 @@ def erase(
 
     Without --now they wait until enough people of their block withdraw, and leave together with a later release: one
     who leaves alone would tell their value to whoever kept the version before. Copies that readers have made cannot be
-    recalled.
+    recalled. People are named to the letter, by the text of the entity column; a name that is nobody's stops it all.
     """
     log = Log.of(log_format, False)
     loaded = load_spec(spec)
@@ -57,11 +57,13 @@ def erase(
         return
     out = console()
     others = f", and {found.companions} who share their joint cells" if found.companions else ""
-    out.print(f"{found.asked} people named, {found.shown} of them shown by some version{others}: {found.status}.")
+    who = "1 person" if found.asked == 1 else f"{found.asked} people"
+    out.print(f"{who} named, {found.shown} of them shown by some version{others}: {found.status}.")
     if found.published is not None:
         out.print(f"Readers see version {found.published.version}, which shows none of them.")
     if found.retired:
-        out.print(f"Dropped: versions {', '.join(map(str, found.retired))}.")
+        several = "versions" if len(found.retired) > 1 else "version"
+        out.print(f"Dropped: {several} {', '.join(map(str, found.retired))}.")
     for note in found.notes:
         out.print(f"Note: {note}")
 

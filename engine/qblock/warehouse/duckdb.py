@@ -103,9 +103,11 @@ class DuckdbFacts:
         columns = connection.connection.driver_connection.execute(sql).fetchnumpy()  # type: ignore[union-attr]
         return {name: np.ascontiguousarray(columns[name], dtype=np.int64) for name in names}
 
-    def attempt(self, connection: sa.Connection, sql: str) -> tuple[Any, ...] | None:
+    def attempt(self, connection: sa.Connection, statement: sa.Executable) -> tuple[Any, ...] | None:
         driver: Any = connection.connection.driver_connection
-        # A statement that fails ends its transaction; DuckDB has no savepoints.
+        literal = {"literal_binds": True}
+        sql = str(statement.compile(dialect=connection.dialect, compile_kwargs=literal))  # type: ignore[attr-defined]
+        # A statement that fails ends its transaction, and DuckDB has no savepoints.
         with driver.duplicate() as apart:
             apart.execute("SET enable_progress_bar = false")
             try:

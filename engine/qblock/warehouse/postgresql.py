@@ -100,20 +100,16 @@ class PostgresqlFacts:
         rows = np.frombuffer(data[_COPY_HEADER:-_COPY_TRAILER], dtype=np.dtype(fields))
         return {name: rows[name].astype(np.int64) for name in names}
 
-    def attempt(self, connection: sa.Connection, sql: str) -> tuple[Any, ...] | None:
-        driver: Any = connection.connection.driver_connection
-        with driver.cursor() as cursor:
-            cursor.execute("SAVEPOINT qblock_attempt")
-            try:
-                cursor.execute(sql)
-                row: tuple[Any, ...] | None = cursor.fetchone()
-            except psycopg.Error as error:
-                if error.sqlstate is None or error.sqlstate.startswith(LOST):
-                    raise
-                row = None
-                cursor.execute("ROLLBACK TO SAVEPOINT qblock_attempt")
-            cursor.execute("RELEASE SAVEPOINT qblock_attempt")
-            return row
+    def attempt(self, connection: sa.Connection, statement: sa.Executable) -> tuple[Any, ...] | None:
+        try:
+            with connection.begin_nested():
+                row = connection.execute(statement).fetchone()
+        except sa.exc.DBAPIError as error:
+            state = getattr(error.orig, "sqlstate", None)
+            if state is None or state.startswith(LOST):
+                raise
+            return None
+        return None if row is None else tuple(row)
 
     def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None:
         types = ["bigint" if pa.types.is_integer(field.type) else "text" for field in columns.schema]

@@ -53,7 +53,7 @@ class Facts(Protocol):
 
     def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]: ...
 
-    def attempt(self, connection: sa.Connection, sql: str) -> tuple[Any, ...] | None:
+    def attempt(self, connection: sa.Connection, statement: sa.Executable) -> tuple[Any, ...] | None:
         """The first row of a query; None where it fails, which the transaction outlasts."""
 
     def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None: ...
@@ -129,7 +129,7 @@ class SqlSession:
     def attempt(self, statement: sa.Select[*tuple[Any, ...]]) -> tuple[Any, ...] | None:
         self.statements += 1
         with translated(self._facts, self._read_by(statement)):
-            return self._facts.attempt(self.connection, self.literal_sql(statement))
+            return self._facts.attempt(self.connection, statement)
 
     def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
         self.statements += 1
