@@ -9,20 +9,21 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import sqlalchemy as sa
 
 from qblock.errors import Busy, QblockError
 from qblock.files import check_file
-from qblock.release.private import Place, create_engine, make_private, translated
+from qblock.release import holder
+from qblock.release.private import Place, make_private, translated
+from qblock.release.session_lock import lock_session
 from qblock.resources import sql_text
 
 POLL_SECONDS = 0.1
@@ -59,14 +60,11 @@ def place_lock(place: Place, what: str, wait_seconds: float = 0) -> Iterator[Hel
     """
     deadline = time.monotonic() + wait_seconds
     if place.engine == "postgresql":
-        with _lock_session(place, what) as connection:
-            key = {"key": lock_key(WHOLE)}
+        key = lock_key(WHOLE)
+        with lock_session(place, what) as locks:
             with translated(place):
-                take = sa.text("SELECT pg_try_advisory_lock(:key)")
-                _wait(
-                    lambda: bool(connection.scalar(take, key)), deadline, lambda: _busy(*_some_session(connection, key))
-                )
-            yield HeldLock(what, lambda: _check_session(connection, "", key))
+                _wait(lambda: locks.take(key), deadline, lambda: _held_by(locks.connection, key, shared=True))
+            yield HeldLock(what, lambda: locks.check("", key))
         return
     with _locked_file(make_private(place.folder) / f"{WHOLE}.lock") as (file, check):
         _wait(lambda: _try_file(file), deadline, lambda: _busy(*_some_run(place.folder)))
@@ -92,76 +90,37 @@ def _busy(release: str | None, holder: str) -> Busy:
 
 
 @contextmanager
-def _lock_session(place: Place, who: str) -> Iterator[sa.Connection]:
-    """A session that does nothing but hold locks."""
-    engine = create_engine(place).execution_options(isolation_level="AUTOCOMMIT")
-    with translated(place):
-        connection = engine.connect()
-    try:
-        with translated(place):
-            _keep_session(connection, who)
-        yield connection
-    finally:
-        connection.close()
-        engine.dispose()
-
-
-@contextmanager
 def _advisory_lock(place: Place, release: str, deadline: float) -> Iterator[HeldLock]:
-    key, whole = {"key": lock_key(release)}, {"key": lock_key(WHOLE)}
-    with _lock_session(place, release) as connection:
+    key, whole = lock_key(release), lock_key(WHOLE)
+    with lock_session(place, release) as locks:
         with translated(place):
-            take = sa.text("SELECT pg_try_advisory_lock(:key)")
-            _wait(
-                lambda: bool(connection.scalar(take, key)), deadline, lambda: _busy(release, _holder(connection, key))
-            )
-            share = sa.text("SELECT pg_try_advisory_lock_shared(:key)")
-            _wait(lambda: bool(connection.scalar(share, whole)), deadline, lambda: Busy(KEPT_FROM_RUNNING))
-        yield HeldLock(release, lambda: _check_session(connection, f" of release {release}", key))
+            _wait(lambda: locks.take(key), deadline, lambda: _held_by(locks.connection, key, release))
+            _wait(lambda: locks.take(whole, shared=True), deadline, lambda: _held_by(locks.connection, whole))
+        yield HeldLock(release, lambda: locks.check(f" of release {release}", key))
 
 
-def _some_session(connection: sa.Connection, key: dict[str, int]) -> tuple[str | None, str]:
-    """One of the runs that share the lock of the place: its release, where the login may see it, and the session."""
-    row = connection.execute(sa.text(sql_text("lock_holder", "postgresql")), key).first()
-    named = re.match(r"qblock (\w+) \(process", row.application_name or "") if row is not None else None
-    return named[1] if named else None, _described(row)
-
-
-def _keep_session(connection: sa.Connection, release: str) -> None:
-    # A session that waits for a long search must not be ended for being idle, and one whose machine is gone must be
-    # noticed soon.
-    settings = {
-        "application_name": f"qblock {release} (process {os.getpid()})"[:63],
-        "idle_session_timeout": "0",
-        "tcp_keepalives_idle": "30",
-        "tcp_keepalives_interval": "10",
-        "tcp_keepalives_count": "3",
-    }
-    known = connection.scalars(
-        sa.text("SELECT name FROM pg_settings WHERE name = ANY(:names)"), {"names": list(settings)}
-    ).all()
-    for name in known:
-        connection.execute(sa.text("SELECT set_config(:name, :value, false)"), {"name": name, "value": settings[name]})
-
-
-def _holder(connection: sa.Connection, key: dict[str, int]) -> str:
-    return _described(connection.execute(sa.text(sql_text("lock_holder", "postgresql")), key).one_or_none())
-
-
-def _described(row: sa.Row[Any] | None) -> str:
-    if row is None:
-        return ""
-    since = f", since {row.backend_start.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if row.backend_start else ""
-    return f" ({row.application_name or 'session'}, server process {row.pid}{since})"
-
-
-def _check_session(connection: sa.Connection, of: str, key: dict[str, int]) -> None:
-    try:
-        held = connection.execute(sa.text(sql_text("lock_holder", "postgresql")), key).one_or_none()
-    except sa.exc.SQLAlchemyError:
-        held = None
-    if held is None or not held.own:
-        raise QblockError(f"the lock{of} was lost: the database ended its session; run the command again")
+def _held_by(connection: sa.Connection, key: int, release: str | None = None, *, shared: bool = False) -> Busy:
+    """Who holds a lock, as far as the login may see it. shared: it is one of the runs that share the lock of the place,
+    whose release is then in its name."""
+    row = connection.execute(sa.text(sql_text("lock_holder", "postgresql")), {"key": key}).first()
+    name = None if row is None else row.application_name
+    if shared:
+        release = holder.release_of(name)
+    elif release is None:
+        release = WHOLE
+    since = f", since {row.backend_start.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" if row and row.backend_start else ""
+    process = holder.gone(name)
+    if row is not None and process is not None:
+        what = f"release {release}" if release else "every release"
+        return Busy(
+            f"{what} is locked by a run that is gone: process {process} of this machine has ended, and server process "
+            f"{row.pid}{since} still holds its lock. PostgreSQL ends such a session soon by itself; where it stays, a "
+            "connection pooler keeps it: end it there (PgBouncer: RECONNECT), or by "
+            f"SELECT pg_terminate_backend({row.pid})"
+        )
+    if release == WHOLE:
+        return Busy(KEPT_FROM_RUNNING)
+    return _busy(release, f" ({holder.shown(name)}, server process {row.pid}{since})" if row is not None else "")
 
 
 @contextmanager

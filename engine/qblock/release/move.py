@@ -72,7 +72,7 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
     """Make the release `earlier` the one that a spec describes: its name, source and view.
 
     Readers of the old view lose it, and those of the spec get the new one with the version that is shown now. Raises
-    InputError for a name that no release has or another one has had, Refused where a run is unfinished, its private state
+    InputError for a name that no release has or another one has had, Refused where a run is unfinished, private state
     is not whole or its readers would be shown what another release protects, and Busy.
     """
     place = place_of(spec)

@@ -217,11 +217,12 @@ def refusal(place: Place, release: str, found: list[str]) -> str:
     back = "ledger, crosswalk and versions, whole and of one time"
     return (
         f"private state of release {release} is missing or older than what was shown, was altered, or another job "
-        f"publishes there: {'; '.join(found)}. Nothing is published, since what readers hold could not be checked against. Restore "
-        f"{_store(place)} ({back}) from the backup that belongs to what is published, or give this job a release name "
-        "and a target of its own. If it is lost for good, no later version of this release can be protected together "
-        f"with the earlier ones: if only the crosswalk is lost, write `versions: {{joint: none}}`; else take the view "
-        f"away (qblock retire) and publish under another release name {other}, with `versions: {{joint: none}}`"
+        f"publishes there: {'; '.join(found)}. Nothing is published, since what readers hold could not be checked "
+        f"against. Restore {_store(place)} ({back}) from the backup that belongs to what is published, or give this "
+        "job a release name and a target of its own. If it is lost for good, no later version of this release can be "
+        "protected together with the earlier ones: if only the crosswalk is lost, write `versions: {joint: none}`; "
+        f"else take the view away (qblock retire) and publish under another release name {other}, with `versions: "
+        "{joint: none}`"
     )
 
 

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Busy, InputError, QblockError
 from qblock.warehouse.addresses import unreachable
+from qblock.warehouse.pooler import REMEDY
 from qblock.warehouse.row_security import hidden_rows
 
 VIEW = "the source view casts or computes with a value that does not fit; correct the view, or the value in the table"
@@ -115,6 +116,11 @@ def explain_postgresql(error: BaseException, url: sa.URL | None = None, reading:
     named = f"({_words(original)}, SQLSTATE {state})"
     if state in ("55P03", "55006"):
         return Busy(f"PostgreSQL: another session holds what this run needs{where} {named}; try again later")
+    if state == "08P01":
+        return QblockError(
+            f"database not reachable: PostgreSQL, or a connection pooler before it, refused to go on{where} {named}; a "
+            f"pooler must have enough sessions, and lend whole ones: {REMEDY}"
+        )
     if state.startswith(LOST):
         return QblockError(f"database not reachable: PostgreSQL ended the connection{where} {named}")
     if state.startswith(("28", "3D")):

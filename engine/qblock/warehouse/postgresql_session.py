@@ -9,13 +9,15 @@ by `home`, once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Any
 
+import psycopg
 import sqlalchemy as sa
 
 from qblock.errors import InputError
 from qblock.resources import sql_text
+from qblock.warehouse import pooler
 from qblock.warehouse.protocol import TableName
 
 PATH = ("pg_catalog", "pg_temp")
@@ -52,12 +54,17 @@ SETTINGS: dict[str, str] = {
 """Of every session, whatever the server, the database, the login or the environment has set."""
 
 _LOGIN_PATH = "qblock_login_path"
+_FACTS_QUERY = pooler.facts_query(SETTINGS)
+ASK_SECONDS = 5
+"""How long a second connection may take."""
+_ASKED: set[sa.URL] = set()
 
 
 def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) -> sa.Engine:
     """An engine without a pool whose connections have SETTINGS and a search path of their own from the start.
 
-    options: of SQLAlchemy's create_engine. What is closed is closed: no session is handed on.
+    options: of SQLAlchemy's create_engine. What is closed is closed: no session is handed on. Connecting, and beginning
+    a transaction, raise Pooled where a pooler lends server sessions for one transaction at a time.
     """
     made = sa.create_engine(
         url.set(drivername="postgresql+psycopg"),
@@ -71,24 +78,49 @@ def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) 
     def connect(dialect: Any, record: Any, arguments: list[Any], parameters: dict[str, Any]) -> Any:
         connection = dialect.connect(*arguments, **parameters)
         try:
-            record.info[_LOGIN_PATH] = _settle(connection, path)
+            record.info[_LOGIN_PATH] = _settle(connection, made.url, path, record.info)
         except BaseException:
             connection.close()
             raise
         return connection
 
+    @sa.event.listens_for(made, "begin")
+    def begin(connection: sa.Connection) -> None:
+        pooler.check(connection, _FACTS_QUERY)
+
     return made
 
 
-def _settle(driver: Any, path: tuple[str, ...]) -> tuple[str, ...]:
+def _settle(driver: Any, url: sa.URL, path: tuple[str, ...], info: dict[str, Any]) -> tuple[str, ...]:
     """Set what a session has; returns the path that the login came with."""
-    statements = [f"SET {name} TO '{value}'" for name, value in SETTINGS.items()]
+    word = pooler.new_word()
+    statements = [f"SET {name} TO '{value}'" for name, value in {**SETTINGS, pooler.WORD: word}.items()]
     statements.append(f"SET search_path TO {', '.join(path)}")
     driver.autocommit = True  # what is set within a transaction is lost when that is rolled back
-    found = driver.execute("SHOW search_path").fetchone()[0]
+    found, process = pooler.first_seen(driver)
+    _check_alone(url, process)  # before anything is set, which would stay in the sessions of a pool
     driver.execute("; ".join(statements))
+    pooler.settled(driver, info, word, _FACTS_QUERY)
     driver.autocommit = False
     return split_path(found)
+
+
+def _check_alone(url: sa.URL, process: int) -> None:
+    """Once for each URL: a second connection is given another server session. Raises Pooled."""
+    if url in _ASKED:
+        return
+    # Where there is no second connection, a transaction that is given another session will notice.
+    with suppress(psycopg.Error, OSError), closing(bare(url, connect_timeout=ASK_SECONDS)) as other:
+        pooler.check_other(other, process, ASK_SECONDS)
+    _ASKED.add(url)
+
+
+def bare(url: sa.URL, **parameters: Any) -> Any:
+    """A psycopg connection on which nothing is set: for what has to be done in server sessions that are not ours."""
+    url = url.set(drivername="postgresql+psycopg")
+    dialect = sa.create_engine(url).dialect
+    arguments, found = dialect.create_connect_args(url)
+    return dialect.connect(*arguments, **{**found, "client_encoding": "utf8", **parameters})
 
 
 def split_path(text: str) -> tuple[str, ...]:
