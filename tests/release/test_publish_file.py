@@ -70,7 +70,7 @@ def test_the_ledger_is_no_target(job: Job) -> None:
 @pytest.mark.parametrize("name", ["missing/release.duckdb", "folder"])
 def test_a_target_that_cannot_be_a_file(job: Job, name: str) -> None:
     (job.folder / "folder").mkdir()
-    with pytest.raises(InputError, match="name (a file in a folder that exists|another file)"):
+    with pytest.raises(InputError, match=r"name (a file in a folder that exists|another file)"):
         publish_to(job, name).run()
 
 

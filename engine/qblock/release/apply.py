@@ -114,6 +114,7 @@ def _clear(run: Run, _: steps.ClearLeftovers) -> None:
         run.say(message)
     together.settle_leaving(run)
     run.read_ledger()
+    together.discard_unseen(run)
 
 
 def _readers(run: Run, _: steps.CheckReaders) -> None:

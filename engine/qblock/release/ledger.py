@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import duckdb
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from qblock.release.lock_waits import limited
 from qblock.release.private import SCHEMA, Place, create_engine, make_database, translated
 from qblock.release.records import Event, Guarantee, chain_digest, event_row, guarantee_rows
 from qblock.release.tables import tables
+from qblock.warehouse.duckdb_files import logs_of
 from qblock.warehouse.postgresql_session import LEDGER_PATH
 
 OPEN_SECONDS = 10.0
@@ -122,7 +124,20 @@ def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> I
                 raise
             time.sleep(0.05)
     try:
+        if place.file is not None and not read_only:
+            with translated(place):
+                _settle_log(connection, place.file)
         yield connection
     finally:
         connection.close()
         engine.dispose()
+
+
+def _settle_log(connection: sa.Connection, file: Path) -> None:
+    """Bring what a writer that was stopped left in the log into the file, before anything new is written after it.
+
+    So a log holds the work of one process alone; and where there is no room for what is owed, nothing is added to it.
+    """
+    if any(log.exists() and log.stat().st_size for log in logs_of(file)):
+        connection.exec_driver_sql("CHECKPOINT")
+        connection.commit()

@@ -93,20 +93,14 @@ def attempts(run: Run) -> Iterator[Assessment]:
 def check_together(run: Run, chosen: Assessment) -> Verdict:
     """Check a node together with all that was ever shown, and record it in the crosswalk when it passes.
 
-    Recorded before anything is staged, so that nothing is ever shown that is not in it; what an earlier run recorded
-    and never showed, by the word of the ledger that has written it down, is taken out. Raises Refused, saying how many
+    Recorded before anything is staged, so that nothing is ever shown that is not in it. Raises Refused, saying how many
     cells fail and why, never whose.
     """
     release, shown = run.spec.release, set(run.published_digests)
     with open_book(run.place, run.task.source.session) as book:
-        known = stamps.written(run.place, release)
-        for version in recorded(book, release):
-            if version.key.version in shown:
-                continue
-            if known.wrote(version.key.version, version.stamp):
-                discard(book, version.key)
-            else:
-                run.version = max(run.version, version.key.version + 1)
+        # What no reader was shown, and no ledger wrote down, may be evidence from before stamps (discard_unseen).
+        kept = [version.key.version for version in recorded(book, release) if version.key.version not in shown]
+        run.version = max([run.version, *(number + 1 for number in kept)])
         _check_audience(run, book)
         missing = shown - {version.key.version for version in recorded(book, release)}
         if missing:
@@ -131,6 +125,23 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
         waiting.passed(run, book, found)
         freeze(book, run.task.source, found)
     return verdict
+
+
+def discard_unseen(run: Run) -> None:
+    """Take out of the crosswalk what an earlier run recorded and never showed, by the word of the ledger that has
+    written it down.
+
+    Before the snapshot, and in a transaction of its own: the version that this run records may have the same number.
+    """
+    if not applies(run.spec):
+        return
+    release = run.spec.release
+    known = stamps.written(run.place, release)
+    with own_book(run.place) as book:
+        for version in recorded(book, release):
+            number = version.key.version
+            if number not in run.published_digests and known.wrote(number, version.stamp):
+                discard(book, version.key)
 
 
 def _report_edits(run: Run, book: Book, found: Candidate) -> None:

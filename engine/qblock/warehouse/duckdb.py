@@ -186,6 +186,18 @@ def _column(name: str, type_: str) -> Column:
     return Column(name, type_, kind, type_ if kind != "text" else "VARCHAR")
 
 
+def _spill_folder() -> str:
+    """A private folder for what does not fit into memory. Raises QblockError where none can be made."""
+    try:
+        return tempfile.mkdtemp(prefix="qblock-")
+    except OSError:
+        # Python says "no such file" where every temporary folder is full.
+        raise QblockError(
+            "no temporary folder can be written to ($TMPDIR, /tmp, /var/tmp): its disk is full, or this login may not "
+            "write there; make room, or name another folder in TMPDIR"
+        ) from None
+
+
 class DuckdbWarehouse:
     """A DuckDB file as a source: attached read-only, which keeps other processes from writing it meanwhile."""
 
@@ -193,7 +205,7 @@ class DuckdbWarehouse:
 
     def __init__(self, path: Path | None, memory_limit: str | None = None) -> None:
         self.path = path
-        self._spill = tempfile.mkdtemp(prefix="qblock-")
+        self._spill = _spill_folder()
         self._engine = duckdb_session.create_engine(sa.make_url("duckdb:///:memory:"), poolclass=sa.pool.StaticPool)
         self._memory_limit = memory_limit
 

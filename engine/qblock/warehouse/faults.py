@@ -16,6 +16,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.errors import Busy, InputError, QblockError
+from qblock.files import no_room
 from qblock.warehouse.addresses import unreachable
 from qblock.warehouse.pooler import REMEDY
 from qblock.warehouse.row_security import hidden_rows
@@ -86,6 +87,7 @@ _LOCKED = re.compile(r'IO Error: Could not set lock on file "([^"]*)"')
 _HOLDER = re.compile(r"\(PID (\d+)\)")
 _NO_DATABASE = re.compile(r'IO Error: The file "([^"]*)" exists, but it is not a valid DuckDB database file')
 _ABSENT = re.compile(r'IO Error: Cannot open (?:database|file) "([^"]*)"')
+_FULL = re.compile(r'(?:file "([^"]*)"[^"]*)?(?:No space left on device|Disk quota exceeded)')
 _ATTACHED = re.compile(r'Binder Error: (?:Unique file handle conflict|database with name "[^"]*" already exists)')
 
 
@@ -152,6 +154,9 @@ def explain_duckdb(error: BaseException, reading: Sequence[str] = (), file: Path
     file: that of the source.
     """
     original = original_of(error)
+    if found := _FULL.search(str(original)):
+        # Of the text nothing but the name of a file is repeated.
+        return no_room(found[1] or "a file of DuckDB")
     where = _while(reading) or (f" of the database {file}" if file is not None else "")
     if isinstance(original, duckdb.IOException | duckdb.BinderException):
         # There is one class for all of these; of the text nothing but the name of a file is repeated.

@@ -235,11 +235,10 @@ def record(book: Book, found: Candidate, stamp: str | None = None) -> None:
     """Write a version into the crosswalk: before it is staged, so that nothing is ever shown that is not in it.
 
     stamp: that the ledger has written down for it. A version of the same number that was recorded before, and never
-    shown, is replaced.
+    shown, must have been discarded, in another transaction (`discard`).
     """
     t, own, about = book.tables, book.own, found.about
     key = about.key
-    discard(book, key)
     position = int(own.scalar(sa.select(sa.func.coalesce(sa.func.max(t.version.c.position), 0)))) + 1
     lists = {
         name: canonical(list(getattr(about, name))) for name in ("quasi_identifiers", "node", "sensitive", "audience")
@@ -274,7 +273,11 @@ def record(book: Book, found: Candidate, stamp: str | None = None) -> None:
 
 
 def discard(book: Book, key: VersionKey) -> None:
-    """Take a version out of the crosswalk. Only for one that no reader could ever see: what was read stays known."""
+    """Take a version out of the crosswalk. Only for one that no reader could ever see: what was read stays known.
+
+    Not in the transaction that records one of the same number: DuckDB's index bears one key deleted and inserted in
+    one transaction only as long as the commit succeeds.
+    """
     t, own = book.tables, book.own
     for table in (t.row, t.block, t.version, t.frozen):
         own.run(sa.delete(table).where(table.c.release == key.release, table.c.version == key.version))

@@ -180,16 +180,18 @@ def roll(book: Book, checked: str, versions: Sequence[VersionKey]) -> None:
     rolled = own.scalar(sa.select(t.rolled.c.versions).where(t.rolled.c.release == checked))
     done = [VersionKey.of_text(text) for text in json.loads(rolled)] if rolled else []
     if not done or done != list(versions[: len(done)]):
-        for table in (t.episode, t.signature, t.rolled):
+        for table in (t.episode, t.signature):
             own.run(sa.delete(table).where(table.c.release == checked))
         done = []
     for version in versions[len(done) :]:
         own_rows = sa.select(t.row).where(t.row.c.release == version.release, t.row.c.version == version.version)
         _append(book, checked, own_rows.subquery("qblock_rows"), version)
-    if done != list(versions):
-        own.run(sa.delete(t.rolled).where(t.rolled.c.release == checked))
-        keys = json.dumps([version.text for version in versions])
+    keys = json.dumps([version.text for version in versions])
+    # A key is never deleted and inserted in one transaction: DuckDB's index does not bear it when the commit fails.
+    if rolled is None and versions:
         own.run(sa.insert(t.rolled).values(release=checked, versions=keys))
+    elif rolled not in (None, keys):
+        own.run(sa.update(t.rolled).where(t.rolled.c.release == checked).values(versions=keys))
 
 
 def _append(book: Book, checked: str, rows: sa.FromClause, version: VersionKey) -> None:
