@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
+from psycopg import sql
 
 from qblock.cli.app import run
 from qblock.errors import Busy
@@ -40,13 +41,20 @@ def engine_name() -> str:
 
 @pytest.fixture
 def job(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> Job:
-    """One version of four columns. What would wait for ever is cancelled, and fails the test."""
+    """One version of four columns."""
     monkeypatch.setattr(lock_waits, "PAUSE_SECONDS", 0)
     made = make_job(versions={"joint": "none"})
     made.settings["publish"]["lock_timeout"] = 0.1
     made.run()
-    made.change(f"ALTER DATABASE \"{sa.make_url(made.url).database}\" SET statement_timeout = '60s'")
+    end_soon(made.url)
     return made
+
+
+def end_soon(url: str) -> None:
+    """What would wait for ever is cancelled after a minute, and fails the test."""
+    with psycopg.connect(url) as connection:
+        name = sql.Identifier(sa.make_url(url).database or "")
+        connection.execute(sql.SQL("ALTER DATABASE {} SET statement_timeout = '60s'").format(name))
 
 
 @pytest.fixture
@@ -114,7 +122,10 @@ def test_readers_get_through_between_two_turns(
         with psycopg.connect(job.url, autocommit=True) as other:
             other.execute("SET lock_timeout = '1s'")
             assert other.execute(COUNT).fetchall() == [(12,)]
-            queue = "SELECT count(*) FROM pg_locks WHERE NOT granted OR mode = 'AccessExclusiveLock'"
+            queue = (
+                "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database "
+                "WHERE datname = current_database() AND (NOT granted OR mode = 'AccessExclusiveLock')"
+            )
             assert other.execute(queue).fetchall() == [(0,)]
         turns.append(number)
         if number == 3:
@@ -210,6 +221,7 @@ def plain(postgresql_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         made.job.settings["publish"]["lock_timeout"] = 0.1
         made.job.set(versions={"joint": "none"})
         made.job.run()
+        end_soon(made.owner)
         yield made
 
 
