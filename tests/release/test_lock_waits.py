@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import alembic.command
 import psycopg
 import pytest
 import sqlalchemy as sa
@@ -14,9 +15,11 @@ from psycopg import sql
 
 from qblock.cli.app import run
 from qblock.errors import Busy
-from qblock.release import lock_waits
+from qblock.release import lock_waits, migrate
 from qblock.release.history import history
+from qblock.release.ledger import ledger_transaction
 from qblock.release.move import move
+from qblock.release.private import place_of, place_of_url
 from qblock.release.retire import retire
 from qblock.release.rollback import rollback
 from qblock.release.targets.postgresql import PostgresqlTarget
@@ -30,6 +33,11 @@ STRONG = re.compile(
     r"\s*(?:(DROP|ALTER|LOCK|GRANT|REVOKE) .*(?:qblock\.|published)|(CREATE) OR REPLACE VIEW|(COMMENT) ON VIEW|"
     r"(UPDATE|INSERT INTO) qblock\.(?:pointer|event)|(SELECT) .* FOR UPDATE)",
     re.DOTALL,
+)
+
+KEEPS_OUT = re.compile(
+    r"(DROP|ALTER) VIEW|CREATE OR REPLACE VIEW|LOCK TABLE ONLY|DROP TABLE qblock|"
+    r"ALTER TABLE qblock.* (RENAME|ADD|DETACH)"
 )
 
 
@@ -140,11 +148,11 @@ def test_readers_get_through_between_two_turns(
 
 def test_no_lock_that_somebody_may_hold_is_waited_for_without_an_end(job: Job) -> None:
     """Every such statement of a publication, a rollback, a move and a retirement, and how long it may wait."""
-    waited: list[tuple[str, str]] = []
+    waited: list[tuple[str, int]] = []
 
     def asked(connection: sa.Connection, cursor: Any, statement: str, *_: Any) -> None:
         if STRONG.match(statement) and connection.dialect.name == "postgresql":
-            cursor.execute("SHOW lock_timeout")
+            cursor.execute("SELECT CAST(setting AS int) FROM pg_settings WHERE name = 'lock_timeout'")
             waited.append((statement, cursor.fetchone()[0]))
 
     sa.event.listen(sa.Engine, "before_cursor_execute", asked)
@@ -162,7 +170,10 @@ def test_no_lock_that_somebody_may_hold_is_waited_for_without_an_end(job: Job) -
         sa.event.remove(sa.Engine, "before_cursor_execute", asked)
     kinds = {next(filter(None, STRONG.match(statement).groups())) for statement, _ in waited}  # type: ignore[union-attr]
     assert kinds >= {"DROP", "ALTER", "LOCK", "CREATE", "COMMENT", "UPDATE", "SELECT", "INSERT INTO"}
-    assert [statement for statement, limit in waited if limit == "0"] == []
+    assert [statement for statement, limit in waited if limit == 0] == []
+    # Behind these readers would wait.
+    assert [one for one in waited if KEEPS_OUT.match(one[0]) and one[1] > 100] == []
+    assert sum(bool(KEEPS_OUT.match(statement)) for statement, _ in waited) > 5
 
 
 def test_the_pointer_row_is_waited_for_while_readers_read(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,3 +257,33 @@ def test_a_dump_that_is_being_written_keeps_old_versions_for_now(job: Job) -> No
         assert "version 1 stays until its readers have ended" in notes
     job.run(force=True)
     assert (1, "retired") in states(job)
+
+
+def test_a_table_of_the_ledger_that_is_locked_ends_the_run_and_says_by_whom(job: Job) -> None:
+    place = place_of(job.spec)
+    with psycopg.connect(job.url) as administrator:
+        administrator.execute("LOCK TABLE qblock.begun IN EXCLUSIVE MODE")
+        with pytest.raises(Busy, match=f"server process {administrator.info.backend_pid} of user"):  # noqa: SIM117
+            with ledger_transaction(place, 0.1) as connection:
+                connection.execute(sa.text("DELETE FROM qblock.begun"))
+    with ledger_transaction(place, 0.1) as connection:
+        assert connection.scalar(sa.text("SELECT count(*) FROM qblock.begun")) == 1
+
+
+def test_an_upgrade_of_the_ledger_does_not_wait_for_a_dump(
+    postgresql_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock_waits, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(migrate, "LOCK_SECONDS", 0.1)
+    place = place_of_url(postgresql_url, tmp_path)
+    known, upgrade = migrate.revisions(), alembic.command.upgrade
+    with monkeypatch.context() as before:
+        before.setattr(migrate, "revisions", lambda: known[:-1])
+        before.setattr(alembic.command, "upgrade", lambda config, _: upgrade(config, known[-2]))
+        migrate.upgrade_ledger(place)
+    end_soon(postgresql_url)
+    with psycopg.connect(postgresql_url) as dump:
+        dump.execute("LOCK TABLE qblock.event, qblock.pointer IN ACCESS SHARE MODE")
+        with pytest.raises(Busy, match=f"server process {dump.info.backend_pid} of user"):
+            migrate.upgrade_ledger(place)
+    assert migrate.upgrade_ledger(place) == (known[-2], known[-1])
