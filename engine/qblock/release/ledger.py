@@ -128,6 +128,11 @@ def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> I
             with translated(place):
                 _settle_log(connection, place.file)
         yield connection
+    except BaseException:
+        if place.file is not None:
+            # No rollback: a database that a fatal error has shut refuses it, with another error in place of the first.
+            connection.invalidate()
+        raise
     finally:
         connection.close()
         engine.dispose()

@@ -126,7 +126,8 @@ def _held_by(connection: sa.Connection, key: int, release: str | None = None, *,
 @contextmanager
 def _locked_file(path: Path) -> Iterator[tuple[IO[str], Callable[[], None]]]:
     """A file to be locked, and the check that it is still the one that others will find."""
-    check_file(path, "qblock keeps a lock there; move it away", QblockError)
+    if not path.is_symlink():  # which is not followed
+        check_file(path, "qblock keeps a lock there; move it away", QblockError)
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     except OSError as error:
