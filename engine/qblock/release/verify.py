@@ -24,6 +24,7 @@ from qblock.release.targets import Rows, Target, target_of
 from qblock.search.answer import requirements_json
 from qblock.source.stated import leaf_marks, stated_hierarchies
 from qblock.spec import Requirement, Spec, same_spec
+from qblock.warehouse.addresses import Unreachable
 
 
 def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
@@ -72,6 +73,8 @@ def _private_state(spec: Spec, place: Place, target: Target) -> list[str]:
     """What is published or kept and the ledger does not know; said once where the pointer row says so too."""
     try:
         return stamps.compare(spec, place, target, joint=together.applies(spec)).problems
+    except Unreachable:
+        raise
     except QblockError as error:
         return [str(error)]
 
@@ -132,6 +135,8 @@ class _Checks:
         try:
             with self.target.published() as rows:
                 self._content(current, kept, rows)
+        except Unreachable:
+            raise
         except QblockError as error:
             self.problems.append(str(error))
 

@@ -21,6 +21,10 @@ MAINTENANCE = "postgres"
 """A database that is there on nearly every server."""
 
 
+class Unreachable(QblockError):
+    """A database that cannot be asked, or not any more: nothing is said about what is in it."""
+
+
 def shown_url(url: sa.URL) -> str:
     """The only text of a URL that may be printed: scheme, user, host, port and database; no password, no parameter."""
     engine = url.get_backend_name()
@@ -36,7 +40,7 @@ def unreachable(url: sa.URL, error: psycopg.Error) -> QblockError:
             f"the URL of {shown_url(url)} has a parameter that the PostgreSQL client does not know; correct what "
             "follows the ? of the URL"
         )
-    return QblockError(f"database not reachable: {shown_url(url)}: {_reason(url, error)}")
+    return Unreachable(f"database not reachable: {shown_url(url)}: {_reason(url, error)}")
 
 
 def _reason(url: sa.URL, error: psycopg.Error) -> str:
@@ -93,6 +97,6 @@ def _database_exists(url: sa.URL) -> bool | None:
         with engine.connect() as connection:
             name = url.database or url.username
             found = connection.scalar(sa.select(sa.func.count()).where(catalog.c.datname == name))
-    except sa.exc.SQLAlchemyError:
+    except (sa.exc.SQLAlchemyError, QblockError):
         return None
     return bool(found)

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Busy, InputError, QblockError
 from qblock.files import no_room
-from qblock.warehouse.addresses import unreachable
+from qblock.warehouse.addresses import Unreachable, unreachable
 from qblock.warehouse.pooler import REMEDY
 from qblock.warehouse.row_security import hidden_rows
 
@@ -119,14 +119,14 @@ def explain_postgresql(error: BaseException, url: sa.URL | None = None, reading:
     if state in ("55P03", "55006"):
         return Busy(f"PostgreSQL: another session holds what this run needs{where} {named}; try again later")
     if state == "08P01":
-        return QblockError(
+        return Unreachable(
             f"database not reachable: PostgreSQL, or a connection pooler before it, refused to go on{where} {named}; a "
             f"pooler must have enough sessions, and lend whole ones: {REMEDY}"
         )
     if state.startswith(LOST):
-        return QblockError(f"database not reachable: PostgreSQL ended the connection{where} {named}")
+        return Unreachable(f"database not reachable: PostgreSQL ended the connection{where} {named}")
     if state.startswith(("28", "3D")):
-        return QblockError(f"database not reachable: PostgreSQL refused the login {named}")
+        return Unreachable(f"database not reachable: PostgreSQL refused the login {named}")
     what = STATES.get(state) or CLASSES.get(state[:2]) or "reported an error"
     return QblockError(f"PostgreSQL {_said(what, f'{where} {named}')}")
 
@@ -136,7 +136,7 @@ def _without_state(error: psycopg.Error, url: sa.URL | None, where: str) -> Qblo
     if url is not None and (error.pgconn is not None or isinstance(error, psycopg.ProgrammingError)):
         return unreachable(url, error)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return QblockError(f"database not reachable: the connection was lost{where}")
+        return Unreachable(f"database not reachable: the connection was lost{where}")
     return _of_client("PostgreSQL", error, where)
 
 

@@ -64,7 +64,8 @@ def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) 
     """An engine without a pool whose connections have SETTINGS and a search path of their own from the start.
 
     options: of SQLAlchemy's create_engine. What is closed is closed: no session is handed on. Connecting, and beginning
-    a transaction, raise Pooled where a pooler lends server sessions for one transaction at a time.
+    a transaction, raise Pooled where a pooler lends server sessions for one transaction at a time. Connecting raises
+    InputError for a database of encoding SQL_ASCII.
     """
     made = sa.create_engine(
         url.set(drivername="postgresql+psycopg"),
@@ -73,11 +74,14 @@ def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) 
         **options,
     )
 
+    _let_end(made.dialect)
+
     # Not the event "connect": before it the dialect asks the server who it is, by functions that the path finds.
     @sa.event.listens_for(made, "do_connect")
     def connect(dialect: Any, record: Any, arguments: list[Any], parameters: dict[str, Any]) -> Any:
         connection = dialect.connect(*arguments, **parameters)
         try:
+            _check_encoding(made.url, connection)
             record.info[_LOGIN_PATH] = _settle(connection, made.url, path, record.info)
         except BaseException:
             connection.close()
@@ -89,6 +93,25 @@ def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) 
         pooler.check(connection, _FACTS_QUERY)
 
     return made
+
+
+def _let_end(dialect: Any) -> None:
+    """Closing a connection raises nothing where the server has ended the session: what ended it is to be said.
+
+    Such a session has rolled back; and nothing is reset in any, since none is handed on.
+    """
+    roll_back, set_readonly = dialect.do_rollback, dialect.set_readonly
+
+    def rolled_back(driver: Any) -> None:
+        try:
+            roll_back(driver)
+        except psycopg.Error:
+            if not driver.closed:
+                raise
+
+    dialect.do_rollback = rolled_back
+    dialect.reset_isolation_level = lambda driver: None
+    dialect.set_readonly = lambda driver, value: None if driver.closed else set_readonly(driver, value)
 
 
 def _settle(driver: Any, url: sa.URL, path: tuple[str, ...], info: dict[str, Any]) -> tuple[str, ...]:
@@ -103,6 +126,16 @@ def _settle(driver: Any, url: sa.URL, path: tuple[str, ...], info: dict[str, Any
     pooler.settled(driver, info, word, _FACTS_QUERY)
     driver.autocommit = False
     return split_path(found)
+
+
+def _check_encoding(url: sa.URL, driver: Any) -> None:
+    # What the server says of itself at the start; nothing is asked.
+    if driver.info.parameter_status("server_encoding") == "SQL_ASCII":
+        raise InputError(
+            f"database {url.database or driver.info.dbname} has the encoding SQL_ASCII, in which the server knows "
+            "bytes and no characters, so that values cannot be measured or masked as text; load a dump of it into a "
+            "database of another encoding (CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0), and name that one"
+        )
 
 
 def _check_alone(url: sa.URL, process: int) -> None:
