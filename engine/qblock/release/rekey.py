@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import InputError
-from qblock.release import migrate
+from qblock.release import migrate, stamps
 from qblock.release.joint.book import FILE, Book, own_book, prepare
 from qblock.release.joint.keys import new_key
 from qblock.release.ledger import ledger_transaction, opened, record
@@ -39,14 +39,17 @@ def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
 
     The ledger of each release says so. PostgreSQL: in the same transaction. DuckDB, whose ledger is another file: what
     is still to be written is kept beside the new key, and written by the next run of the release if this one is killed.
-    Raises InputError where there is no crosswalk, Busy while a release runs (naming it), QblockError for faults.
+    Raises InputError where there is no crosswalk, Refused where it was lost, Busy while a release runs (naming it),
+    QblockError for faults.
     """
     if not _has_crosswalk(place):
+        stamps.check_crosswalk(place)
         raise InputError(
             "there is no crosswalk here, and so no key to change: the first release of a spec with `entity` makes it"
         )
     with place_lock(place, "ledger rekey", wait) as lock:
         migrate.upgrade_ledger(place)
+        stamps.check_crosswalk(place)
         prepare(place)
         with own_book(place) as book:
             number, releases = new_key(book)

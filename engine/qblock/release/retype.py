@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from qblock.errors import Busy, InputError, Refused
-from qblock.release import together
+from qblock.release import stamps, together
 from qblock.release.joint.book import Book, has_book, open_book, prepare
 from qblock.release.joint.crosswalk import recorded
 from qblock.release.joint.moves import Moves, apply_moves, moves_to
@@ -63,8 +63,8 @@ def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
     """Move the crosswalk of a release to the types of the source's columns, in one transaction, with a ledger event.
 
     wait: seconds to wait for another run of the release. Raises InputError for a release whose versions are not checked
-    together, Refused where there is no crosswalk or a value does not read the same both ways (how many, by column), and
-    what opening the source raises; nothing is moved then.
+    together, Refused where there is no crosswalk, or it was lost, or a value does not read the same both ways (how
+    many, by column), and what opening the source raises; nothing is moved then.
     """
     if not together.applies(spec):
         raise InputError(
@@ -74,6 +74,7 @@ def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
     place = place_of(spec)
     with release_lock(place, spec.release, wait) as lock:
         upgrade_ledger(place)
+        stamps.check_crosswalk(place, spec.release)
         prepare(place)
         warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
         try:

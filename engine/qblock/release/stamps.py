@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from qblock.errors import Refused
+from qblock.release.joint.book import FILE
 from qblock.release.joint.reading import Contents, contents
 from qblock.release.ledger import OPEN_SECONDS, ledger_transaction, record
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
@@ -85,6 +86,18 @@ class Written:
         counts = [e.detail.get("people", 0) + e.detail.get("companions", 0) for e in self.events if e.state == "erased"]
         return max(counts, default=0)
 
+    def missing(self, crosswalk: Contents) -> list[int]:
+        """The versions that the ledger has shown checked together with others and the crosswalk lacks."""
+        shown = self.shown
+        return [v for v in shown if v not in crosswalk.versions and self.together(v)]
+
+    def together(self, version: int) -> bool:
+        """Whether a version that was shown had been checked together with others, as its run wrote down.
+
+        Of one from before stamps it is not known.
+        """
+        return self.begun.get((version, self.shown[version].stamp)) is not None
+
     def wrote(self, version: int, stamp: str | None, *, staged: bool = False) -> bool:
         """Whether this ledger has written the version down; one from before stamps is known by its number.
 
@@ -148,7 +161,7 @@ def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: fl
         found.append(f"{where} {verb} version {mark.version} of release {spec.release}, {_why(known, mark.version)}")
     found += known.problems
     if crosswalk is not None:
-        found += _crosswalk_problems(known, crosswalk.versions)
+        found += _crosswalk_problems(known, crosswalk, place)
     if known.left:
         found += _left_problems(known, crosswalk or contents(place, spec.release, seconds))
     # A file says by itself what readers see; of tables the pointer row does.
@@ -174,19 +187,56 @@ def _knows(known: Written, target: Target, mark: Mark, staged: bool) -> bool:
     return landed and target.landed(mark.version)
 
 
-def _crosswalk_problems(known: Written, crosswalk: Mapping[int, str | None]) -> list[str]:
+def _crosswalk_problems(known: Written, crosswalk: Contents, place: Place) -> list[str]:
     shown, found = known.shown, []
-    for version, stamp in sorted(crosswalk.items(), reverse=True):
+    for version, stamp in sorted(crosswalk.versions.items(), reverse=True):
         if version in shown:
             if stamp != shown[version].stamp:
                 found.append(f"the crosswalk holds another version {version} than the ledger has shown")
         elif not known.wrote(version, stamp) and not known.may_be_kept(version, stamp):
             found.append(f"the crosswalk holds version {version}, {_why(known, version)}")
-    missing = [v for v, event in shown.items() if v not in crosswalk and known.begun.get((v, event.stamp)) is not None]
+    missing = known.missing(crosswalk)
     if missing:
-        named = ", ".join(map(str, missing[:SHOWN])) + (", ..." if len(missing) > SHOWN else "")
-        found.append(f"the ledger has shown version {named} checked together with others, and the crosswalk lacks it")
+        found.append(lacking(place, missing, there=crosswalk.there))
     return found[:SHOWN]
+
+
+def lacking(place: Place, versions: list[int], *, there: bool) -> str:
+    """What is said of versions whose part of the crosswalk is missing."""
+    named = ", ".join(map(str, versions[:SHOWN])) + (", ..." if len(versions) > SHOWN else "")
+    said = f"the ledger has shown version {named} checked together with others, and the crosswalk lacks it"
+    return said if there else f"{said}: {crosswalk_place(place)} gone"
+
+
+def crosswalk_place(place: Place) -> str:
+    """Where the crosswalk is, as the beginning of a sentence about it."""
+    return f"the file {place.folder / FILE} is" if place.engine == "duckdb" else f"its tables in schema {SCHEMA} are"
+
+
+def check_crosswalk(place: Place, only: str | None = None) -> None:
+    """Raise Refused where the crosswalk of a place lacks what the ledger has shown of any release, or of one.
+
+    A release whose newest version waived the joint check does without it.
+    """
+    found = []
+    with ledger_reader(place) as reader:
+        releases = {
+            release: Written.of(reader, release) for release in reader.releases() if not reader.successor(release)
+        }
+    for release, known in releases.items():
+        newest = next(reversed(known.shown.values()), None)
+        if only not in (None, release) or newest is None or newest.joint == "none":
+            continue
+        crosswalk = contents(place, release, OPEN_SECONDS)
+        missing = known.missing(crosswalk) if crosswalk is not None else []
+        if crosswalk is not None and missing:
+            found.append(f"release {release}: {lacking(place, missing, there=crosswalk.there)}")
+    if found:
+        raise Refused(
+            f"the crosswalk is missing or older than what was shown: {'; '.join(found[:SHOWN])}. Nothing was changed; "
+            f"restore {_store(place)} (ledger, crosswalk and versions, whole and of one time) from the backup that "
+            "belongs to what is published"
+        )
 
 
 def _left_problems(known: Written, crosswalk: Contents | None) -> list[str]:

@@ -104,9 +104,10 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
         _check_audience(run, book)
         missing = shown - {version.key.version for version in recorded(book, release)}
         if missing:
+            since = "" if min(missing) in known.shown and known.shown[min(missing)].stamp else ", or it was lost"
             raise Refused(
                 f"version {min(missing)} of release {release} was published without a crosswalk (without `entity`, or "
-                "with `versions: {joint: none}`), or it was lost, so no later version can be checked together with it; "
+                f"with `versions: {{joint: none}}`){since}, so no later version can be checked together with it; "
                 "publish under another release name, or write `versions: {joint: none}`"
             )
         found = candidate(book, run.task, chosen, run.version)
@@ -161,6 +162,12 @@ def _check_audience(run: Run, book: Book) -> None:
         for name in run.spec.versions.audience:
             events = [e for e in reader.history(name) if e.state in PUBLISHING and e.version is not None]
             without = [e.version for e in events if VersionKey(name, e.version or 0) not in known]
+            lost = [v for v in without if v is not None and stamps.Written.of(reader, name).together(v)]
+            if lost:
+                raise Refused(
+                    f"release {name}, which versions.audience names: "
+                    f"{stamps.lacking(run.place, lost, there=True)}; nothing is published. Restore it from a backup"
+                )
             if without:
                 raise Refused(
                     f"version {without[0]} of release {name}, which versions.audience names, was published without a "

@@ -22,10 +22,15 @@ STAMPED = "0008"
 
 @dataclass(frozen=True)
 class Contents:
-    """versions: of a release, with their stamps (None: from before stamps); out: how many people have left it."""
+    """versions: of a release, with their stamps (None: from before stamps); out: how many people have left it; there:
+    whether there is a crosswalk at all."""
 
     versions: Mapping[int, str | None] = field(default_factory=dict)
     out: int = 0
+    there: bool = True
+
+
+GONE = Contents(there=False)
 
 
 def contents(place: Place, release: str, seconds: float) -> Contents | None:
@@ -35,14 +40,14 @@ def contents(place: Place, release: str, seconds: float) -> Contents | None:
     login may not read it, or (with 0 seconds) another process has it open. Raises Busy after waiting in vain.
     """
     if place.engine == "duckdb" and not (place.folder / FILE).exists():
-        return Contents()
+        return GONE
     try:
         where = crosswalk_of(place) if place.engine == "duckdb" else place
         with opened(where, read_only=True, seconds=seconds) as connection, translated(place):
             revision = migrate.known_revision(connection)
             readable = _readable(connection) if revision is not None else False
             if not readable:
-                return None if readable is None else Contents()
+                return None if readable is None else GONE
             return _contents(connection, release, str(revision))
     except Busy:
         if seconds:
