@@ -130,7 +130,7 @@ def test_no_piece_of_a_password_is_in_output_or_result(
         ("postgresql://job@host:/db", "port"),
         ("postgresql://job@host:0/db", "port"),
         ("postgresql://job@host:65536/db", "port"),
-        ("postgresql://job@host:5432,other:5432/db", "port"),
+        ("postgresql://job@host:5432,other:5432/db", "several hosts"),
         ("postgresql://job@[::1]x/db", "port"),
         ("postgresql://job@host:5\u0664/db", "port"),
     ],

@@ -10,6 +10,10 @@ MOST_PORT = 65535
 ESCAPES = "@ as %40, : as %3A, / as %2F, ? as %3F, # as %23, % as %25"
 REMEDY = f"percent-encode the special characters of user and password ({ESCAPES})"
 FORM = "the database URL cannot be read; right would be duckdb:///FILE or postgresql://USER@HOST/DATABASE"
+SEVERAL = (
+    "the database URL names several hosts before its path; right would be "
+    f"postgresql://USER@/DATABASE?host=HOST1:PORT1&host=HOST2:PORT2; or {REMEDY}"
+)
 _LITERAL = re.compile(r"[^:]+://[^/@:]*:([^@]+)@|[?&](?:ssl)?password=([^&]+)")
 
 
@@ -29,7 +33,10 @@ def url_problem(text: str) -> str | None:
         return f"the database URL has an @ after its first /, ? or #; {REMEDY}, and an @ further on as %40"
     if after.startswith("#"):
         return f"the database URL has a # before its path; {REMEDY}"
-    return _port_problem(authority.rpartition("@")[2])
+    address = authority.rpartition("@")[2]
+    if "," in address:
+        return SEVERAL
+    return _port_problem(address)
 
 
 def _port_problem(address: str) -> str | None:

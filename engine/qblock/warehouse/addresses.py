@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
+from typing import Any
 
 import psycopg
 import sqlalchemy as sa
@@ -16,7 +18,7 @@ from qblock.warehouse import postgresql_session
 
 SECONDS = 5
 """How long a server is asked why it did not answer."""
-DEFAULT_PORT = 5432
+DEFAULT_PORT, MOST_PORT = 5432, 65535
 MAINTENANCE = "postgres"
 """A database that is there on nearly every server."""
 
@@ -59,24 +61,59 @@ def _reason(url: sa.URL, error: psycopg.Error) -> str:
         return "the login may not connect to this database, or the server takes no more connections"
     if asked is not None and asked.used_password:
         return "authentication failed: the password is wrong, or the login does not exist or may not connect"
+    if not _addresses(connection_parameters(url))[0][0]:
+        return "the server of this machine does not run, or the login or the database does not exist; name a host"
     return (
-        "the server answered and made no session: the login or the database does not exist, or pg_hba.conf or a TLS "
-        "setting (sslmode) is against it"
+        "the server answered and made no session: the login or the database does not exist, or pg_hba.conf, a TLS "
+        "setting (sslmode) or another parameter (options, PGOPTIONS) is against it"
     )
 
 
-def _network_problem(url: sa.URL) -> str | None:
-    """What keeps us from the server's port or socket; None where one of them answers."""
-    named = url.query.get("host", url.host)
-    if not isinstance(named, str) or "," in named:
-        return None
+def connection_parameters(url: sa.URL) -> dict[str, Any]:
+    """What the driver is given of a URL. Raises InputError where its hosts and ports do not go together."""
+    url = url.set(drivername="postgresql+psycopg")
     try:
-        if named.startswith("/"):
+        _, found = url.get_dialect()().create_connect_args(url)
+        _addresses(found)
+    except (sa.exc.ArgumentError, ValueError):
+        raise InputError(
+            f"the hosts or ports of {shown_url(url)} cannot be read: a port is a number from 1 to {MOST_PORT}, and "
+            "each host has one, or all have the same; right would be "
+            "postgresql://USER@/DATABASE?host=HOST1:PORT1&host=HOST2:PORT2"
+        ) from None
+    return dict(found)
+
+
+def _addresses(found: Mapping[str, Any]) -> list[tuple[str, int]]:
+    """Host (or its address, or a socket's folder) and port of each server. Raises ValueError."""
+    hosts = str(found.get("hostaddr") or found.get("host") or "").split(",")
+    ports = [int(port or DEFAULT_PORT) for port in str(found.get("port") or "").split(",")]
+    if len(ports) not in (1, len(hosts)) or not all(1 <= port <= MOST_PORT for port in ports):
+        raise ValueError
+    if any(host.count(":") == 1 for host in hosts):  # more of them are an address
+        raise ValueError
+    return list(zip(hosts, ports * len(hosts) if len(ports) == 1 else ports, strict=True))
+
+
+def _network_problem(url: sa.URL) -> str | None:
+    """What keeps us from the port or socket of every server; None where one of them answers, or none is named."""
+    addresses = _addresses(connection_parameters(url))
+    if addresses[0][0] == "":
+        return None
+    problems = [_no_answer(host, port) for host, port in addresses]
+    if None in problems:
+        return None
+    return problems[0] if len(problems) == 1 else f"none of {len(problems)} hosts answers; the first: {problems[0]}"
+
+
+def _no_answer(host: str, port: int) -> str | None:
+    try:
+        if host.startswith("/"):
             with socket.socket(socket.AF_UNIX) as client:
                 client.settimeout(SECONDS)
-                client.connect(f"{named}/.s.PGSQL.{url.port or DEFAULT_PORT}")
+                client.connect(f"{host}/.s.PGSQL.{port}")
         else:
-            socket.create_connection((named, url.port or DEFAULT_PORT), SECONDS).close()
+            socket.create_connection((host, port), SECONDS).close()
     except socket.gaierror:
         return "no host of that name is known"
     except (ConnectionRefusedError, FileNotFoundError):

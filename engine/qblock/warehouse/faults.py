@@ -19,6 +19,7 @@ from qblock.errors import Busy, InputError, QblockError
 from qblock.files import no_room
 from qblock.warehouse.addresses import Unreachable, unreachable
 from qblock.warehouse.pooler import REMEDY
+from qblock.warehouse.postgresql_session import CONNECTING
 from qblock.warehouse.row_security import hidden_rows
 
 VIEW = "the source view casts or computes with a value that does not fit; correct the view, or the value in the table"
@@ -133,7 +134,8 @@ def explain_postgresql(error: BaseException, url: sa.URL | None = None, reading:
 
 def _without_state(error: psycopg.Error, url: sa.URL | None, where: str) -> QblockError:
     """For an error that the client made: of a connection that failed or was lost, or of a value that Python has not."""
-    if url is not None and (error.pgconn is not None or isinstance(error, psycopg.ProgrammingError)):
+    connecting = error.pgconn is not None or hasattr(error, CONNECTING) or isinstance(error, psycopg.ProgrammingError)
+    if url is not None and connecting:
         return unreachable(url, error)
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
         return Unreachable(f"database not reachable: the connection was lost{where}")

@@ -53,6 +53,8 @@ SETTINGS: dict[str, str] = {
 }
 """Of every session, whatever the server, the database, the login or the environment has set."""
 
+CONNECTING = "qblock_connecting"
+"""An attribute of the driver's errors: no connection was made, so that none was lost."""
 _LOGIN_PATH = "qblock_login_path"
 _FACTS_QUERY = pooler.facts_query(SETTINGS)
 ASK_SECONDS = 5
@@ -79,7 +81,7 @@ def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) 
     # Not the event "connect": before it the dialect asks the server who it is, by functions that the path finds.
     @sa.event.listens_for(made, "do_connect")
     def connect(dialect: Any, record: Any, arguments: list[Any], parameters: dict[str, Any]) -> Any:
-        connection = dialect.connect(*arguments, **parameters)
+        connection = _connected(dialect, arguments, parameters)
         try:
             _check_encoding(made.url, connection)
             record.info[_LOGIN_PATH] = _settle(connection, made.url, path, record.info)
@@ -93,6 +95,18 @@ def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) 
         pooler.check(connection, _FACTS_QUERY)
 
     return made
+
+
+def _connected(dialect: Any, arguments: Any, parameters: Any) -> Any:
+    try:
+        return dialect.connect(*arguments, **parameters)
+    except UnicodeError as error:  # of a host's name
+        failed: psycopg.Error = psycopg.OperationalError("the host's name cannot be looked up")
+        setattr(failed, CONNECTING, True)
+        raise failed from error
+    except psycopg.Error as error:
+        setattr(error, CONNECTING, True)
+        raise
 
 
 def _let_end(dialect: Any) -> None:
