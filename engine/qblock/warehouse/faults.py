@@ -95,8 +95,12 @@ _ATTACHED = re.compile(r'Binder Error: (?:Unique file handle conflict|database w
 def interrupted(error: BaseException) -> bool:
     """Whether a DuckDB error is its answer to Ctrl-C, or to a statement that was interrupted otherwise."""
     original = original_of(error)
-    # Its client raises a plain RuntimeError, and nothing else that is one, for a signal in the middle of a statement.
-    return isinstance(original, duckdb.InterruptException) or type(original) is RuntimeError
+    if isinstance(original, duckdb.InterruptException):
+        return True
+    # For a signal in the middle of a statement its client raises a plain RuntimeError because of what the signal's
+    # handler has raised; a RuntimeError without that is a fault, as of a thread that could not be started.
+    causes = (original.__cause__, original.__context__)
+    return type(original) is RuntimeError and any(isinstance(cause, KeyboardInterrupt) for cause in causes)
 
 
 def original_of(error: BaseException) -> BaseException:
