@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from release.jobs import PEOPLE, Job, MakeJob
 
+from qblock.cli import ending, result_file
 from qblock.cli import job as module
 from qblock.cli.app import run
 from qblock.errors import InputError
@@ -144,10 +145,11 @@ def test_a_run_that_waits_in_vain_is_told(job: Job, tmp_path: Path, hook: str) -
 
 def test_the_result_file_is_replaced_whole(job: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "result.json"
-    file.write_text("an older result", "utf-8")
+    older = json.dumps({"status": "unchanged", "release": "people", "exit_status": 0})
+    file.write_text(older, "utf-8")
     with open(file, encoding="utf-8") as reader:
         assert release(job, "--result", str(file), "--json") == 0
-        assert reader.read() == "an older result"
+        assert reader.read() == older
     found = json.loads(file.read_text("utf-8"))
     assert found == json.loads(capsys.readouterr().out)
     assert (found["status"], found["exit_status"], found["version"]) == ("published", 0, 1)
@@ -168,7 +170,7 @@ def test_a_result_that_cannot_be_written(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(module, "write_whole", full)
+        patched.setattr(result_file, "replace_whole", full)
         assert release(job, "--result", str(tmp_path / "result.json")) == 0
     assert "the result file was not written: No space left on device" in capsys.readouterr().err
     assert len(job.published()) == 12
@@ -264,7 +266,7 @@ def test_a_program_that_is_no_program(tmp_path: Path) -> None:
     ("error", "exit_status", "reason"),
     [
         (KeyboardInterrupt, 130, "interrupted"),
-        (module.Terminated, 143, "terminated"),
+        (ending.Terminated, 143, "terminated"),
         (ZeroDivisionError, 1, "internal"),
     ],
 )

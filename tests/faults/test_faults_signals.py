@@ -22,6 +22,7 @@ STOPPED: list[tuple[int, dict[str, Any]]] = [
     (signal.SIGINT, {"step": "CopyVersion", "when": "after"}),
     (signal.SIGTERM, {"record": "checked", "when": "after"}),
 ]
+WORD = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -43,6 +44,11 @@ def harness(play: Stage) -> Any:
         yield made
 
 
+def last_words(harness: Harness) -> str:
+    """The last line that the newest run printed."""
+    return harness.output.read_text().splitlines()[-1]
+
+
 def seen(play: Stage) -> str:
     return readers.digest(play.job.query(readers.ROWS))
 
@@ -52,6 +58,7 @@ def test_a_stopped_run_leaves_the_version_before(harness: Harness) -> None:
     for number, point in STOPPED:
         before = seen(play)
         assert harness.run({**point, "signal": number}) == STATUS[number], harness.output.read_text()
+        assert last_words(harness) == f"qblock: {WORD[number]}: nothing was published"
         assert "Traceback" not in harness.output.read_text()
         assert seen(play) == before == play.legal[-1]
         last = history(play.job.spec)["events"][-1]
@@ -62,9 +69,11 @@ def test_a_stopped_run_leaves_the_version_before(harness: Harness) -> None:
     assert (harness.report.problems, play.lost) == ([], [])
 
 
-def test_a_run_that_is_stopped_after_it_has_published_stays_published(harness: Harness) -> None:
+@pytest.mark.parametrize("point", [{"step": "Retire", "when": "before"}, {"record": "published", "when": "committed"}])
+def test_a_run_that_is_stopped_after_it_has_published_stays_published(harness: Harness, point: dict[str, Any]) -> None:
     before = seen(harness.play)
-    assert harness.run({"step": "Retire", "when": "before", "signal": signal.SIGTERM}) == 143
+    assert harness.run({**point, "signal": signal.SIGTERM}) == 143
+    assert last_words(harness) == "qblock: terminated: version 2 was published"
     assert seen(harness.play) != before
     harness.succeeded()
     assert harness.run() == 0
@@ -76,6 +85,7 @@ def test_a_file_that_was_renamed_when_the_signal_came_is_recorded_by_the_next_ru
     with stage("duckdb", tmp_path) as play, Nursery() as nursery:
         job = Harness(play, nursery, 0)
         assert job.run({"rename": "after", "signal": signal.SIGINT}) == 130
+        assert last_words(job) == "qblock: interrupted: version 1 was published"
         assert job.run() == 0, job.output.read_text()
         assert '"unchanged"' in job.output.read_text()
         job.succeeded()

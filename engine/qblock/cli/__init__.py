@@ -8,11 +8,14 @@ from typing import NoReturn
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit status."""
+    from qblock.cli.streams import reserve
+
+    reserve()
     try:
         from qblock.cli.app import main as run
     except KeyboardInterrupt:
         # Loading everything takes a moment, in which somebody may have thought better of it.
-        print("qblock: interrupted: nothing was published", file=sys.stderr)
+        print("qblock: interrupted", file=sys.stderr)
         sys.exit(130)
     run()
 

@@ -15,8 +15,10 @@ from typer.exceptions import TyperException
 
 from qblock import __version__
 from qblock.cli import compare, erase, explore, hierarchies, ledger, publish, retire, start
-from qblock.cli.job import Interrupted, Terminated
-from qblock.errors import QblockError, values_shown
+from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
+from qblock.cli.streams import AnswerLost, check_answer, guarded
+from qblock.errors import values_shown
+from qblock.release.outcome import Outcome, asked
 
 EPILOG = (
     "Exit status: 0 done or nothing to do, 1 a fault outside (connection, disk), 2 the spec, a hierarchy or the "
@@ -67,6 +69,9 @@ AGAIN_SECONDS = 5.0
 """A driver may swallow what a signal raises while it is busy: it is raised again until somebody hears it."""
 
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+
+
 def _stop(number: int, _frame: Any) -> NoReturn:
     signal.setitimer(signal.ITIMER_REAL, AGAIN_SECONDS)
     Interrupted.arrived = True
@@ -75,12 +80,19 @@ def _stop(number: int, _frame: Any) -> NoReturn:
 
 def main() -> NoReturn:
     """Run the command line and leave with its exit status."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGALRM):
+    for number in SIGNALS:
         signal.signal(number, _stop)
     # What is raised where nobody can catch it, and in threads: the class alone, since a text may quote the data.
     sys.unraisablehook = lambda found: _say(f"ignored an error ({found.exc_type.__name__})")
     threading.excepthook = lambda found: _say(f"a thread ended with an error ({found.exc_type.__name__})")
-    sys.exit(run(sys.argv[1:]))
+    try:
+        status = run(sys.argv[1:])
+    except KeyboardInterrupt:
+        status = 143 if Terminated.arrived else 130
+    for number in SIGNALS:
+        # Everything is said and done.
+        signal.signal(number, signal.SIG_IGN)
+    sys.exit(status)
 
 
 def run(arguments: list[str]) -> int:
@@ -91,43 +103,57 @@ def run(arguments: list[str]) -> int:
         # Without a handler Python prints their warnings, which hold the driver's text.
         logging.getLogger(name).addHandler(logging.NullHandler())
     debug = _Debug(bool(os.environ.get("QBLOCK_DEBUG")))
+    with guarded(), asked() as outcome:
+        try:
+            if "_QBLOCK_COMPLETE" in os.environ:
+                return int(command.main(args=arguments, prog_name="qblock", standalone_mode=False) or 0)
+            # Not `main`, which would make an exit status of its own out of Ctrl-C.
+            with command.make_context("qblock", arguments) as context, values_shown(_interactive(arguments)):
+                debug.asked |= bool(context.params.get("debug"))
+                command.invoke(context)
+            check_answer()
+            return 0
+        except typer.Exit as ended:
+            try:
+                check_answer()
+            except AnswerLost as error:
+                return _ended(error, arguments, outcome, debug)
+            return int(ended.exit_code)
+        except TyperException as error:
+            # A command line that is wrong; the exception knows its own way of saying so.
+            _without_urls(error, arguments)
+            if hasattr(error, "show"):
+                error.show()
+            else:
+                _say(str(error))
+            return int(getattr(error, "exit_code", 2))
+        except typer.Abort:
+            return _ended(KeyboardInterrupt(), arguments, outcome, debug)
+        except (Exception, KeyboardInterrupt) as error:
+            return _ended(error, arguments, outcome, debug)
+
+
+def _ended(error: BaseException, arguments: list[str], outcome: Outcome, debug: _Debug) -> int:
+    """Say what a command that has failed or was stopped came to; returns its exit status."""
     try:
-        if "_QBLOCK_COMPLETE" in os.environ:
-            return int(command.main(args=arguments, prog_name="qblock", standalone_mode=False) or 0)
-        # Not `main`, which would make an exit status of its own out of Ctrl-C.
-        with command.make_context("qblock", arguments) as context, values_shown(_interactive(arguments)):
-            debug.asked |= bool(context.params.get("debug"))
-            command.invoke(context)
-        return 0
-    except typer.Exit as ended:
-        return int(ended.exit_code)
-    except QblockError as error:
-        if Terminated.arrived or Interrupted.arrived:
-            return _stopped(error)
-        debug.show(error)
-        _say(str(error), error)
-        return error.exit_status
-    except TyperException as error:
-        # A command line that is wrong; the exception knows its own way of saying so.
-        _without_urls(error, arguments)
-        if hasattr(error, "show"):
-            error.show()
+        if stopped(error):
+            signal.setitimer(signal.ITIMER_REAL, 0)
         else:
-            _say(str(error))
-        return int(getattr(error, "exit_code", 2))
-    except (KeyboardInterrupt, typer.Abort) as error:
-        return _stopped(error)
-    except BrokenPipeError:
-        # Whoever read the answer has had enough (qblock history | head).
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except Exception as error:
-        # The driver reports an interrupted query as an error of its own.
-        if Terminated.arrived or Interrupted.arrived:
-            return _stopped(error)
-        debug.show(error)
-        _say(_told(error), error)
-        return 1
+            debug.show(error)
+        _say(message(error, outcome, nothing_of(arguments)), error)
+        if not isinstance(error, AnswerLost):
+            _say_lost(error)
+    except KeyboardInterrupt as again:
+        # Once more while the last words were said.
+        return exit_status(again, outcome)
+    return exit_status(error, outcome)
+
+
+def _say_lost(error: BaseException) -> None:
+    try:
+        check_answer()
+    except AnswerLost as lost:
+        _say(reason(lost), error)
 
 
 class _Debug:
@@ -152,20 +178,6 @@ def _without_urls(error: TyperException, arguments: list[str]) -> None:
     urls = [word for word in arguments if "://" in word]
     if isinstance(message, str) and any(url in message or url.partition("://")[2] in message for url in urls):
         vars(error)["message"] = "a URL is where none belongs"
-
-
-def _told(error: Exception) -> str:
-    """An error that is not ours: its text may quote a value, so that the class alone is told."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return f"{error.filename or 'input or output'}: {os.strerror(error.errno)}"
-    name = type(error).__name__
-    return f"internal error ({name}); --debug prints the traceback on a terminal. Nothing was published"
-
-
-def _stopped(error: BaseException) -> int:
-    signal.setitimer(signal.ITIMER_REAL, 0)
-    _say(f"{'terminated' if Terminated.arrived else 'interrupted'}: nothing was published", error)
-    return 143 if Terminated.arrived else 130
 
 
 def _say(message: str, error: BaseException | None = None) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
+from qblock.cli.result_file import keep_own_files
 from qblock.search.answer import number_json
 from qblock.search.compare import Comparison, compare
 from qblock.search.compare_tables import best, direct, epsilons, inclusions, to_json, violations, write_csv
@@ -47,7 +48,10 @@ def compare_command(
     adversary, and for the definitions of the spec (and of --definitions) which nodes satisfy them and which of them
     admits strictly more nodes than which.
     """
-    with open_task(load_spec(spec), name_values=False) as task:
+    loaded = load_spec(spec)
+    if csv is not None:
+        keep_own_files("--csv", csv, loaded)
+    with open_task(loaded, name_values=False) as task:
         with progress(quiet) as report:
             found = compare(task, sensitives=sensitive or (), file=definitions, progress=report)
         if csv is not None:

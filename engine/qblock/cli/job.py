@@ -5,9 +5,8 @@ None of it changes what was published, nor the exit status.
 
 from __future__ import annotations
 
-import json
+import errno
 import os
-import secrets
 import shlex
 import shutil
 import signal
@@ -18,33 +17,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
+from qblock.cli.ending import exit_status, stopped, with_outcome
 from qblock.cli.log import Log
+from qblock.cli.result_file import ResultFile, result_bytes
+from qblock.cli.streams import AnswerLost, check_answer
 from qblock.errors import InputError, QblockError, Refused
+from qblock.release.outcome import outcome
 from qblock.release.result import ReleaseResult
+from qblock.spec import Spec
 
 HOOK_VARIABLES = ("PATH", "HOME", "LANG")
-
-
-class Interrupted:
-    """Whether Ctrl-C arrived; drivers may raise another exception in its place."""
-
-    arrived: ClassVar[bool] = False
-
-
-class Terminated(KeyboardInterrupt):
-    """SIGTERM arrived; raised like Ctrl-C, so that everything on the way out is released.
-
-    Drivers and the command line library know Ctrl-C alone, and may raise another exception in its place: `arrived` says
-    what it was.
-    """
-
-    arrived: ClassVar[bool] = False
-
-    def __init__(self, *arguments: object) -> None:
-        Terminated.arrived = True
-        super().__init__(*arguments)
 
 
 @dataclass(frozen=True)
@@ -111,41 +95,73 @@ class Hook:
 
 
 class Job:
-    """One run. result: where its result is written as JSON, whatever it came to."""
+    """One run. result: where its result is written as JSON, whatever it came to; spec: the file of its spec."""
 
     release: str | None = None
 
-    def __init__(self, log: Log, result: Path | None, hook: Hook | None) -> None:
-        if result is not None and (result.is_dir() or not os.access(result.absolute().parent, os.W_OK)):
-            raise InputError(f"--result {result}: is a folder, or in a folder that cannot be written to")
+    def __init__(self, log: Log, result: ResultFile | None, hook: Hook | None, spec: str) -> None:
         self.log = log
         self._result = result
         self._hook = hook
+        if result is not None:
+            result.protect_path(spec)
 
-    def run(self, perform: Callable[[], ReleaseResult]) -> dict[str, Any]:
-        """Perform and tell; returns the result as JSON. What `perform` raises is marked as told where it is logged."""
+    def begin(self, spec: Spec) -> None:
+        """The spec is read: raise InputError where the result would take the place of a file that the release needs."""
+        self.release = spec.release
+        if self._result is None:
+            return
+        try:
+            self._result.protect(spec)
+        except InputError:
+            self._result = None
+            raise
+
+    def run(self, perform: Callable[[], ReleaseResult], show: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+        """Perform, print with `show`, and tell; returns the result as JSON.
+
+        show: prints a result, which has a `reason` where the run failed. What is raised (by `perform`, by a signal, or
+        for an answer that is lost) is marked as told where it is logged.
+        """
+        found, raised = {}, None
         try:
             found = {**perform().to_json(), "exit_status": 0}
+            show(found)
+            check_answer()
         except BaseException as error:
-            found = self._failed(error)
+            found, raised = self._failed(error, found), error
+            if isinstance(error, QblockError) and not isinstance(error, AnswerLost):
+                show(found)
+        try:
             self._tell(found)
-            error.result = found  # type: ignore[attr-defined]
-            error.told = self.log.format is not None  # type: ignore[attr-defined]
-            raise
-        self._tell(found)
+        except KeyboardInterrupt as late:
+            found, raised = self._failed(late, found), late
+            self._write(found)
+        if raised is not None:
+            raised.told = self.log.format is not None  # type: ignore[attr-defined]
+            raise raised
         return found
 
-    def _failed(self, error: BaseException) -> dict[str, Any]:
-        reason = str(error) if isinstance(error, QblockError) else f"internal error ({type(error).__name__})"
-        status = error.exit_status if isinstance(error, QblockError) else 1
-        if isinstance(error, KeyboardInterrupt) or Terminated.arrived or Interrupted.arrived:
-            reason, status = ("terminated", 143) if Terminated.arrived else ("interrupted", 130)
-        return {
+    def _failed(self, error: BaseException, found: dict[str, Any]) -> dict[str, Any]:
+        """The result of a run that did not end well; found: what it came to before, if it came so far."""
+        if stopped(error):
+            # It is heard.
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        done = outcome()
+        publication = done.publication
+        made: dict[str, Any] = {
             "status": "refused" if isinstance(error, Refused) else "failed",
             "release": self.release,
             "run": self.log.run,
-            "reason": reason,
-            "exit_status": status,
+        }
+        if publication is not None:
+            status = publication.status if publication.done else "unknown"
+            made |= {"status": status, "version": publication.version}
+        return {
+            **made,
+            **found,
+            "reason": with_outcome(error, done),
+            "exit_status": exit_status(error, done),
             **({"confirm": confirm} if (confirm := getattr(error, "confirm", None)) else {}),
         }
 
@@ -159,36 +175,48 @@ class Job:
                 log.say(note, step="outcome", level="warning")
             what = f"version {found['version']}, {found['rows']} rows, {found['suppressed']} suppressed"
             log.say(f"{found['status']}: {what}, ledger head {found['ledger_head']}", step="outcome")
-        try:
-            with self._file(found) as file:
-                problem = None
-                if self._hook is not None and file is not None:
-                    problem = self._hook.run(file, silent=log.format == "json", told=_variables(found))
-        except OSError as error:
-            self._warn(f"the result file was not written: {error.strerror}")
+        file = self._write(found)
+        if self._hook is None:
             return
+        try:
+            with _readable(file, found) as path:
+                problem = self._hook.run(path, silent=log.format == "json", told=_variables(found))
+        except OSError as error:
+            problem = f"was not run, since its file was not written: {error.strerror}"
         if problem is not None:
             self._warn(f"the hook {problem}; this changes nothing in what was published")
 
-    @contextmanager
-    def _file(self, found: dict[str, Any]) -> Iterator[Path | None]:
-        """The result file while the hook runs; one of its own where none is asked for."""
-        if self._result is not None:
-            write_whole(self._result, found)
-            yield self._result.absolute()
-        elif self._hook is not None:
-            with tempfile.TemporaryDirectory(prefix="qblock-") as folder:
-                file = Path(folder) / "result.json"
-                write_whole(file, found)
-                yield file
-        else:
-            yield None
+    def _write(self, found: dict[str, Any]) -> Path | None:
+        """Write the result file; returns it where whoever is given its path can read it."""
+        if self._result is None:
+            return None
+        try:
+            self._result.write(found)
+            return self._result.path.absolute() if self._result.replaced else None
+        except InputError as error:
+            why = str(error).removeprefix(f"--result {self._result.path}: ")
+        except OSError as error:
+            why = "nobody reads the FIFO" if error.errno == errno.ENXIO else str(error.strerror)
+        self._warn(f"the result file was not written: {why}")
+        return None
 
     def _warn(self, message: str) -> None:
         if self.log.format is None:
             print(f"qblock: {message}", file=sys.stderr)
         else:
             self.log.say(message, step="hook", level="warning")
+
+
+@contextmanager
+def _readable(file: Path | None, found: dict[str, Any]) -> Iterator[Path]:
+    """A file with the result for the hook: that of --result, or else one of its own."""
+    if file is not None:
+        yield file
+        return
+    with tempfile.TemporaryDirectory(prefix="qblock-") as folder:
+        own = Path(folder) / "result.json"
+        own.write_bytes(result_bytes(found))
+        yield own
 
 
 def _name(text: str) -> str:
@@ -200,17 +228,3 @@ def _variables(found: Mapping[str, Any]) -> dict[str, str]:
     """What the hook is told of the run beside the file."""
     told = {f"QBLOCK_{key.upper()}": found.get(key) for key in ("release", "run", "status", "exit_status")}
     return {name: str(value) for name, value in told.items() if value is not None}
-
-
-def write_whole(file: Path, found: dict[str, Any]) -> None:
-    """Write JSON so that a reader has the file before or the file after. Raises OSError."""
-    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    try:
-        with open(beside, "x", encoding="utf-8") as writer:
-            json.dump(found, writer, ensure_ascii=False, indent=2)
-            writer.write("\n")
-            writer.flush()
-            os.fsync(writer.fileno())
-        beside.replace(file)
-    finally:
-        beside.unlink(missing_ok=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
 from typing import Literal
 
 from qblock.cli.output import EVERY_SECONDS
+from qblock.cli.streams import json_text
 from qblock.errors import InputError
 from qblock.release.log import Entry, Level
 
@@ -37,7 +37,7 @@ class Log:
     def __call__(self, entry: Entry) -> None:
         self.run, self.release, self.step = entry.run, entry.release, entry.step
         if self.format == "json":
-            line = json.dumps(entry.to_json(), ensure_ascii=False)
+            line = json_text(entry.to_json(), sys.stderr)
         elif self.format == "text":
             found = entry.to_json()
             where = " ".join(str(found[name]) for name in ("release", "run", "step") if found[name] is not None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from qblock.cli.streams import json_text
+
 SpecPath = Annotated[str, typer.Argument(metavar="SPEC", help="The release spec, a YAML file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, alone on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
@@ -23,7 +24,7 @@ EVERY_SECONDS = 5.0
 
 def answer(value: Any) -> None:
     """Print an answer for machines."""
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    print(json_text(value, sys.stdout, indent=2))
 
 
 def console(*, markup: bool = False) -> Console:

@@ -14,7 +14,7 @@ from qblock.cli.explore import print_tightest
 from qblock.cli.job import Hook, Job
 from qblock.cli.log import Log
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
-from qblock.errors import QblockError
+from qblock.cli.result_file import ResultFile
 from qblock.release.apply import release as run_release
 from qblock.release.foresee import foreseen
 from qblock.release.history import history as read_history
@@ -26,8 +26,14 @@ from qblock.search.answer import number_json
 from qblock.spec import load_spec
 
 Result = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Write the result as JSON, whatever it came to; replaced whole.")
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the result as JSON, whatever it came to. A file that is new, empty or the result of an earlier run "
+        "is replaced whole; a FIFO, a device or /dev/fd/N is written in place.",
+    ),
 ]
+REPLACE = "Replace the file of --result whatever it holds, but for the files of the release."
 HookCommand = Annotated[
     str | None,
     typer.Option(
@@ -81,10 +87,14 @@ def plan(spec: SpecPath, json_: Json = False) -> None:
 def release(
     spec: SpecPath,
     force: Annotated[
-        bool, typer.Option("--force", help="Publish again although nothing has changed, or it was retired.")
+        bool,
+        typer.Option(
+            "--force", help="Publish again although nothing has changed, or it was retired. Includes --result-force."
+        ),
     ] = False,
     wait: Wait = 0,
     result: Result = None,
+    result_force: Annotated[bool, typer.Option("--result-force", help=REPLACE)] = False,
     hook: HookCommand = None,
     hook_timeout: HookTimeout = 60,
     hook_env: HookEnvironment = None,
@@ -100,29 +110,27 @@ def release(
     (and `confirm` of the JSON result) gives.
     """
     log = Log.of(log_format, verbose)
-    job = Job(log, result, Hook.of(hook, hook_timeout, hook_env or ()))
+    replaced = ResultFile(result, force=force or result_force) if result is not None else None
+    job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
     def perform() -> ReleaseResult:
         loaded = load_spec(spec)
-        job.release = loaded.release
+        job.begin(loaded)
         if log.format is not None:
             return run_release(loaded, force=force, wait=wait, progress=log.progress(), entries=log)
         with progress(quiet) as report:
             return run_release(loaded, force=force, wait=wait, progress=report, entries=log)
 
-    try:
-        found = job.run(perform)
-    except QblockError as error:
+    def show(found: dict[str, Any]) -> None:
         if json_:
-            answer(vars(error)["result"])
-        raise
-    if json_:
-        answer(found)
-    elif found["status"] == "unchanged":
-        out = console()
-        out.print(f"Nothing to do: version {found['version']} holds this data and this spec; --force publishes again.")
-    else:
-        _print_published(found, "Published")
+            answer(found)
+        elif found["status"] == "unchanged":
+            again = "--force publishes again."
+            console().print(f"Nothing to do: version {found['version']} holds this data and this spec; {again}")
+        elif "reason" not in found:
+            _print_published(found, "Published")
+
+    job.run(perform, show)
 
 
 def _print_published(found: dict[str, Any], what: str) -> None:
@@ -169,6 +177,7 @@ def rollback(
     version: Annotated[int, typer.Argument(min=1, metavar="VERSION", help="The version; `history` lists them.")],
     wait: Wait = 0,
     result: Result = None,
+    result_force: Annotated[bool, typer.Option("--result-force", "--force", help=REPLACE)] = False,
     hook: HookCommand = None,
     hook_timeout: HookTimeout = 60,
     hook_env: HookEnvironment = None,
@@ -181,25 +190,23 @@ def rollback(
     `release` publishes the source's data again.
     """
     log = Log.of(log_format, False)
-    job = Job(log, result, Hook.of(hook, hook_timeout, hook_env or ()))
+    replaced = ResultFile(result, force=result_force) if result is not None else None
+    job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
     def perform() -> ReleaseResult:
         loaded = load_spec(spec)
-        job.release = loaded.release
+        job.begin(loaded)
         return run_rollback(loaded, version, wait=wait, entries=log)
 
-    try:
-        found = job.run(perform)
-    except QblockError as error:
+    def show(found: dict[str, Any]) -> None:
         if json_:
-            answer({**vars(error)["result"], "version": version})
-        raise
-    if json_:
-        answer(found)
-    elif found["status"] == "unchanged":
-        console().print(f"Nothing to do: readers see version {version} already, and it passes every check.")
-    else:
-        _print_published(found, "Went back to")
+            answer({**found, "version": version})
+        elif found["status"] == "unchanged":
+            console().print(f"Nothing to do: readers see version {version} already, and it passes every check.")
+        elif "reason" not in found:
+            _print_published(found, "Went back to")
+
+    job.run(perform, show)
 
 
 def history(spec: SpecPath, json_: Json = False) -> None:

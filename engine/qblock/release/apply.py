@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from qblock.errors import QblockError, Refused
@@ -15,6 +16,7 @@ from qblock.release.joint.book import own_book
 from qblock.release.lock import release_lock
 from qblock.release.log import Entries
 from qblock.release.migrate import upgrade_ledger
+from qblock.release.outcome import outcome, published
 from qblock.release.plan import plan
 from qblock.release.private_counts import plain_parts
 from qblock.release.recheck import count_again, differences, needs_more
@@ -64,7 +66,7 @@ def release(
                     del left[0]
         except BaseException as error:
             run.transaction.close()
-            if run.ledger_ready:
+            if run.ledger_ready and not run.published:
                 record_failure(run, error)
             raise
         finally:
@@ -247,9 +249,11 @@ def _publish(run: Run, _: steps.Publish) -> None:
             "another release that the same readers may hold was published meanwhile; nothing is published, the next "
             "run checks them together"
         )
-    run.notes += run.checked.publish(run.record)
+    said, number = f"version {run.version} was published", run.version
+    with outcome().doing(said, partial(published, run, number), status="published", version=number):
+        run.notes += run.checked.publish(run.record)
+        run.published = True
     run.transaction.close()
-    run.published = True
     together.settle_leaving(run)
 
 

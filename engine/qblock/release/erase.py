@@ -5,13 +5,15 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from qblock.errors import InputError, QblockError, Refused
 from qblock.release import move, stamps, together
 from qblock.release.apply import release, retire
 from qblock.release.identity import check_identity, identity_of
-from qblock.release.joint.apart import FAILED, entities_apart
+from qblock.release.joint.apart import FAILED, LEAVING, OUT, entities_apart
+from qblock.release.joint.apart import QUEUED as WAITING
 from qblock.release.joint.book import open_book, own_book, prepare
 from qblock.release.joint.erasure import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
 from qblock.release.joint.named import kept_people, looked_up
@@ -19,6 +21,7 @@ from qblock.release.ledger_reader import ledger_reader
 from qblock.release.lock import release_lock
 from qblock.release.log import Entries
 from qblock.release.migrate import upgrade_ledger
+from qblock.release.outcome import outcome
 from qblock.release.plan import plan
 from qblock.release.private import Place, place_of
 from qblock.release.recover import kept_versions
@@ -34,6 +37,7 @@ QUEUED = (
     "they stay in the versions until a batch of their block closes, so the source must keep their rows as long; the "
     "next releases see to it"
 )
+RECORDED = "the withdrawal was recorded"
 STUCK = "{} of them were in a batch that failed, which is not topped up: they can leave at once only (--now)"
 NOBODY = (
     "{} of {} {} nobody, neither in the source nor in any earlier version; nothing is done, for those found either. "
@@ -104,7 +108,9 @@ def erase(
             stamps.record_refusal(place, spec.release, secrets.token_hex(8), error)
             raise
         prepare(place)
-        shown, stuck, removal = _set_apart(place, spec, _people(place, spec, named), now)
+        found = _people(place, spec, named)
+        with outcome().doing(RECORDED, partial(_recorded, place, spec, found, now)):
+            shown, stuck, removal = _set_apart(place, spec, found, now)
         if removal is not None:
             people = {"people": shown, "companions": len(removal.companions)}
             together.record_erasure(place, spec.release, secrets.token_hex(8), people)
@@ -133,6 +139,13 @@ def _people(place: Place, spec: Spec, names: Sequence[str]) -> list[str]:
 
 def _matching(unknown: int, given: int) -> tuple[str, str]:
     return f"{given} {'name' if given == 1 else 'names'}", "matches" if unknown == 1 else "match"
+
+
+def _recorded(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> str | None:
+    """RECORDED where everybody of these is out, or waits to be."""
+    with own_book(place) as book:
+        states = [OUT] if now else [OUT, LEAVING, FAILED, WAITING]
+        return RECORDED if set(digests) <= set(entities_apart(book, spec.release, states)) else None
 
 
 def _set_apart(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:

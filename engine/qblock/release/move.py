@@ -15,6 +15,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,7 @@ from qblock.release.ledger_reader import LedgerReader, ledger_reader
 from qblock.release.lock import release_lock
 from qblock.release.migrate import known_revision, revision, revisions, upgrade_ledger
 from qblock.release.move_view import move_view
+from qblock.release.outcome import outcome
 from qblock.release.private import Place, make_private, place_of, translated
 from qblock.release.records import IDENTIFYING, Event, RecordedEvent, canonical
 from qblock.release.recover import UNFINISHED, last_events, published_versions
@@ -93,13 +95,23 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
             return _result("unchanged", spec, earlier, place, target)
         _check_target(spec, earlier, place, target)
         notes = roles.judge(spec, place, identity, earlier=earlier)
-        with ledger_transaction(place) as connection:
-            _write(connection, spec, earlier, target, identity, last)
-            if isinstance(target, PostgresqlTarget):
-                _rename_crosswalk(connection, place, earlier, spec.release)
-                notes += move_view(connection, spec, earlier, target, last)
-        finish(spec, place, target)
+        with outcome().doing(f"release {earlier} was moved", partial(_moved, place, spec, earlier, last)):
+            with ledger_transaction(place) as connection:
+                _write(connection, spec, earlier, target, identity, last)
+                if isinstance(target, PostgresqlTarget):
+                    _rename_crosswalk(connection, place, earlier, spec.release)
+                    notes += move_view(connection, spec, earlier, target, last)
+            finish(spec, place, target)
     return _result("moved", spec, earlier, place, target, notes)
+
+
+def _moved(place: Place, spec: Spec, earlier: str, last: RecordedEvent) -> str | None:
+    """What is said of a move, however it ended. last: the event that identified the release before."""
+    with ledger_reader(place) as reader:
+        event = reader.last_event(spec.release, "moved")
+    if event is None or event.number <= last.number:
+        return None
+    return f"release {earlier} was moved" + (", and the next run finishes it" if pending(place, spec.release) else "")
 
 
 def _result(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,10 +17,12 @@ from qblock.release.joint.keys import new_key
 from qblock.release.ledger import ledger_transaction, opened, record
 from qblock.release.ledger_reader import ledger_reader
 from qblock.release.lock import place_lock
+from qblock.release.outcome import outcome
 from qblock.release.private import Place, translated
 from qblock.release.records import Event
 
 BACKUPS = "backups from before still hold the old digests and keys: keep them as private as the crosswalk, or drop them"
+NEW = "the crosswalk has a new key"
 WHY = "the crosswalk has a new key, taken over the digests of the one before"
 
 
@@ -52,6 +55,8 @@ def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
         stamps.check_crosswalk(place)
         prepare(place)
         with own_book(place) as book:
+            known = len(book.key_numbers())
+        with outcome().doing(NEW, partial(_has_new, place, known)), own_book(place) as book:
             number, releases = new_key(book)
             owed = [{"release": release, "key": number, "people": n} for release, n in releases.items()]
             if place.engine == "postgresql":
@@ -64,6 +69,12 @@ def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
             for release in releases:
                 settle(place, release)
     return Rekeyed(number, releases)
+
+
+def _has_new(place: Place, known: int) -> str | None:
+    """NEW where the crosswalk has more keys than were known."""
+    with own_book(place) as book:
+        return NEW if len(book.key_numbers()) > known else None
 
 
 def owed(book: Book, release: str) -> list[dict[str, Any]]:

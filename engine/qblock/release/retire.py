@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,6 +17,7 @@ from qblock.release.ledger import OPEN_SECONDS, record, set_pointer
 from qblock.release.ledger_reader import LedgerReader, ledger_reader
 from qblock.release.lock import release_lock
 from qblock.release.migrate import upgrade_ledger
+from qblock.release.outcome import outcome
 from qblock.release.plan import plan
 from qblock.release.private import Place
 from qblock.release.records import Event, RecordedEvent, State
@@ -99,7 +101,8 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
         elif current is None and not any(mark.shown for mark in made.target.marks()):
             raise Refused(f"release {spec.release} shows nothing: no version of it is published")
         else:
-            made.target.close(run.recorder(current))
+            with outcome().doing("the release was retired", partial(_retired, run)):
+                made.target.close(run.recorder(current))
         with ledger_reader(made.place) as reader:
             head = reader.head(spec.release)
     version = before.version if before is not None else current
@@ -113,6 +116,16 @@ KEPT = (
     "copies that readers have made cannot be recalled, and every version counts as readable in later checks; "
     "`qblock release SPEC --force` publishes the release again"
 )
+
+
+def _retired(run: _Retiring) -> str | None:
+    """What is said of a release that was to be retired, however that ended."""
+    with ledger_reader(run.place) as reader:
+        if retired_by(reader, run.spec.release) is None:
+            return None
+    if any(mark.shown for mark in run.target.marks()):
+        return "the ledger says that the release was retired, and its file is still there: run it once more"
+    return "the release was retired"
 
 
 def retired_by(reader: LedgerReader, release: str) -> RecordedEvent | None:

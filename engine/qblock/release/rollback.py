@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import partial
 
 import sqlalchemy as sa
 
@@ -21,6 +22,7 @@ from qblock.release.ledger_reader import LedgerReader, ledger_reader
 from qblock.release.lock import HeldLock, release_lock
 from qblock.release.log import Entries, Telling
 from qblock.release.migrate import upgrade_ledger
+from qblock.release.outcome import outcome, published
 from qblock.release.plan import Plan, plan
 from qblock.release.recheck import count_again
 from qblock.release.records import PUBLISHING, Event, Guarantee, RecordedEvent, State
@@ -151,7 +153,10 @@ class _Rollback:
             self.say.begin(Republish(self.version, self.target.view))
             lock.check()
             roles.judge(self.spec, self.place, self.identity, running=True)
-            self.notes += checked.publish(self._record)
+            said, number = f"version {self.version} was published again", self.version
+            ask = partial(published, self, number, again=True)
+            with outcome().doing(said, ask, status="rolled_back", version=number):
+                self.notes += checked.publish(self._record)
 
     def _read_ledger(self) -> None:
         release, version = self.spec.release, self.version

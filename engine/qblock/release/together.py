@@ -104,6 +104,7 @@ def check_together(run: Run, chosen: Assessment) -> Verdict:
         _check_audience(run, book)
         missing = shown - {version.key.version for version in recorded(book, release)}
         if missing:
+            known = stamps.written(run.place, release)
             since = "" if min(missing) in known.shown and known.shown[min(missing)].stamp else ", or it was lost"
             raise Refused(
                 f"version {min(missing)} of release {release} was published without a crosswalk (without `entity`, or "

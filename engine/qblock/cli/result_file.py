@@ -1,0 +1,247 @@
+"""The file of --result: what may be replaced by it, and how it is written.
+
+A regular file is replaced whole, by renaming, where it is new, empty or the result of an earlier run; a link stays, and
+the file that it names is replaced. Standard output, a descriptor, a FIFO and a device are written in place. A file that
+the release lives on (spec, source, release file, hierarchies, whatever is in the private folder) is never written.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import secrets
+import select
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from qblock.errors import InputError
+from qblock.release.private import place_of
+from qblock.spec import Spec
+from qblock.warehouse.connect import duckdb_path, parse_url
+
+KEYS = {"status", "release", "exit_status"}
+"""By which a result of an earlier run is known."""
+MOST_BYTES = 1 << 26
+"""No result is larger."""
+READER_SECONDS = 10.0
+"""How long a reader of a FIFO or pipe may take to make room."""
+FOLDERS = ("/dev/fd", "/proc/self/fd")
+ASK = "give another name, or --result-force to replace it"
+
+
+@dataclass(frozen=True)
+class Protected:
+    """A file that must not become a result. what: as a message names it; folder: everything in it is meant."""
+
+    path: Path
+    what: str
+    folder: bool = False
+
+    def holds(self, path: Path, found: os.stat_result | None) -> bool:
+        """Whether a file is this one, by its real path or as another name of it (a hard link)."""
+        own = Path(os.path.realpath(self.path))
+        if path == own or (self.folder and own in path.parents):
+            return True
+        if found is None:
+            return False
+        return any(_same(other, found) for other in (own.rglob("*") if self.folder and own.is_dir() else [own]))
+
+    def refuse(self, option: str, path: Path, real: Path, found: os.stat_result | None) -> None:
+        """Raise InputError where it is this one. path: as it was given; real, found: what it is."""
+        if self.holds(real, found):
+            raise InputError(f"{option} {path}: is {self.what}, which would be lost; give another name")
+
+
+def _same(path: Path, found: os.stat_result) -> bool:
+    with suppress(OSError):
+        other = path.stat()
+        return (other.st_dev, other.st_ino) == (found.st_dev, found.st_ino)
+    return False
+
+
+def protected_files(spec: Spec) -> Iterator[Protected]:
+    """What a release lives on."""
+    yield Protected(spec.path, "the spec")
+    place = place_of(spec)
+    if place.file is not None:
+        yield Protected(place.folder, "in the private folder of qblock", folder=True)
+    for url, what in ((spec.source.url, "the source"), (spec.publish.url, "the release file")):
+        if url is None or parse_url(url.url).get_backend_name() != "duckdb":
+            continue
+        file = duckdb_path(parse_url(url.url), spec.directory)
+        yield Protected(file, what)
+        yield Protected(file.with_name(f"{file.name}.wal"), f"what DuckDB writes for {what}")
+    for name, attribute in spec.attributes.items():
+        for kind in ("hierarchy", "taxonomy"):
+            source = getattr(attribute, kind)
+            file_ = spec.file(source) if source is not None and not isinstance(source, str | tuple) else None
+            if file_ is not None:
+                yield Protected(file_, f"the {kind} of {name}")
+
+
+def keep_own_files(option: str, path: Path, spec: Spec) -> None:
+    """Raise InputError where a file that is to be written is one that the release lives on."""
+    real, found = Path(os.path.realpath(path)), _stat(path)
+    for file in protected_files(spec):
+        file.refuse(option, path, real, found)
+
+
+class ResultFile:
+    """Where a run writes its result. Raises InputError for what can be no result, before anything is done."""
+
+    def __init__(self, path: Path, *, force: bool = False) -> None:
+        self.path = path
+        self._force = force
+        self._protected: tuple[Protected, ...] | None = None
+        self._number = descriptor(path)
+        self._check()
+
+    @property
+    def replaced(self) -> bool:
+        """Whether it is a regular file, which whoever is given its path can read."""
+        return self._number is None and not self._in_place(_stat(self.path))
+
+    def protect(self, spec: Spec) -> None:
+        """Raise InputError where the file is one that the release lives on, or may not be replaced."""
+        self._protected = tuple(protected_files(spec))
+        self._check()
+
+    def protect_path(self, path: str | Path) -> None:
+        """The same for the spec alone, which may be one that cannot be read."""
+        Protected(Path(path), "the spec").refuse("--result", self.path, *self._found())
+
+    def write(self, found: dict[str, Any]) -> None:
+        """Write a result as JSON. Raises OSError, and InputError where something else is there meanwhile."""
+        self._check(last=True)
+        data = result_bytes(found)
+        if self._number is not None:
+            sys.stdout.flush()
+            _write_ready(self._number, data)
+        elif self._in_place(_stat(self.path)):
+            opened = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+            try:
+                _write_ready(opened, data)
+            finally:
+                os.close(opened)
+        else:
+            replace_whole(Path(os.path.realpath(self.path)), data)
+
+    def _found(self) -> tuple[Path, os.stat_result | None]:
+        if self._number is None:
+            return Path(os.path.realpath(self.path)), _stat(self.path)
+        return Path(os.path.realpath(f"/dev/fd/{self._number}")), os.fstat(self._number)
+
+    @staticmethod
+    def _in_place(found: os.stat_result | None) -> bool:
+        return found is not None and not stat.S_ISREG(found.st_mode)
+
+    def _check(self, *, last: bool = False) -> None:
+        try:
+            real, found = self._found()
+        except OSError as error:
+            raise InputError(f"--result {self.path}: cannot be written to: {error.strerror}") from None
+        for file in self._protected or ():
+            file.refuse("--result", self.path, real, found)
+        if self._number is not None:
+            if fcntl.fcntl(self._number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+                raise InputError(f"--result {self.path}: is closed, or open for reading alone")
+            return
+        if found is not None and any(is_(found.st_mode) for is_ in (stat.S_ISDIR, stat.S_ISBLK, stat.S_ISSOCK)):
+            raise InputError(f"--result {self.path}: is a folder, a disk or a socket; name a file")
+        if self._in_place(found):
+            return
+        if not os.access(real.parent, os.W_OK | os.X_OK):
+            raise InputError(f"--result {self.path}: is in a folder that cannot be written to")
+        if found is not None and found.st_size and not (self._force and (self._protected is not None or not last)):
+            problem = _no_result(real, found)
+            if problem is not None:
+                raise InputError(f"--result {self.path}: {problem}; {ASK}")
+
+
+def result_bytes(found: dict[str, Any]) -> bytes:
+    """A result as JSON; half a character, as of a path that is not UTF-8, is escaped."""
+    return (json.dumps(found, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    """That of the file that a path names; None where there is none yet. Raises OSError for a loop of links."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def descriptor(path: Path) -> int | None:
+    """The number of the descriptor that a path names, like /dev/stdout or /dev/fd/3.
+
+    Its file is not opened anew, which would begin at its start, nor replaced, which whoever has it open would not see.
+    """
+    folders = {os.path.realpath(folder) for folder in FOLDERS}
+    for _ in range(40):
+        if path.name.isdecimal() and os.path.realpath(path.parent) in folders:
+            return int(path.name)
+        if not path.is_symlink():
+            return None
+        path = path.parent / path.readlink()
+    return None
+
+
+def _no_result(file: Path, found: os.stat_result) -> str | None:
+    """Why a file is not the result of an earlier run; None where it is one."""
+    try:
+        data = file.read_bytes() if found.st_size <= MOST_BYTES else b""
+    except OSError:
+        return "holds something that the job may not read"
+    with suppress(ValueError, RecursionError):
+        value = json.loads(data)
+        if isinstance(value, dict) and value.keys() >= KEYS:
+            return None
+    return "holds something else than the result of a run"
+
+
+def _write_ready(number: int, data: bytes) -> None:
+    """Write to a descriptor as far as whoever reads makes room in time. Raises OSError."""
+    left, deadline = memoryview(data), time.monotonic() + READER_SECONDS
+    while left:
+        if not select.select([], [number], [], max(0.0, deadline - time.monotonic()))[1]:
+            raise TimeoutError(errno.ETIMEDOUT, "its reader does not read")
+        # No more than fits into a pipe that is ready, so that nothing waits in a descriptor that may.
+        left = left[os.write(number, left[: select.PIPE_BUF]) :]
+
+
+def replace_whole(file: Path, data: bytes) -> None:
+    """Write so that a reader has the file before or the file after, with the owner and mode of the one before.
+
+    Raises OSError.
+    """
+    before = _stat(file)
+    beside = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    try:
+        opened = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if before is None else 0o600)
+        with open(opened, "wb") as writer:
+            writer.write(data)
+            writer.flush()
+            if before is not None:
+                _like(opened, before)
+            os.fsync(opened)
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _like(opened: int, before: os.stat_result) -> None:
+    mode = stat.S_IMODE(before.st_mode) & 0o777
+    try:
+        os.fchown(opened, before.st_uid, before.st_gid)
+    except PermissionError:
+        if os.fstat(opened).st_gid != before.st_gid:
+            mode &= ~0o070  # what was meant for another group
+    os.fchmod(opened, mode)

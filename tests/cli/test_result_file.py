@@ -1,0 +1,191 @@
+"""--result FILE: what it must not replace, what it replaces, and what is written in place."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+from release.jobs import ATTRIBUTES, Job
+
+from qblock.cli.app import run
+from qblock.release.history import history
+
+HIERARCHY = "age,top\n" + "".join(f"{age},*\n" for age in range(100))
+FILES = {
+    "the spec": "spec.yaml",
+    "the hierarchy of age": "age.csv",
+    "the source": "warehouse.duckdb",
+    "the release file": "release.duckdb",
+    "what DuckDB writes for the release file": "release.duckdb.wal",
+    "in the private folder of qblock": "qblock/ledger.duckdb",
+}
+RESULT = json.dumps({"status": "refused", "release": "people", "exit_status": 3, "reason": ""})
+
+
+@pytest.fixture
+def own(job: Job) -> Job:
+    """The job with a hierarchy file."""
+    (job.folder / "age.csv").write_text(HIERARCHY, "utf-8")
+    job.set(attributes=ATTRIBUTES | {"age": {"role": "quasi_identifier", "hierarchy": {"file": "age.csv"}}})
+    return job
+
+
+def release(job: Job, *options: object, force: bool = False) -> int:
+    forced = ["--force"] if force else []
+    return run(["release", str(job.spec.path), "--quiet", *forced, *map(str, options)])
+
+
+def alike(path: Path, folder: Path, way: str) -> Path:
+    """Another name of a file."""
+    if way == "dots":
+        return path.parent / ".." / path.parent.name / path.name
+    link = folder / f"{way}.json"
+    if way == "symlink":
+        link.symlink_to(path)
+    elif way == "hard link":
+        link.hardlink_to(path)
+    else:
+        return path
+    return link
+
+
+def test_a_file_that_the_release_lives_on_is_never_its_result(
+    own: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert release(own) == 0
+    events = len(history(own.spec)["events"])
+    for what, name in FILES.items():
+        path = own.folder / name
+        if own.engine == "postgresql" and path.suffix not in (".yaml", ".csv"):
+            continue
+        before = path.read_bytes() if path.exists() else None
+        for way in ("itself", "dots", "symlink", "hard link") if before is not None else ("itself",):
+            other = alike(path, tmp_path, way)
+            capsys.readouterr()
+            assert release(own, "--result", other, force=True) == 2
+            said = f"qblock: --result {other}: is {what}, which would be lost; give another name\n"
+            assert capsys.readouterr().err == said
+            assert (path.read_bytes() if path.exists() else None) == before
+            if other != path and way != "dots":
+                other.unlink()
+        assert run(["compare", str(own.spec.path), "--csv", str(path)]) == 2
+        assert f"--csv {path}: is {what}" in capsys.readouterr().err
+    assert len(history(own.spec)["events"]) == events
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"])
+@pytest.mark.parametrize("name", ["release.duckdb", "qblock/ledger.duckdb"])
+def test_a_file_that_is_yet_to_be_made_is_kept_free(own: Job, name: str) -> None:
+    (own.folder / "qblock").mkdir(mode=0o700)
+    assert release(own, "--result", own.folder / name) == 2
+    assert not (own.folder / name).exists()
+    assert release(own) == 0
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"])
+def test_a_file_of_somebody_else_is_replaced_only_where_that_is_asked(
+    job: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "notes.txt"
+    for text in ("my notes", '{"status": 1}', "[]", "[" * 100_000):
+        file.write_text(text, "utf-8")
+        assert release(job, "--result", file) == 2
+        found = capsys.readouterr().err
+        ask = "holds something else than the result of a run; give another name, or --result-force to replace it"
+        assert found == f"qblock: --result {file}: {ask}\n"
+        assert file.read_text("utf-8") == text
+    assert history(job.spec)["events"] == []
+    # A spec that cannot be read does not say what must be kept.
+    broken = tmp_path / "broken.yaml"
+    broken.write_text("version: 2\n", "utf-8")
+    assert run(["release", str(broken), "--result", str(file), "--force"]) == 2
+    assert file.read_text("utf-8") == "[" * 100_000
+    for n, option in enumerate(["--result-force", "--force"], 1):
+        file.write_text("my notes", "utf-8")
+        assert release(job, "--result", file, option) == 0
+        assert json.loads(file.read_text("utf-8"))["version"] == n
+    file.write_text("my notes", "utf-8")
+    assert run(["rollback", str(job.spec.path), "2", "--result", str(file)]) == 2
+    assert run(["rollback", str(job.spec.path), "2", "--result", str(file), "--force"]) == 0
+    assert json.loads(file.read_text("utf-8"))["status"] == "unchanged"
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"])
+def test_a_result_that_is_replaced_keeps_mode_owner_and_link(job: Job, tmp_path: Path) -> None:
+    file, link, new = tmp_path / "result.json", tmp_path / "link.json", tmp_path / "new.json"
+    link.symlink_to(file.name)
+    for text in ("", RESULT):
+        file.write_text(text, "utf-8")
+        file.chmod(0o640)
+        if not os.geteuid():
+            os.chown(file, 12345, 12346)
+        before = file.stat()
+        assert release(job, "--result", link) == 0
+        after = file.stat()
+        assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+        assert json.loads(file.read_text("utf-8"))["version"] == 1
+    assert link.is_symlink()
+    mask = os.umask(0o027)
+    try:
+        assert release(job, "--result", new) == 0
+    finally:
+        os.umask(mask)
+    assert stat.S_IMODE(new.stat().st_mode) == 0o640
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"])
+def test_what_is_no_regular_file_is_written_in_place(
+    job: Job, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fifo, file = tmp_path / "fifo", tmp_path / "file"
+    os.mkfifo(fifo)
+    assert release(job, "--result", fifo) == 0
+    assert capfd.readouterr().err == "qblock: the result file was not written: nobody reads the FIFO\n"
+    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
+    assert release(job, "--result", fifo) == 0
+    assert json.loads(os.read(reader, 1 << 16))["status"] == "unchanged"
+    os.close(reader)
+    assert stat.S_ISFIFO(fifo.stat().st_mode)
+
+    with open(file, "wb", buffering=0) as writer:
+        writer.write(b"before\n")
+        assert release(job, "--result", f"/dev/fd/{writer.fileno()}") == 0
+        writer.write(b"after\n")
+        first, *middle, last = file.read_bytes().splitlines()
+        assert (first, last) == (b"before", b"after")
+        assert json.loads(b"\n".join(middle))["exit_status"] == 0
+
+    capfd.readouterr()
+    assert release(job, "--result", "/dev/stderr") == 0
+    assert json.loads(capfd.readouterr().err)["status"] == "unchanged"
+    assert release(job, "--result", "/dev/null") == 0
+    assert release(job, "--result", "/dev/full") == 0
+    assert capfd.readouterr().err == "qblock: the result file was not written: No space left on device\n"
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"])
+def test_a_descriptor_of_a_file_of_the_release_is_that_file(job: Job) -> None:
+    path = job.spec.path
+    text = path.read_bytes()
+    with open(path, "ab", buffering=0) as writer:
+        assert release(job, "--result", f"/dev/fd/{writer.fileno()}") == 2
+        assert path.read_bytes() == text
+    with open(os.devnull, "rb") as reader:
+        assert release(job, "--result", f"/dev/fd/{reader.fileno()}") == 2
+    assert release(job, "--result", "/dev/fd/987") == 2
+
+
+@pytest.mark.parametrize("engine_name", ["duckdb"])
+def test_the_hook_is_given_a_file_that_it_can_read(job: Job, tmp_path: Path) -> None:
+    heard = tmp_path / "heard"
+    hook = f"sh -c 'cat \"$1\" > {heard}' sh"
+    for result in ("/dev/full", "/dev/null"):
+        heard.unlink(missing_ok=True)
+        assert release(job, "--result", result, "--hook", hook) == 0
+        found: Any = json.loads(heard.read_text("utf-8"))
+        assert found["version"] == 1
