@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Literal
 
-from qblock.errors import InputError, Refused
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.records import PUBLISHING
-from qblock.release.recover import Running
+from qblock.errors import Busy, InputError, Refused
+from qblock.release.ledger import opened
+from qblock.release.ledger_reader import LedgerReader
+from qblock.release.private import translated
+from qblock.release.records import PUBLISHING, RecordedEvent
+from qblock.release.recover import SECONDS, Running
 
 Ask = Callable[[], str | None]
 """Finds out whether something was done: what is said of it, or None where it was not."""
@@ -123,8 +125,7 @@ def published(run: Running, version: int, *, again: bool = False) -> str | None:
     On DuckDB a file that was renamed into place is read, though the ledger says so only after the next run.
     """
     said = f"version {version} was published{' again' if again else ''}"
-    with ledger_reader(run.place) as reader:
-        events = [event for event in reader.history(run.spec.release) if event.version == version]
+    events = [event for event in _history(run) if event.version == version]
     own = [event for event in events if event.run == run.id]
     if not own:
         return None
@@ -133,3 +134,17 @@ def published(run: Running, version: int, *, again: bool = False) -> str | None:
     if any(event.state in PUBLISHING for event in since):
         return said
     return said if since[-1] is own[-1] and own[-1].state == "checked" and run.target.landed(version) else None
+
+
+def _history(run: Running) -> list[RecordedEvent]:
+    """The events of the release, also where a signal came before this process could close the ledger's file.
+
+    DuckDB opens a file in one way at a time in a process: then it can be read only as it is open.
+    """
+    place = run.place
+    if place.file is not None and not place.file.exists():
+        return []
+    for read_only, seconds in ((True, 0.0), (False, 0.0), (True, SECONDS)):
+        with suppress(Busy), opened(place, read_only=read_only, seconds=seconds) as connection, translated(place):
+            return LedgerReader(connection).history(run.spec.release)
+    raise Busy("the ledger stays open elsewhere")
