@@ -27,7 +27,7 @@ from qblock.warehouse import open_warehouse
 from qblock.warehouse.duckdb_files import logs_of
 from qblock.warehouse.faults import explain_duckdb
 
-AMOUNTS = {"none": ["0", "0.4", "1.2"], "episodes": ["0.2", "1.8", "3.4"]}
+AMOUNTS = {"none": ["0.4", "1.2"], "episodes": ["0.2", "1.8"]}
 """MB: the ledger, the crosswalk, the private copy or the file beside the target cannot be written, or what a log holds
 cannot be brought into its file."""
 SECONDS = 400
