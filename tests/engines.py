@@ -82,13 +82,16 @@ def server(postgresql_version: str, request: pytest.FixtureRequest) -> str:
 
 
 def versions_of(metafunc: pytest.Metafunc) -> None:
-    """Let a test marked `every_postgresql` run on each PostgreSQL; on DuckDB once, where it runs on each engine."""
-    names = metafunc.fixturenames
-    if metafunc.definition.get_closest_marker("every_postgresql") is None or "postgresql_version" not in names:
+    """Let a test marked `every_postgresql` run on each PostgreSQL; on DuckDB once, where it runs on each engine.
+
+    alone=True of the mark: it runs on PostgreSQL alone, by an engine_name of its own.
+    """
+    names, marked = metafunc.fixturenames, metafunc.definition.get_closest_marker("every_postgresql")
+    if marked is None or "postgresql_version" not in names:
         return
     oldest = pytest.mark.needs(OLDEST)
     chosen = [m for m in metafunc.definition.iter_markers("parametrize") if "engine_name" in m.args[0]]
-    if "engine_name" not in names or (chosen and "postgresql" in chosen[0].args[1]):
+    if marked.kwargs.get("alone") or "engine_name" not in names or (chosen and "postgresql" in chosen[0].args[1]):
         if chosen and "duckdb" in chosen[0].args[1]:
             raise pytest.UsageError(f"{metafunc.function.__name__}: every_postgresql makes its own engine_name")
         _parametrize(metafunc, "postgresql_version", ["postgresql", pytest.param(OLDEST, marks=oldest)])

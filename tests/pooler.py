@@ -101,6 +101,7 @@ class Pooler:
         with suppress(OSError):
             while True:
                 client, _ = self._listening.accept()
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # an answer is several messages
                 self._clients.append(client)
                 threading.Thread(target=self._serve, args=(Wire(client),), daemon=True).start()
 
@@ -195,6 +196,7 @@ class Pooler:
             connection.connect(f"{host}/.s.PGSQL.{port}")
         else:
             connection = socket.create_connection((host, port))
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         wire = Wire(connection)
         words = ["user", there.username, "database", there.database, "client_encoding", "UTF8"]
         body = struct.pack("!I", PROTOCOL) + b"".join(f"{word}\0".encode() for word in words) + b"\0"

@@ -17,19 +17,21 @@ from qblock.cli.app import run
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 
+pytestmark = pytest.mark.every_postgresql
+
 LETTERS = {"LATIN1": "é", "WIN1252": "€", "EUC_JP": "日", "KOI8R": "я"}
 
 
 @pytest.fixture
-def encoded(request: pytest.FixtureRequest, postgresql_server: str, postgresql_url: str) -> Iterator[tuple[str, str]]:
+def encoded(request: pytest.FixtureRequest, server: str, postgresql_url: str) -> Iterator[tuple[str, str]]:
     """URL of a database of another encoding, and a letter of it."""
     name = f"{sa.make_url(postgresql_url).database}_other"
     create = sql.SQL("CREATE DATABASE {} ENCODING {} LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
-    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+    with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(create.format(sql.Identifier(name), sql.Literal(request.param)))
-    url = sa.make_url(postgresql_server).set(database=name).render_as_string(hide_password=False)
+    url = sa.make_url(server).set(database=name).render_as_string(hide_password=False)
     yield url, LETTERS.get(request.param, "é")
-    with psycopg.connect(postgresql_server, autocommit=True) as connection:
+    with psycopg.connect(server, autocommit=True) as connection:
         connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
 
 

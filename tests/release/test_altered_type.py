@@ -9,8 +9,6 @@ from qblock.errors import Refused
 from qblock.release.history import history
 from release.jobs import PEOPLE, MakeJob
 
-pytestmark = pytest.mark.every_postgresql
-
 ZIPS = [f"A{zip_}" for zip_ in PEOPLE["zip"]]
 
 

@@ -19,8 +19,6 @@ from qblock.release.plan import plan
 from qblock.release.private import place_of
 from release.jobs import ATTRIBUTES, Job
 
-pytestmark = pytest.mark.every_postgresql
-
 HEIGHTS = {"zip": ATTRIBUTES["zip"], "age": ATTRIBUTES["age"]}
 NO_MODEL = [{"k_anonymity": {"k": 2}}]
 

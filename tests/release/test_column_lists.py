@@ -22,6 +22,8 @@ from qblock.release.targets.postgresql import PostgresqlTarget
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, Job, MakeJob
 
+pytestmark = [pytest.mark.every_postgresql(alone=True), pytest.mark.usefixtures("postgresql_version")]
+
 FEWER = {name: role for name, role in ATTRIBUTES.items() if name != "ward"}
 ADDED = {**ATTRIBUTES, "floor": "insensitive"}
 MOVED = {name: ATTRIBUTES[name] for name in ("name", "age", "zip", "disease", "ward")}
@@ -45,7 +47,7 @@ def job(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> Job:
 
 
 @pytest.fixture
-def analyst(job: Job, postgresql_server: str) -> Iterator[str]:
+def analyst(job: Job, server: str) -> Iterator[str]:
     """A role with a schema of its own that may read the view."""
     name = f"qblock_analyst_{secrets.token_hex(4)}"
     for statement in (

@@ -14,7 +14,7 @@ from qblock.cli.app import run
 from qblock.release.verify import verify
 from release.jobs import Job
 
-pytestmark = pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
+pytestmark = [pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True), pytest.mark.every_postgresql]
 END = (
     "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = current_database() "
     "AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND application_name {} 'qblock %'"

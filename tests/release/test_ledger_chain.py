@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from qblock.errors import QblockError
+from qblock.errors import Refused
 from qblock.release.ledger import ledger_transaction, opened, record, set_pointer
 from qblock.release.ledger_reader import LedgerReader
 from qblock.release.private import Place
@@ -195,7 +195,7 @@ def test_a_row_that_cannot_be_read_names_the_remedy(
     event = tables(connection).event
     connection.execute(event.update().where((event.c.release == "r") & (event.c.number == 2)).values({column: value}))
     reader = LedgerReader(connection)
-    with pytest.raises(QblockError, match="event 2 of release r cannot be read: the ledger was altered; qblock verify"):
+    with pytest.raises(Refused, match=r"event 2 of release r cannot be read: the ledger was altered; .*qblock verify"):
         reader.history("r")
     assert len(reader.verify_chain("r")) == 1
     assert reader.verify_pointer("r") == []

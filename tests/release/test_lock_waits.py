@@ -27,6 +27,8 @@ from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, Job, MakeJob
 from release.logins import OwnLogin, own_login
 
+pytestmark = [pytest.mark.every_postgresql(alone=True), pytest.mark.usefixtures("postgresql_version")]
+
 COUNT = "SELECT count(*) FROM published.people"
 FEWER = {name: role for name, role in ATTRIBUTES.items() if name != "ward"}
 STRONG = re.compile(

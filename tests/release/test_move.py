@@ -20,8 +20,6 @@ from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import Job
 
-pytestmark = pytest.mark.every_postgresql
-
 NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '13053', 28, 'flu', 'A')"
 
 

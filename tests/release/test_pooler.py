@@ -33,6 +33,8 @@ from qblock.warehouse import pooler, postgresql_session
 from release.conftest import Start
 from release.jobs import ATTRIBUTES, Job, MakeJob
 
+pytestmark = pytest.mark.every_postgresql
+
 on_postgresql = pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
 TRANSACTION = "a connection pooler in transaction mode"
 LOCKS = (

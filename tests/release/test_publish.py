@@ -7,8 +7,6 @@ import pytest
 from qblock.release.verify import verify
 from release.jobs import PEOPLE, Job, MakeJob
 
-pytestmark = pytest.mark.every_postgresql
-
 
 def by_hand(zip_kept: int, width: int) -> list[tuple[str, str, str, str]]:
     """PEOPLE with so many digits of the zip code and ages in ranges of this width, in bytewise order."""

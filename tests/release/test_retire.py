@@ -21,8 +21,6 @@ from qblock.release.verify import verify
 from release.jobs import Job
 from release.state import lose
 
-pytestmark = pytest.mark.every_postgresql
-
 NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '13053', 28, 'flu', 'A')"
 
 

@@ -11,6 +11,8 @@ from qblock.release.targets.view import View
 from qblock.release.verify import verify
 from release.jobs import Job
 
+pytestmark = [pytest.mark.every_postgresql(alone=True), pytest.mark.usefixtures("postgresql_version")]
+
 
 @pytest.fixture
 def engine_name() -> str:

@@ -118,7 +118,8 @@ class PostgresqlTarget:
             turn.wants(READ, SCHEMA, layout.table)
             session.run(f"CREATE TABLE {table} (LIKE {parent})")
 
-        unhurried(session.connection, seconds, parent, make)
+        with translated(self.place):
+            unhurried(session.connection, seconds, parent, make)
         self._close(session, name)
         comment = mark_text(self.spec.release, version, stamp).replace("'", "''")
         session.run(f"COMMENT ON TABLE {table} IS '{comment}'")
@@ -219,7 +220,8 @@ class PostgresqlTarget:
                 turn.wants(KEEP, SCHEMA, name)
                 session.run(f"LOCK TABLE {SCHEMA}.{quote(name)} IN SHARE MODE")
 
-            unhurried(session.connection, self.seconds, f"{SCHEMA}.{name}", keep)
+            with translated(self.place):
+                unhurried(session.connection, self.seconds, f"{SCHEMA}.{name}", keep)
             layout = self.layout(session.connection, version, columns)
             if layout is None:
                 raise Refused(f"{SCHEMA}.{name} is not the table of version {version} any more: it was altered")
