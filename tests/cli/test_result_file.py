@@ -65,10 +65,11 @@ def test_a_file_that_the_release_lives_on_is_never_its_result(
         before = path.read_bytes() if path.exists() else None
         for way in ("itself", "dots", "symlink", "hard link") if before is not None else ("itself",):
             other = alike(path, tmp_path, way)
-            capsys.readouterr()
-            assert release(own, "--result", other, force=True) == 2
             said = f"qblock: --result {other}: is {what}, which would be lost; give another name\n"
-            assert capsys.readouterr().err == said
+            for force in (False, True):
+                capsys.readouterr()
+                assert release(own, "--result", other, force=force) == 2
+                assert capsys.readouterr().err == said
             assert (path.read_bytes() if path.exists() else None) == before
             if other != path and way != "dots":
                 other.unlink()

@@ -160,7 +160,9 @@ class ResultFile:
             return
         if not os.access(real.parent, os.W_OK | os.X_OK):
             raise InputError(f"--result {self.path}: is in a folder that cannot be written to")
-        if found is not None and found.st_size and not (self._force and (self._protected is not None or not last)):
+        known = self._protected is not None
+        # Not before the spec says which files are its own: that they hold no result is not why they are kept.
+        if found is not None and found.st_size and (known or last) and not (known and self._force):
             problem = _no_result(real, found)
             if problem is not None:
                 raise InputError(f"--result {self.path}: {problem}; {ASK}")
