@@ -181,6 +181,11 @@ class Pooler:
             self._idle.append(session)
             self._free.notify()
 
+    def settle(self) -> None:
+        """Wait until every server session that was lent has been given back."""
+        with self._free:
+            self._free.wait_for(lambda: len(self._idle) == len(self._all), timeout=60)
+
     def _drop(self, session: ServerSession) -> None:
         with self._free:
             self._all.remove(session)

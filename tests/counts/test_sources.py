@@ -16,8 +16,6 @@ from integration.sources import execute, keys_of, opened, quoted
 
 from qblock.errors import InputError, QblockError, Refused
 
-pytestmark = pytest.mark.every_postgresql
-
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}
 
 

@@ -93,6 +93,10 @@ DAMAGES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
+BY_EVERY_COMMAND = ("all missing", "newest missing and an older pointer", "an event altered")
+"""The others are asked about by two commands and by what is common to all."""
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_readers_keep_their_version_whatever_is_missing_in_the_ledger(thrice: Job, damage: str) -> None:
     """The run after took what the pointer row names for a leftover and dropped it."""
@@ -110,6 +114,8 @@ def test_readers_keep_their_version_whatever_is_missing_in_the_ledger(thrice: Jo
         "verify": lambda: verify(thrice.spec).raise_problems(),
     }
     for name, command in commands.items():
+        if damage not in BY_EVERY_COMMAND and name not in ("release", "rollback"):
+            continue
         with pytest.raises(Refused) as raised:
             command()
         assert re.search(says, str(raised.value)), (name, str(raised.value))

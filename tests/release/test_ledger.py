@@ -21,8 +21,6 @@ from qblock.release.private import Place
 from qblock.release.records import Event, Guarantee, headroom
 from qblock.spec.model import Requirement
 
-pytestmark = pytest.mark.every_postgresql
-
 EVENT = Event(
     release="inpatients",
     state="published",

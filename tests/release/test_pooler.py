@@ -118,6 +118,7 @@ def test_what_others_set_in_a_shared_server_session_is_noticed(postgresql_url: s
             theirs.execute("SET row_security TO on")
             with pytest.raises(pooler.Pooled, match=TRANSACTION):
                 ours.scalar(sa.text("SELECT 1"))
+        pool.settle()
         # The session is handed on with what was set in it.
         with pytest.raises(pooler.Pooled, match="settings of another run of qblock are still there"), engine.connect():
             pass

@@ -21,8 +21,6 @@ from qblock.release.rollback import CHANGED, rollback
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, CopyJob, Job, MakeJob
 
-pytestmark = pytest.mark.every_postgresql
-
 ANOTHER = "INSERT INTO people VALUES ('new', '13053', 33, 'flu', 'A')"
 NEWER = "INSERT INTO people VALUES ('newer', '13053', 34, 'heart', 'B')"
 

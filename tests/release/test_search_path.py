@@ -139,7 +139,9 @@ def test_a_view_that_was_made_along_another_path_is_still_intact(job: Job, monke
     """A login named qblock had the private schema in its path, and the server shows a view's text along the path."""
     settle = postgresql_session._settle
     with monkeypatch.context() as before:
-        before.setattr(postgresql_session, "_settle", lambda driver, _: settle(driver, ("qblock", "public")))
+        before.setattr(
+            postgresql_session, "_settle", lambda driver, url, _, info: settle(driver, url, ("qblock", "public"), info)
+        )
         first = job.run()
         assert job.run().status == "unchanged"
     assert job.run().status == "unchanged"
