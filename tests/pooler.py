@@ -55,6 +55,9 @@ class Wire:
         return bool(self._data)
 
 
+_ENDED: list[socket.socket] = []
+
+
 @dataclass(eq=False)
 class ServerSession:
     """One session of the server. greeting: what it said of itself."""
@@ -89,6 +92,8 @@ class Pooler:
         for connection in [*self._clients, *(session.wire.socket for session in self._all)]:
             with suppress(OSError):  # its thread closes it
                 connection.shutdown(socket.SHUT_RDWR)
+        # Their threads may still wait at them: closed under a thread, a socket's number could be another one's.
+        _ENDED.extend(session.wire.socket for session in self._all)
 
     @property
     def url(self) -> str:
@@ -125,11 +130,10 @@ class Pooler:
                 session = self._take(session)
                 if not self._lend(client, session):
                     return
-                self._give(session)
 
     def _lend(self, client: Wire, session: ServerSession, *, whole: bool = False) -> bool:
-        """One transaction, or (whole) everything; False where the client has left."""
-        open_, done = 0, False
+        """One transaction, or (whole) everything, and give it back; False where the client has left."""
+        open_, done, given = 0, False, False
         status = b"I"
         try:
             while whole or not done:
@@ -140,10 +144,14 @@ class Pooler:
                 ]
                 if session.wire in found:
                     kind, data = session.wire.message()
-                    client.socket.sendall(data)
                     if kind == b"Z":
                         open_, status = open_ - 1, data[5:6]
                         done = open_ == 0 and status == b"I"
+                    if done and not whole:
+                        # Before the client knows that its transaction has ended: what it asks next finds it free.
+                        self._give(session)
+                        given = True
+                    client.socket.sendall(data)
                 else:
                     kind, data = client.message()
                     if kind == b"X":
@@ -153,6 +161,8 @@ class Pooler:
                     done = False
             return True
         except (EOFError, OSError):
+            if given:
+                return False
             if open_ or status != b"I":
                 self._drop(session)
             else:

@@ -109,7 +109,7 @@ def unasked(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("unasked")
 def test_what_others_set_in_a_shared_server_session_is_noticed(postgresql_url: str) -> None:
     """A session's settings are part of what is protected: row security, the search path, how values are written."""
-    with Pooler(postgresql_url, "newest") as pool:
+    with Pooler(postgresql_url, "newest", 1) as pool:
         engine = postgresql_session.create_engine(sa.make_url(pool.url))
         with engine.connect() as ours, psycopg.connect(pool.url, autocommit=True) as theirs:
             for _ in range(2):
