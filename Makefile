@@ -8,12 +8,12 @@ REQUIRE ?= postgresql15
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-more lint types demo clean
+.PHONY: help test test-more test-all lint types demo clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: .venv/.installed-dev ## lint, types and the whole test suite
+test: .venv/.installed-dev ## lint, types and the test suite
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -22,6 +22,9 @@ test: .venv/.installed-dev ## lint, types and the whole test suite
 
 test-more: .venv/.installed-dev ## the tests that a bare machine skips, which fail here where what they need is absent
 	QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 -m needs
+
+test-all: .venv/.installed-dev ## every test on every engine
+	QBLOCK_TEST_ENGINES=all QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2
 
 lint: .venv/.installed-dev ## only the linters
 	$(BIN)/ruff check .

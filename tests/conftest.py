@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import either
 import pytest
+from either import pytest_runtest_makereport  # noqa: F401
 from engines import (  # noqa: F401
     engine_name,
     oldest_postgresql,
@@ -38,6 +40,11 @@ def golden(shared: Path) -> dict[str, dict]:
 @pytest.hookimpl(tryfirst=True)
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     versions_of(metafunc)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    either.choose(config, items)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

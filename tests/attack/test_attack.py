@@ -9,6 +9,8 @@ from joint.register import Register, Row, candidates
 from attack.play import Tally, play_all
 from attack.seen import certain
 
+pytestmark = pytest.mark.either_engine
+
 # Histories in which a program without these checks told somebody's value, among others.
 SEEDS = [100016, 100018, 100020, 100024, 100033, 100050, *range(7000, 7003)]
 

@@ -16,6 +16,8 @@ from qblock.release.history import history
 from qblock.release.rollback import rollback
 from qblock.release.run import NOT_PROTECTED
 
+pytestmark = pytest.mark.either_engine
+
 FLU = "INSERT INTO people VALUES ('new', '14853', 49, 'cancer', 'A')"
 
 

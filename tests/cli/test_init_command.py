@@ -15,6 +15,8 @@ from integration.sources import execute, quoted
 
 from qblock.spec import load_spec
 
+pytestmark = pytest.mark.either_engine
+
 PEOPLE: dict[str, list[Any]] = {
     "patient_id": list(range(100, 130)),
     "age": [20 + i % 17 for i in range(30)],

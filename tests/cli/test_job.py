@@ -24,6 +24,8 @@ from qblock.release.lock import release_lock
 from qblock.release.plan import plan
 from qblock.release.private import place_of
 
+pytestmark = pytest.mark.either_engine
+
 KEYS = ["time", "level", "run", "release", "step", "message"]
 
 

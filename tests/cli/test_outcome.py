@@ -24,6 +24,8 @@ from qblock.release.history import history
 from qblock.release.run import Run
 from qblock.release.targets import target_of
 
+pytestmark = pytest.mark.either_engine
+
 NOTE = "--debug prints the traceback on a terminal"
 
 

@@ -15,6 +15,8 @@ from integration.sources import opened, quoted
 from qblock.search import STRATEGIES
 from qblock.search.explain import explain_sql
 
+pytestmark = pytest.mark.either_engine
+
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}
 PEOPLE = {
     "zip": ["101", "102", "111", "112", "101", "111"],

@@ -11,6 +11,8 @@ from release.jobs import Job
 from cli.terminal import CLOSED, FULL, GONE, MAIN, qblock
 from qblock.release.history import history
 
+pytestmark = pytest.mark.either_engine
+
 LOST = "the answer could not be written to standard output"
 REFUSED = {"privacy": [{"k_anonymity": {"k": 13}}]}
 NAMES = ["osoby_żółć", "人々"]

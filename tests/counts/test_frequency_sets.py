@@ -18,6 +18,8 @@ from qblock.errors import QblockError
 from qblock.frequency import FrequencySets
 from qblock.search.task import Task
 
+pytestmark = pytest.mark.either_engine
+
 ASKED = ("sizes", "blocks", "joint", "row_counts", "leaf_counts")
 MOST = 40
 """Questions of a table in an order of their own, before every node is asked once."""

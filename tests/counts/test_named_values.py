@@ -20,6 +20,8 @@ from qblock.search.run import open_task
 from qblock.search.workload_of_spec import workload_of
 from qblock.spec import read_spec
 
+pytestmark = pytest.mark.either_engine
+
 KNOWS = {"epsilon": 100, "adversary": "III"}
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 from typing import Any
 
+import pytest
 from release.jobs import ATTRIBUTES, Job, MakeJob, make_job  # noqa: F401
 from release.state import crosswalk
 
 from faults.nursery import Nursery
 from qblock.release.history import history
 from qblock.release.verify import verify
+
+pytestmark = pytest.mark.either_engine
 
 POINTS: list[dict[str, Any]] = [
     {"begun": "before"},

@@ -12,6 +12,8 @@ from release.jobs import CopyJob, Job, copy_job, job_templates, released  # noqa
 from faults.wrong import CASES, Wrong
 from qblock.cli.app import run
 
+pytestmark = pytest.mark.either_engine
+
 SECRETS = ("s3cret", "person 0", "heart")
 
 

@@ -13,6 +13,8 @@ from integration.test_worked_examples import inpatients, load, tightest
 from qblock.errors import InputError, Refused
 from qblock.search.audit import audit_spec, audit_table
 
+pytestmark = pytest.mark.either_engine
+
 QUASI = ["zip", "age", "nationality"]
 
 

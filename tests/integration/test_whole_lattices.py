@@ -19,6 +19,8 @@ from integration.worlds import Expected, World, fill, task_of, worlds
 from qblock.search import STRATEGIES
 from qblock.search.run import SearchResult, open_task, run_search
 
+pytestmark = pytest.mark.either_engine
+
 
 def check_answer(result: SearchResult, expected: dict[tuple[int, ...], Expected]) -> None:
     """Satisfying and minimal nodes, and the choice among them by the default metric."""

@@ -15,6 +15,8 @@ from qblock.search import STRATEGIES
 from qblock.search.audit import audit_table
 from qblock.search.run import run_search
 
+pytestmark = pytest.mark.either_engine
+
 HELD = {
     "k": ("k_anonymity", {}, "k"),
     "distinct_l": ("distinct_l_diversity", {}, "l"),

@@ -23,6 +23,8 @@ from qblock.spec import Spec, read_spec
 
 from .test_admission import change, contents, opened
 
+pytestmark = pytest.mark.either_engine
+
 SPEC = """
 version: 1
 release: people

@@ -23,6 +23,8 @@ from .conftest import OpenBook
 from .register import j1, j1_versions, joint_cells
 from .versions import candidate_of, make_spec, publish, references, verdict
 
+pytestmark = pytest.mark.either_engine
+
 BY_NAME = {case.name: case for case in CASES}
 
 

@@ -18,6 +18,8 @@ from .attacker import refused_seeds
 from .register import Register, Row, each_release, joint_cells
 from .versions import SPEC, make_spec, verdict
 
+pytestmark = pytest.mark.either_engine
+
 PRIVACY = "  - k_anonymity: {k: 2}\n  - distinct_l_diversity: {l: 2}"
 
 IDS = (

@@ -24,6 +24,8 @@ from marks.marks import MarkedJob, found_in, ledger_texts, marked, not_private, 
 from marks.scenarios import JOINT, SCENARIOS, Scenario
 from qblock.cli.app import run
 
+pytestmark = pytest.mark.either_engine
+
 COLUMNS, BECAME = marked(random.Random(20))
 LOOKED_FOR = pieces(BECAME)
 HOOK = 'env > "$1"; cat "$2" >> "$1"\n'

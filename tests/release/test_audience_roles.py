@@ -19,6 +19,8 @@ from qblock.release.plan import plan
 from qblock.release.private import place_of
 from release.jobs import ATTRIBUTES, Job
 
+pytestmark = pytest.mark.either_engine
+
 HEIGHTS = {"zip": ATTRIBUTES["zip"], "age": ATTRIBUTES["age"]}
 NO_MODEL = [{"k_anonymity": {"k": 2}}]
 
@@ -214,6 +216,7 @@ def test_two_releases_of_one_table_to_one_reader_name_each_other_or_waive_it(job
     assert any("is refused from now on" in note for note in two.run().notes)
 
 
+@pytest.mark.each_engine
 def test_a_member_of_two_groups_is_one_reader(job: Job, group: list[str]) -> None:
     if job.engine == "duckdb":
         pytest.skip("DuckDB has no roles")
@@ -223,6 +226,7 @@ def test_a_member_of_two_groups_is_one_reader(job: Job, group: list[str]) -> Non
     assert named(job, "third", [], [group[2]]).run().status == "published"
 
 
+@pytest.mark.each_engine
 def test_a_view_that_was_opened_to_everybody_has_every_reader(job: Job, group: list[str]) -> None:
     if job.engine == "duckdb":
         pytest.skip("DuckDB has no roles")
@@ -234,6 +238,7 @@ def test_a_view_that_was_opened_to_everybody_has_every_reader(job: Job, group: l
         named(job, "second", [], [group[2]]).run()
 
 
+@pytest.mark.each_engine
 def test_releases_of_one_table_to_other_readers_are_no_matter(job: Job, group: list[str]) -> None:
     if job.engine == "duckdb":
         pytest.skip("DuckDB has no roles: whoever has both files")

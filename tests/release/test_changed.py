@@ -8,6 +8,8 @@ from qblock.errors import Refused
 from release.jobs import Job, MakeJob
 from release.test_waiting import events, insert, people_job, shown
 
+pytestmark = pytest.mark.either_engine
+
 CROSSED = {
     "who": [f"p{i}" for i in range(8)],
     "x": ["00", "01", "00", "01", "10", "11", "10", "11"],

@@ -22,6 +22,8 @@ from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, CopyJob, Job
 from release.state import crosswalk, kept
 
+pytestmark = pytest.mark.either_engine
+
 EVENTS = 9
 """Of three versions: each is staged, checked and published."""
 

@@ -14,6 +14,8 @@ from qblock.release.erase import erase
 from qblock.release.history import history
 from release.jobs import Job, MakeJob
 
+pytestmark = pytest.mark.either_engine
+
 ATTRIBUTES = {"block": {"role": "quasi_identifier", "hierarchy": "suppress"}, "value": "sensitive"}
 BLOCKS = {"block": ["q", "q", "r", "r"], "value": ["a", "b", "a", "b"]}
 UUIDS = [f"6f9619ff-8b86-d011-b42d-00cf4fc964f{n}" for n in range(4)]

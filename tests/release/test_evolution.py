@@ -24,6 +24,8 @@ from qblock.resources import migrations_directory
 from qblock.spec import spec_digest
 from release.jobs import Job
 
+pytestmark = pytest.mark.either_engine
+
 PRIVACY = [
     {"k_anonymity": {"k": 3}},
     {"t_closeness": {"t": 0.9}},

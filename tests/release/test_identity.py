@@ -24,6 +24,8 @@ from qblock.release.tables import tables
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, PEOPLE, Job
 
+pytestmark = pytest.mark.either_engine
+
 OTHERS = {name: [f"other {v}" if name == "name" else v for v in values] for name, values in PEOPLE.items()}
 
 
@@ -98,6 +100,7 @@ def test_one_table_written_in_several_ways_is_one_source(released: Job) -> None:
     assert not verify(released.spec).problems
 
 
+@pytest.mark.each_engine
 def test_a_table_of_the_same_name_in_another_database_is_another_source(released: Job) -> None:
     if released.engine == "postgresql":
         pytest.skip("on PostgreSQL the ledger is in the source's own database")
@@ -108,6 +111,7 @@ def test_a_table_of_the_same_name_in_another_database_is_another_source(released
         released.run()
 
 
+@pytest.mark.each_engine
 def test_a_schema_earlier_in_the_search_path_does_not_change_the_source(released: Job) -> None:
     if released.engine == "duckdb":
         pytest.skip("DuckDB has no search path of a login")
@@ -156,6 +160,7 @@ def test_a_table_that_is_not_there_is_an_error_of_the_spec(released: Job) -> Non
         released.run()
 
 
+@pytest.mark.each_engine
 def test_a_folder_that_is_moved_with_its_files_keeps_its_releases(released: Job) -> None:
     if released.engine == "postgresql":
         pytest.skip("a PostgreSQL release is in no folder")

@@ -20,6 +20,8 @@ from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import Job
 
+pytestmark = pytest.mark.either_engine
+
 NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '13053', 28, 'flu', 'A')"
 
 
@@ -164,6 +166,7 @@ def test_a_retired_release_stays_retired_when_it_is_moved(told: Job) -> None:
 STEPS = ["_rename_crosswalk", "_move_version", "_move_file"]
 
 
+@pytest.mark.each_engine
 @pytest.mark.parametrize("ends", ["release", "move"])
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("step", STEPS)
@@ -194,6 +197,7 @@ def test_a_move_that_was_stopped_is_finished_by_the_next_run(
     assert rollback(other.spec, 1).status == "rolled_back"
 
 
+@pytest.mark.each_engine
 def test_a_move_that_fails_leaves_everything_as_it_was(told: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     if told.engine == "duckdb":
         pytest.skip("DuckDB finishes what was begun")
@@ -209,6 +213,7 @@ def test_a_move_that_fails_leaves_everything_as_it_was(told: Job, monkeypatch: p
     assert told.run().status == "unchanged"
 
 
+@pytest.mark.each_engine
 def test_analysts_views_go_on_with_a_moved_view(told: Job) -> None:
     if told.engine == "duckdb":
         pytest.skip("DuckDB readers have a file")

@@ -22,6 +22,8 @@ from qblock.release.verify import verify
 from release.jobs import Job, MakeJob
 from release.test_waiting import HOLD_BACK, events, insert, people_job, shown
 
+pytestmark = pytest.mark.either_engine
+
 PEOPLE = " ".join(f"{block}{i}:{block}:{'ab'[i % 2]}" for block in "qr" for i in range(6))
 
 

@@ -15,6 +15,8 @@ from qblock.release.private import place_of
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, PEOPLE, Job, MakeJob
 
+pytestmark = pytest.mark.either_engine
+
 ANOTHER = "INSERT INTO people VALUES ('person 12', '13053', 33, 'flu', 'A')"
 SINGLE = {"disease": {"role": "sensitive", "nulls": "value"}}
 

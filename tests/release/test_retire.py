@@ -21,6 +21,8 @@ from qblock.release.verify import verify
 from release.jobs import Job
 from release.state import lose
 
+pytestmark = pytest.mark.either_engine
+
 NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '13053', 28, 'flu', 'A')"
 
 
@@ -131,6 +133,7 @@ def stop(*_: object) -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.each_engine
 def test_a_file_that_took_the_place_of_the_release_is_left_alone(released: Job) -> None:
     if released.engine == "postgresql":
         pytest.skip("a PostgreSQL release is no file")
@@ -140,6 +143,7 @@ def test_a_file_that_took_the_place_of_the_release_is_left_alone(released: Job) 
     assert released.target.read_text() == "my notes"
 
 
+@pytest.mark.each_engine
 def test_readers_neither_wait_nor_are_waited_for(job: Job, reader: str) -> None:
     job.settings["publish"]["readers"] = [reader]
     job.run()
@@ -160,6 +164,7 @@ def test_readers_neither_wait_nor_are_waited_for(job: Job, reader: str) -> None:
     assert len(job.query("SELECT * FROM own.copy", login)) == 12
 
 
+@pytest.mark.each_engine
 def test_a_lock_that_is_held_ends_the_retirement_soon(job: Job) -> None:
     if job.engine == "duckdb":
         pytest.skip("DuckDB's ledger is open for a moment only")

@@ -15,6 +15,8 @@ from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.crossing import CROSSING, HARMLESS, alter, at, events, two
 
+pytestmark = pytest.mark.either_engine
+
 
 def test_the_crossing_node_is_refused_while_nothing_changes(crossing: Any) -> None:
     job = crossing()
@@ -40,6 +42,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.each_engine
 @pytest.mark.parametrize(
     ("column", "before", "now", "columns", "using"), CHANGES, ids=[f"{c[0]} {c[1]} to {c[2]}" for c in CHANGES]
 )

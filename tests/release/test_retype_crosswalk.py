@@ -24,6 +24,8 @@ from release.before import crosswalk, run_old
 from release.crossing import ATTRIBUTES, CROSSING, HARMLESS, alter, at, events, two
 from release.jobs import Job
 
+pytestmark = pytest.mark.either_engine
+
 FOUR = "of 4 joint cells 4 fail"
 
 
@@ -99,6 +101,7 @@ def test_frozen_places_and_domains_move_too(crossing: Any) -> None:
     assert at(job, {"age": 3, "zip": 5}).run().status in ("unchanged", "published")
 
 
+@pytest.mark.each_engine
 def test_another_session_time_zone_changes_nothing(crossing: Any, engine_name: str) -> None:
     if engine_name == "duckdb":
         pytest.skip("a DuckDB file has no time zone of its own")

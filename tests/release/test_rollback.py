@@ -21,6 +21,8 @@ from qblock.release.rollback import CHANGED, rollback
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, CopyJob, Job, MakeJob
 
+pytestmark = pytest.mark.either_engine
+
 ANOTHER = "INSERT INTO people VALUES ('new', '13053', 33, 'flu', 'A')"
 NEWER = "INSERT INTO people VALUES ('newer', '13053', 34, 'heart', 'B')"
 
@@ -173,6 +175,7 @@ def test_a_copy_that_was_altered(twice: Job, statement: str, found: str) -> None
     assert message.endswith("kept and left to go back to: 2")
 
 
+@pytest.mark.each_engine
 def test_a_private_file_with_something_else_in_it(twice: Job) -> None:
     if twice.engine == "postgresql":
         pytest.skip("a partition holds nothing else")
@@ -342,6 +345,7 @@ def test_a_crash_before_the_ledger_row(twice: Job, monkeypatch: pytest.MonkeyPat
     assert verify(twice.spec).problems == []
 
 
+@pytest.mark.each_engine
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_crash_before_the_file_is_renamed_keeps_the_version(
     twice_here: Job, monkeypatch: pytest.MonkeyPatch, quiet: bool

@@ -23,6 +23,8 @@ from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, CopyJob, Job, MakeJob, new_job
 from release.state import EVERYTHING, ask, crosswalk, kept, lose, restore, save
 
+pytestmark = pytest.mark.either_engine
+
 ENTITIES: dict[str, Any] = {"attributes": ATTRIBUTES, "entity": "name"}
 STATE = "private state of release people is missing or older than what was shown"
 

@@ -9,6 +9,8 @@ from qblock.release.history import history
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, Job, MakeJob
 
+pytestmark = pytest.mark.either_engine
+
 ENTITIES = {"attributes": ATTRIBUTES, "entity": "name"}
 NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '13053', 28, 'flu', 'A')"
 NEWCOMERS = [

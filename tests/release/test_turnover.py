@@ -21,6 +21,8 @@ from release.jobs import Job, MakeJob
 from release.test_publish_values import expected_digest
 from release.test_waiting import events, insert, people_job, shown
 
+pytestmark = pytest.mark.either_engine
+
 TEN = " ".join(f"p{i}:q:{'ab'[i % 2]}" for i in range(10))
 
 

@@ -13,6 +13,8 @@ from qblock.release.private import place_of
 from qblock.release.verify import VerifyResult, verify
 from release.jobs import ATTRIBUTES, Job
 
+pytestmark = pytest.mark.either_engine
+
 
 def tamper(job: Job, *statements: str) -> None:
     """Change what is published as someone who may: the owner of the tables, or of the file."""

@@ -14,6 +14,8 @@ from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import Job, MakeJob
 
+pytestmark = pytest.mark.either_engine
+
 ATTRIBUTES = {"block": {"role": "quasi_identifier", "hierarchy": "suppress"}, "value": "sensitive"}
 HOLD_BACK = {"on_refusal": "hold_back", "cohort": 2}
 

@@ -17,7 +17,7 @@ from release.jobs import Job
 from release.no_ways import ASKED, HARMLESS
 from release.ways import VALUE, WAYS
 
-pytestmark = pytest.mark.every_postgresql
+pytestmark = [pytest.mark.every_postgresql, pytest.mark.either_engine]
 
 ROLES = ("reader", "staff", "owner")
 

@@ -27,6 +27,8 @@ from qblock.spec import Spec
 
 from .whole import load, rows_of, slow
 
+pytestmark = pytest.mark.either_engine
+
 Tightest = Callable[[Block], Exact]
 
 

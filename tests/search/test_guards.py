@@ -26,6 +26,8 @@ from qblock.spec import GuardTable, Spec, json_schema, read_spec
 
 from .whole import load, rows_of, slow, text_of
 
+pytestmark = pytest.mark.either_engine
+
 Wish = tuple[str, str, int]
 """A person, a value to guard, and the number of the set that the value belongs to."""
 Guarded = dict[str, list[frozenset[str]]]

@@ -8,6 +8,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -159,7 +160,15 @@ def create_engine(
     """
     if place.file is not None:
         check_database(place.file, KEPT)
-        return duckdb_session.create_engine(place.url, poolclass=sa.NullPool, connect_args={"read_only": read_only})
+    return _engine(place.engine, place.url, read_only, path)
+
+
+# A run connects about thirty times: what SQLAlchemy asks a server at the first connection of an engine, and what it has
+# compiled for it, is asked and compiled once.
+@lru_cache(maxsize=8)
+def _engine(engine: str, url: sa.URL, read_only: bool, path: tuple[str, ...]) -> sa.Engine:
+    if engine == "duckdb":
+        return duckdb_session.create_engine(url, poolclass=sa.NullPool, connect_args={"read_only": read_only})
     return postgresql_session.create_engine(
-        place.url, path=path, execution_options={"postgresql_readonly": True} if read_only else {}
+        url, path=path, execution_options={"postgresql_readonly": True} if read_only else {}
     )

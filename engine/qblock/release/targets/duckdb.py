@@ -21,7 +21,7 @@ from qblock.release.identity import within
 from qblock.release.ledger import ledger_transaction
 from qblock.release.ledger_reader import ledger_reader
 from qblock.release.private import FOLDER, Place, make_private
-from qblock.release.targets.duckdb_marks import file_marks, marked_views
+from qblock.release.targets.duckdb_marks import kept_marks, marked_views, shown_marks
 from qblock.release.targets.mark import Mark, mark_text
 from qblock.release.targets.protocol import STAYS, Record, Rows
 from qblock.spec import Spec
@@ -155,7 +155,7 @@ class DuckdbTarget:
             remove(beside)
 
     def marks(self) -> list[Mark]:
-        return file_marks(self.file, self.folder, self.spec.release)
+        return shown_marks(self.file, self.spec.release) + kept_marks(self.folder, self.spec.release)
 
     def digest_of(self, mark: Mark) -> str:
         file = self.file if mark.shown else self.version_file(mark.version)
@@ -199,7 +199,7 @@ class DuckdbTarget:
 
     def _seen(self) -> set[int]:
         """The versions that the release file and the pointer row name."""
-        found = {mark.version for mark in self.marks() if mark.shown}
+        found = {mark.version for mark in shown_marks(self.file, self.spec.release)}
         with ledger_reader(self.place) as reader:
             pointer = reader.pointer(self.spec.release)
         return found if pointer is None else found | {pointer}

@@ -23,18 +23,25 @@ def marked_views(file: Path, release: str) -> list[tuple[Mark, TableName]]:
     return [(Mark(*mark), view) for mark, view in read if mark is not None]
 
 
-def file_marks(published: Path, kept: Path, release: str) -> list[Mark]:
-    """The version of the release that readers of a file see, and those kept in a private folder.
+def shown_marks(published: Path, release: str) -> list[Mark]:
+    """The version of the release that readers of a file see: one, or none.
 
-    Raises QblockError for a published file that cannot be read: what is in it is not known then. A private copy that
-    cannot be read was left half made by a run that was stopped, and says nothing.
+    Raises QblockError for a file that cannot be read: what is in it is not known then.
     """
-    found = []
-    if published.exists():
-        try:
-            found = [replace(mark, shown=True) for mark, _ in marked_views(published, release)]
-        except duckdb.Error as error:
-            raise explain_duckdb(error) from error
+    if not published.exists():
+        return []
+    try:
+        return [replace(mark, shown=True) for mark, _ in marked_views(published, release)]
+    except duckdb.Error as error:
+        raise explain_duckdb(error) from error
+
+
+def kept_marks(kept: Path, release: str) -> list[Mark]:
+    """The versions of the release that a private folder keeps.
+
+    A copy that cannot be read was left half made by a run that was stopped, and says nothing.
+    """
+    found: list[Mark] = []
     for file in sorted(kept.glob("v*.duckdb")) if kept.is_dir() else ():
         if re.fullmatch(r"v\d+\.duckdb", file.name):
             try:

@@ -1,0 +1,55 @@
+"""Tests marked `either_engine` run on one engine each, by turns; on every engine where QBLOCK_TEST_ENGINES is `all`."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections import defaultdict
+from collections.abc import Generator
+
+import pytest
+
+ENGINES = ("duckdb", "postgresql")
+
+
+def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect one of the two runs of each test that is marked; which one is told by the test's name alone."""
+    if os.environ.get("QBLOCK_TEST_ENGINES") == "all":
+        return
+    runs: dict[str, dict[str, pytest.Item]] = defaultdict(dict)
+    for item in filter(_marked, items):
+        engine = item.callspec.params.get("engine_name") if hasattr(item, "callspec") else None
+        if engine in ENGINES and not item.get_closest_marker("needs"):
+            runs[_without_engine(item, engine)][engine] = item
+    left_out = set()
+    for name, found in runs.items():
+        if len(found) == len(ENGINES):
+            left_out.add(found[ENGINES[zlib.crc32(name.encode()) % len(ENGINES)]].nodeid)
+    # A run that was asked for by its own name, or is alone, stays.
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
+    items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def _marked(item: pytest.Item) -> bool:
+    nearest = next((m.name for m in item.iter_markers() if m.name in ("either_engine", "each_engine")), None)
+    return nearest == "either_engine"
+
+
+def _without_engine(item: pytest.Item, engine: str) -> str:
+    words = item.callspec.id.split("-")  # type: ignore[attr-defined]
+    words.remove(engine)
+    return f"{item.path.parent.name}/{item.path.name}::{item.name.split('[')[0]}[{'-'.join(words)}]"
+
+
+def no_skip(item: pytest.Item, report: pytest.TestReport) -> None:
+    """Fail a marked test that skips itself on an engine: by turns it might be run nowhere."""
+    if report.skipped and _marked(item) and not item.get_closest_marker("needs"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} is marked either_engine and skips itself on this one: mark it each_engine"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    no_skip(item, report)
+    return report
