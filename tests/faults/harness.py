@@ -207,6 +207,7 @@ def main() -> int:
         engine = "postgresql" if given.engine == OLDEST else given.engine
         points = [] if given.random_only else boundaries(engine)
         report = run(engine, given.kills, given.seed, Path(folder), points, server)
+        report.engine = given.engine
     text = json.dumps(report.to_json(), indent=2)
     print(text)
     if given.report:
