@@ -9,6 +9,7 @@ import either
 import pytest
 from either import pytest_runtest_makereport  # noqa: F401
 from engines import (  # noqa: F401
+    Absent,
     engine_name,
     oldest_postgresql,
     postgresql_server,
@@ -27,7 +28,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 def shared() -> Path:
     """The folder with the worked examples and the Adult data, which is not part of the project."""
     if not (SHARED / "golden" / "expected.json").exists():
-        pytest.skip("the worked examples beside the checkout (../shared) are absent")
+        raise Absent("the worked examples beside the checkout (../shared) are absent")
     return SHARED
 
 

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Generator
 
 import pytest
+from engines import Absent
 
 ENGINES = ("duckdb", "postgresql")
 
@@ -41,15 +42,14 @@ def _without_engine(item: pytest.Item, engine: str) -> str:
     return f"{item.path.parent.name}/{item.path.name}::{item.name.split('[')[0]}[{'-'.join(words)}]"
 
 
-def no_skip(item: pytest.Item, report: pytest.TestReport) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Fail a marked test that skips itself on an engine: by turns it might be run nowhere."""
-    if report.skipped and _marked(item) and not item.get_closest_marker("needs"):
+    report = yield
+    machine = call.excinfo is not None and isinstance(call.excinfo.value, Absent)
+    if report.skipped and _marked(item) and not machine:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} is marked either_engine and skips itself on this one: mark it each_engine"
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    no_skip(item, report)
     return report

@@ -34,6 +34,12 @@ import sqlalchemy as sa
 Warehouse = Callable[..., str]
 OLDEST = "postgresql15"
 """The oldest PostgreSQL that is supported, by the name that QBLOCK_TEST_REQUIRE has for it."""
+
+
+class Absent(pytest.skip.Exception):
+    """Skips a test for what this machine lacks, whatever the engine."""
+
+
 TYPES = {
     bool: "BOOLEAN",
     int: "BIGINT",
@@ -50,14 +56,14 @@ def postgresql_server() -> str:
     try:
         return start_server()
     except RuntimeError as error:
-        pytest.skip(str(error))
+        raise Absent(str(error)) from None
 
 
 def required(what: str) -> None:
     """Skip what a bare machine has no means for, unless QBLOCK_TEST_REQUIRE (comma-separated) names it: then it is run,
     and fails where they are absent. So a suite does the same on every machine."""
     if what not in os.environ.get("QBLOCK_TEST_REQUIRE", "").split(","):
-        pytest.skip(f"needs {what}, which QBLOCK_TEST_REQUIRE does not name")
+        raise Absent(f"needs {what}, which QBLOCK_TEST_REQUIRE does not name")
 
 
 @pytest.fixture(scope="session")

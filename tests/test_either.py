@@ -26,6 +26,7 @@ def pytest_collection_modifyitems(config, items):
 """
 TESTS = """
 import pytest
+from engines import Absent
 pytestmark = pytest.mark.either_engine
 
 @pytest.mark.parametrize("case", [f"case {i}" for i in range(20)])
@@ -45,6 +46,13 @@ def test_of_none():
 
 def test_that_skips(engine_name):
     pytest.skip("nothing to do here")
+
+@pytest.fixture
+def examples():
+    raise Absent("the examples are absent")
+
+def test_of_examples(engine_name, examples):
+    pass
 """
 
 
@@ -88,3 +96,8 @@ def test_a_run_that_is_asked_for_is_not_left_out(tmp_path: Path, engine: str) ->
 def test_one_that_skips_itself_fails(tmp_path: Path) -> None:
     skipped = {name: said for name, said in outcomes(tmp_path).items() if name.startswith("test_that_skips")}
     assert list(skipped.values()) == ["FAILED"]
+
+
+def test_one_that_the_machine_has_no_means_for_is_skipped(tmp_path: Path) -> None:
+    skipped = {name: said for name, said in outcomes(tmp_path).items() if name.startswith("test_of_examples")}
+    assert list(skipped.values()) == ["SKIPPED"]
