@@ -16,7 +16,7 @@ from release.jobs import Job
 
 from qblock.cli.app import run
 from qblock.errors import Busy, QblockError
-from qblock.release.history import history
+from qblock.ledger.history import history
 from qblock.warehouse import TableName, open_warehouse
 from qblock.warehouse.faults import explain_duckdb, explain_postgresql
 

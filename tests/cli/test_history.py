@@ -11,8 +11,8 @@ from release.jobs import Job, MakeJob
 
 from qblock.cli.app import run
 from qblock.errors import Refused
-from qblock.release import records
-from qblock.release.history import history
+from qblock.ledger import events
+from qblock.ledger.history import history
 from qblock.release.rollback import rollback
 from qblock.release.run import NOT_PROTECTED
 
@@ -63,7 +63,7 @@ def test_a_release_that_is_older_than_the_spec_allows(
             return datetime.now(tz) - timedelta(days=3)
 
     with monkeypatch.context() as patched:
-        patched.setattr(records, "datetime", Past)
+        patched.setattr(events, "datetime", Past)
         job.run(force=True)
     found = history(job.spec)
     assert (found["current"], found["stale"]) == (2, True)

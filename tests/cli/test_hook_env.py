@@ -10,7 +10,7 @@ import pytest
 from release.jobs import Job
 
 from qblock.cli.app import run
-from qblock.release.history import history
+from qblock.ledger.history import history
 
 SCRIPT = "import json, os, sys\nwith open(sys.argv[1], 'w') as file:\n    json.dump(dict(os.environ), file)\n"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from qblock.errors import Refused
+from qblock.ledger.history import history
 from qblock.release.apply import release
-from qblock.release.history import history
 from qblock.spec import load_spec
 
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}

@@ -18,11 +18,11 @@ from qblock.cli import ending, result_file
 from qblock.cli import job as module
 from qblock.cli.app import run
 from qblock.errors import InputError
+from qblock.ledger.history import history
+from qblock.ledger.lock import release_lock
+from qblock.ledger.place import place_of
 from qblock.release import apply
-from qblock.release.history import history
-from qblock.release.lock import release_lock
 from qblock.release.plan import plan
-from qblock.release.private import place_of
 
 pytestmark = pytest.mark.either_engine
 

@@ -18,11 +18,11 @@ from qblock.cli import publish
 from qblock.cli.app import run
 from qblock.cli.ending import Terminated
 from qblock.errors import QblockError, Refused
+from qblock.ledger.history import history
+from qblock.publish.targets import target_of
 from qblock.release import apply, erase, retire, rollback, steps
 from qblock.release import outcome as module
-from qblock.release.history import history
 from qblock.release.run import Run
-from qblock.release.targets import target_of
 
 pytestmark = pytest.mark.either_engine
 

@@ -12,7 +12,7 @@ import pytest
 from release.jobs import ATTRIBUTES, Job
 
 from qblock.cli.app import run
-from qblock.release.history import history
+from qblock.ledger.history import history
 
 HIERARCHY = "age,top\n" + "".join(f"{age},*\n" for age in range(100))
 FILES = {

@@ -9,7 +9,7 @@ import pytest
 from release.jobs import Job
 
 from cli.terminal import CLOSED, FULL, GONE, MAIN, qblock
-from qblock.release.history import history
+from qblock.ledger.history import history
 
 pytestmark = pytest.mark.either_engine
 

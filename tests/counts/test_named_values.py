@@ -17,7 +17,7 @@ from counts.test_sources import QUASI
 from qblock.adversary import external_stubbornness
 from qblock.errors import InputError
 from qblock.search.run import open_task
-from qblock.search.workload_of_spec import workload_of
+from qblock.search.utility.workload_of_spec import workload_of
 from qblock.spec import read_spec
 
 pytestmark = pytest.mark.either_engine

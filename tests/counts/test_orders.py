@@ -18,7 +18,7 @@ from reference.tables import table_of
 from counts.test_sources import QUASI, problem
 from qblock.errors import InputError
 from qblock.search.audit import audit_node
-from qblock.search.compare import compare
+from qblock.search.comparison.compare import compare
 
 ORDERED = {"t_closeness": {"t": 1, "distance": "ordered"}}
 KERNEL = {"t_closeness": {"t": 0.69, "distance": "kernel_js", "bandwidth": 0.6}}

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from faults.nursery import Nursery
 from faults.stage import Stage, stage
-from qblock.release.history import history
+from qblock.ledger.history import history
 
 JOBS = 8
 

@@ -1,7 +1,7 @@
 """Where a run is stopped, set up inside the process of the job: the product has no hooks for it.
 
 A point is one of
-    {"line": N}                                     before the Nth line that runs in qblock.release
+    {"line": N}                                     before the Nth line that runs in the rooms of the job
     {"step": "Publish", "when": "before"|"after"}   around a step of the plan
     {"record": "checked", "when": W}                a state's ledger row; W: before it is written, after that, or
                                                     committed: the next line of qblock after that commit
@@ -27,7 +27,7 @@ import qblock
 from qblock.release import apply, recover, run, stamps, steps, together
 
 PACKAGE = str(Path(qblock.__file__).parent)
-RELEASE = str(Path(apply.__file__).parent)
+JOB = tuple(str(Path(PACKAGE, room)) for room in ("release", "publish", "joint", "ledger"))
 Point = dict[str, Any]
 
 
@@ -39,7 +39,7 @@ def arm(point: Point) -> Callable[[], object]:
         os.kill(os.getpid(), number)
 
     if "line" in point:
-        _lines(RELEASE, int(point["line"]), stop)
+        _lines(JOB, int(point["line"]), stop)
     elif "lines" in point:
         return _count(Path(point["lines"]))
     elif "step" in point:
@@ -85,14 +85,14 @@ def _recording(record: Callable[..., str], point: Point, stop: Callable[[], None
         if event.state != point["record"]:
             return record(connection, event, *rest)
         if point["when"] == "committed":
-            sa.event.listen(connection, "commit", lambda _: _lines(PACKAGE, 1, stop))
+            sa.event.listen(connection, "commit", lambda _: _lines((PACKAGE,), 1, stop))
         return armed(connection, event, *rest)
 
     return wrapped
 
 
-def _lines(folder: str, number: int, stop: Callable[[], None]) -> None:
-    """Stop before the Nth line from now on that runs in a file below the folder, of this thread."""
+def _lines(folders: tuple[str, ...], number: int, stop: Callable[[], None]) -> None:
+    """Stop before the Nth line from now on that runs in a file below the folders, of this thread."""
     left = number
 
     def each(frame: Any, event: str, _: Any) -> Any:
@@ -104,7 +104,7 @@ def _lines(folder: str, number: int, stop: Callable[[], None]) -> None:
                 stop()
         return each
 
-    _trace(folder, each)
+    _trace(folders, each)
 
 
 def _count(file: Path) -> Callable[[], object]:
@@ -115,12 +115,12 @@ def _count(file: Path) -> Callable[[], object]:
         counted += event == "line"
         return each
 
-    _trace(RELEASE, each)
+    _trace(JOB, each)
     return lambda: file.write_text(str(counted))
 
 
-def _trace(folder: str, each: Callable[..., Any]) -> None:
-    inside = folder + os.sep
+def _trace(folders: tuple[str, ...], each: Callable[..., Any]) -> None:
+    inside = tuple(folder + os.sep for folder in folders)
     frame = sys._getframe()
     while frame is not None:
         if frame.f_code.co_filename.startswith(inside):

@@ -25,7 +25,7 @@ from release.jobs import PEOPLE, Job, new_job
 from faults.test_wrong import SECRETS, arguments
 from faults.wrong import CASES, ENGINES, Wrong
 from qblock.cli.app import run
-from qblock.release.history import history
+from qblock.ledger.history import history
 
 
 def outcome(job: Job, wrong: Wrong) -> tuple[int, str, str]:

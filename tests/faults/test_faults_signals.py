@@ -15,7 +15,7 @@ from faults import readers
 from faults.harness import Harness
 from faults.nursery import Nursery
 from faults.stage import Stage, stage
-from qblock.release.history import history
+from qblock.ledger.history import history
 
 STOPPED: list[tuple[int, dict[str, Any]]] = [
     (signal.SIGTERM, {"step": "Search", "when": "before"}),

@@ -10,7 +10,7 @@ from release.jobs import ATTRIBUTES, Job, MakeJob, make_job  # noqa: F401
 from release.state import crosswalk
 
 from faults.nursery import Nursery
-from qblock.release.history import history
+from qblock.ledger.history import history
 from qblock.release.verify import verify
 
 pytestmark = pytest.mark.either_engine

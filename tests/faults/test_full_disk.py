@@ -18,9 +18,9 @@ from release.state import crosswalk
 from faults import full_disk, small_disk
 from faults.nursery import Nursery
 from qblock.errors import QblockError
-from qblock.release.history import history
-from qblock.release.ledger import opened
-from qblock.release.private import place_of
+from qblock.ledger.history import history
+from qblock.ledger.place import place_of
+from qblock.ledger.writer import opened
 from qblock.release.verify import verify
 from qblock.warehouse import duckdb as duckdb_warehouse
 from qblock.warehouse import open_warehouse

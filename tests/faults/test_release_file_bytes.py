@@ -11,7 +11,7 @@ import duckdb
 import pytest
 from release.jobs import Job, MakeJob, make_job  # noqa: F401
 
-from qblock.release.targets.duckdb import DuckdbTarget
+from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.warehouse.protocol import Session
 
 PEOPLE = 600

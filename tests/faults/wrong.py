@@ -15,8 +15,8 @@ import duckdb
 import sqlalchemy as sa
 from release.jobs import ATTRIBUTES, Job
 
-from qblock.release.lock import release_lock
-from qblock.release.private import place_of
+from qblock.ledger.lock import release_lock
+from qblock.ledger.place import place_of
 
 ENGINES = ("duckdb", "postgresql")
 NEW = "INSERT INTO people VALUES ('new', '13053', 33, 'flu', 'A')"

@@ -18,8 +18,8 @@ from qblock.blocks import Blocks, Containing, Reference
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Lattice, Node, is_generalization
 from qblock.models import BY_NAME
-from qblock.search.metrics import Leaves, Published
-from qblock.search.utility import generalize, number_rows
+from qblock.search.utility.formulas import generalize, number_rows
+from qblock.search.utility.metrics import Leaves, Published
 
 Given = tuple[Blocks, Reference]
 INPATIENT_NAMES = list(INPATIENT)

@@ -27,7 +27,7 @@ from qblock import attacks
 from qblock.blocks import Reference
 from qblock.lattice import height, minimal
 from qblock.models import BY_NAME, multi
-from qblock.search.metrics import BY_NAME as METRICS
+from qblock.search.utility.metrics import BY_NAME as METRICS
 
 INPATIENT = ["zip", "age", "nationality"]
 

@@ -16,10 +16,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qblock.release.joint.book import Book, open_book, prepare
-from qblock.release.joint.crosswalk import record
-from qblock.release.joint.gate import Verdict, check, members_of
-from qblock.release.private import place_of_url
+from qblock.joint.crosswalk import Book, open_book, prepare
+from qblock.joint.gate import Verdict, check, members_of
+from qblock.joint.versions import record
+from qblock.ledger.place import place_of_url
 from qblock.spec import Spec
 from qblock.warehouse.duckdb import DuckdbWarehouse
 

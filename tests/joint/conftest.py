@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from engines import database
 
-from qblock.release.joint.book import Book, open_book, prepare
-from qblock.release.private import Place, place_of_url
+from qblock.joint.crosswalk import Book, open_book, prepare
+from qblock.ledger.place import Place, place_of_url
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.postgresql import PostgresqlWarehouse
 

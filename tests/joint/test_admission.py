@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.release.joint.admission import Admission, freeze, part_of, together
-from qblock.release.joint.book import Book, open_book, prepare
-from qblock.release.joint.crosswalk import candidate, record
-from qblock.release.joint.gate import Verdict, check
-from qblock.release.private import place_of
+from qblock.joint.admission import Admission, freeze, part_of, together
+from qblock.joint.crosswalk import Book, open_book, prepare
+from qblock.joint.gate import Verdict, check
+from qblock.joint.versions import candidate, record
+from qblock.ledger.place import place_of
 from qblock.search.run import open_task
 from qblock.search.task import Task
 from qblock.spec import Spec, read_spec

@@ -9,15 +9,14 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import InputError
-from qblock.release.joint.admission import freeze
-from qblock.release.joint.apart import counts, digests_of, entities_apart
-from qblock.release.joint.book import Book
-from qblock.release.joint.cohorts import Newcomers, failing, keep_out, newcomers
-from qblock.release.joint.crosswalk import Candidate, candidate, record
-from qblock.release.joint.erasure import batch, failed, left, settle_leaving, take_out, whole_cells, withdraw
-from qblock.release.joint.gate import Verdict, check
-from qblock.release.joint.nodes import published_node
-from qblock.release.joint.signature import VersionKey
+from qblock.joint.admission import freeze
+from qblock.joint.cohorts import Newcomers, failing, keep_out, newcomers
+from qblock.joint.crosswalk import Book
+from qblock.joint.episodes import VersionKey
+from qblock.joint.excluded import counts, digests_of, entities_apart
+from qblock.joint.gate import Verdict, check
+from qblock.joint.versions import Candidate, candidate, published_node, record
+from qblock.joint.withdrawals import batch, failed, left, settle_leaving, take_out, whole_cells, withdraw
 from qblock.search.task import Task
 from qblock.spec import Spec, read_spec
 
@@ -166,7 +165,7 @@ def test_a_failure_that_is_not_of_newcomers_alone_is_no_cohorts(warehouse, tmp_p
 
 @pytest.mark.parametrize("cohort", [1, None])
 def test_a_cohort_needs_a_size(tmp_path: Path, cohort: int | None) -> None:
-    from qblock.release.joint.cohorts import cohort_size
+    from qblock.joint.cohorts import cohort_size
 
     text = SPEC.format(cohort=cohort or 1).replace("cohort: 1", "" if cohort is None else "cohort: 1")
     text = text.replace("on_refusal: hold_back, ", "on_refusal: refuse, ").replace(", }", "}")

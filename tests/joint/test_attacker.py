@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from qblock.release.joint.book import Book
+from qblock.joint.crosswalk import Book
 
 from .attacker import attack, least_candidates
 from .histories import history

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from qblock.release.joint.book import Book
-from qblock.release.joint.changed import Changed, changes, check_changed
-from qblock.release.joint.crosswalk import record
-from qblock.release.joint.gate import check
-from qblock.release.joint.signature import VersionKey
+from qblock.joint.changed import Changed, changes, check_changed
+from qblock.joint.crosswalk import Book
+from qblock.joint.episodes import VersionKey
+from qblock.joint.gate import check
+from qblock.joint.versions import record
 
 from .histories import history
 from .register import Register, Row, j1, j1_versions

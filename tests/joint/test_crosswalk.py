@@ -12,10 +12,10 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import InputError
-from qblock.release.joint.book import Book, decoded, open_book, prepare
-from qblock.release.joint.crosswalk import candidate, record, recorded
-from qblock.release.joint.gate import check
-from qblock.release.private import place_of
+from qblock.joint.crosswalk import Book, decoded, open_book, prepare
+from qblock.joint.gate import check
+from qblock.joint.versions import candidate, record, recorded
+from qblock.ledger.place import place_of
 from qblock.search.run import open_task
 from qblock.search.task import Assessment, Task
 from qblock.spec import Spec, read_spec

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from qblock.hierarchy import builders
-from qblock.release.joint.book import Book
-from qblock.release.joint.crosswalk import recorded
-from qblock.release.joint.evidence import _margins, _rows, _vectors, evidence_of, explanation, joined_labels
-from qblock.release.joint.explain import Change, bounds, fewest, supports
-from qblock.release.joint.gate import check
-from qblock.release.joint.signature import VersionKey
+from qblock.joint.bounds import Change, bounds, fewest, supports
+from qblock.joint.crosswalk import Book
+from qblock.joint.episodes import VersionKey
+from qblock.joint.explanation import _margins, _rows, _vectors, evidence_of, explanation, joined_labels
+from qblock.joint.gate import check
+from qblock.joint.versions import recorded
 
 from .cases import CASES
 from .histories import history
@@ -121,7 +121,7 @@ def test_an_explanation_names_what_too_few_people_did(book: Book) -> None:
 
 
 def test_a_history_with_too_many_cells_is_not_explained(book: Book, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qblock.release.joint.evidence.LIMIT", 3)
+    monkeypatch.setattr("qblock.joint.explanation.LIMIT", 3)
     spec = make_spec()
     publish(book, BY_NAME["two nodes that cross"].register, spec)
     hierarchy = builders.from_rows(["block", "all"], [(b, "*") for b in "ABCD"], attribute="block")

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from qblock.release.joint.explain import (
+from qblock.joint.bounds import (
     Change,
     Component,
     Evidence,

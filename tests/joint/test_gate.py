@@ -10,12 +10,12 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import InputError, Refused
-from qblock.release.joint import signature
-from qblock.release.joint.book import Book, decoded, encoded, fresh_name, prepare
-from qblock.release.joint.crosswalk import discard, least_rows, record, recorded
-from qblock.release.joint.gate import check, unchanged
-from qblock.release.joint.signature import VersionKey
-from qblock.release.private import Place
+from qblock.joint import episodes
+from qblock.joint.crosswalk import Book, decoded, encoded, fresh_name, prepare
+from qblock.joint.episodes import VersionKey
+from qblock.joint.gate import check, unchanged
+from qblock.joint.versions import discard, least_rows, record, recorded
+from qblock.ledger.place import Place
 
 from .attacker import refused_seeds
 from .cases import CASES, Case
@@ -218,8 +218,8 @@ def test_no_person_is_compared_with_every_other(book: Book) -> None:
     publish(book, register.of_versions([1]), make_spec())
     found = candidate_of(book, register.rows, 2, 2)
     for mode in ("episodes", "linked"):
-        episodes = signature.next_episodes(book, "r", found.rows, found.about.key)
-        statement = book.own.literal_sql(signature.joint_cells(book, "r", episodes, mode))
+        found_episodes = episodes.next_episodes(book, "r", found.rows, found.about.key)
+        statement = book.own.literal_sql(episodes.joint_cells(book, "r", found_episodes, mode))
         plan = "\n".join(str(row) for row in book.own.fetch(f"EXPLAIN {statement}").to_pylist()).upper()
         assert "HASH" in plan
         assert not re.search("NESTED.LOOP|NL_JOIN|CROSS_PRODUCT", plan), plan

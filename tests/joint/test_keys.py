@@ -11,12 +11,12 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.release.joint.apart import digests_of, set_apart
-from qblock.release.joint.book import Book
-from qblock.release.joint.crosswalk import record
-from qblock.release.joint.gate import Verdict, check
-from qblock.release.joint.keys import new_key, people
-from qblock.release.private import SCHEMA
+from qblock.joint.crosswalk import Book
+from qblock.joint.excluded import digests_of, set_apart
+from qblock.joint.gate import Verdict, check
+from qblock.joint.keys import new_key, people
+from qblock.joint.versions import record
+from qblock.ledger.place import SCHEMA
 
 from .attacker import together
 from .histories import history

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager
 import pytest
 import sqlalchemy as sa
 
-from qblock.release.joint.admission import together
-from qblock.release.joint.book import Book, decoded, encoded
-from qblock.release.joint.moves import encoded_texts, placed_texts
-from qblock.release.joint.type_checks import parts_of
+from qblock.joint.admission import together
+from qblock.joint.crosswalk import Book, decoded, encoded
+from qblock.joint.moves import encoded_texts, placed_texts
+from qblock.joint.type_checks import parts_of
 
 HOSTILE = ["", None, "N", "V3:abc", "a:b", "é\U0001f600", f"{chr(30)}1{chr(31)}{chr(30)}", chr(31), f"{chr(30)}N"]
 

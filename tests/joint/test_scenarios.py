@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from qblock.errors import InputError
-from qblock.release.joint.book import Book
+from qblock.joint.crosswalk import Book
 from qblock.search.run import open_task, run_search
 from qblock.spec import read_spec
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
-from qblock.release.joint.book import Book, encoded, fresh_name
-from qblock.release.joint.crosswalk import Candidate, RecordedVersion, record
-from qblock.release.joint.gate import Verdict, check
-from qblock.release.joint.signature import VersionKey, shown
-from qblock.release.reference import Kept
+from qblock.joint.crosswalk import Book, encoded, fresh_name
+from qblock.joint.episodes import VersionKey, shown
+from qblock.joint.gate import Verdict, check
+from qblock.joint.versions import Candidate, RecordedVersion, record
+from qblock.ledger.kept import Kept
 from qblock.spec import Spec, read_spec
 
 from .register import Register, Row

@@ -68,7 +68,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "prior: NULL has the weight of the empty string",
-        "source/outside.py",
+        "source/priors.py",
         "        code = values.reference.code_of(value)\n        if code is None:",
         '        code = values.reference.code_of(value or "")\n        if code is None:',
         DUCKDB,
@@ -92,7 +92,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "prior: NULLs of a table are not counted",
-        "source/outside.py",
+        "source/priors.py",
         "        if null is not None:  # which no join matches",
         "        if False:",
         DUCKDB,
@@ -100,7 +100,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "prior: NULLs of a table are counted whatever is asked",
-        "source/outside.py",
+        "source/priors.py",
         ".where(value.is_(None), *conditions)",
         ".where(value.is_(None))",
         DUCKDB,
@@ -132,7 +132,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kept: an old version in its own order",
-        "release/joint/gate.py",
+        "joint/gate.py",
         "replace(reference.like(now), ordered",
         "replace(reference, ordered",
         "",
@@ -140,7 +140,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kept: a rollback in the order of then",
-        "release/rematch.py",
+        "publish/carried_over.py",
         "return reference if listed else reference.ascending()",
         "return reference",
         "",

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from qblock.release import copy, reference
-from qblock.release.private import place_of
+from qblock.ledger import kept
+from qblock.ledger.place import place_of
+from qblock.publish import copy
 from qblock.warehouse.session import SqlSession
 from release.jobs import Job
 
@@ -27,8 +28,8 @@ def old_program(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
         patch.setattr(SqlSession, "text_of", text_of)
         patch.setattr(copy, "TEXT_FORM", 1)
-        plain = reference._plain
-        patch.setattr(reference, "_plain", lambda one: plain(replace(one, kind=None, people=None)))
+        plain = kept._plain
+        patch.setattr(kept, "_plain", lambda one: plain(replace(one, kind=None, people=None)))
         yield
 
 

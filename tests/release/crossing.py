@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.private import place_of
+from qblock.ledger.place import place_of
+from qblock.ledger.reader import ledger_reader
 from release.jobs import Job, MakeJob
 
 COLUMNS: dict[str, list[Any]] = {

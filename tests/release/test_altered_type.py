@@ -6,7 +6,7 @@ import pytest
 
 from qblock.cli.app import run
 from qblock.errors import Refused
-from qblock.release.history import history
+from qblock.ledger.history import history
 from release.jobs import PEOPLE, MakeJob
 
 ZIPS = [f"A{zip_}" for zip_ in PEOPLE["zip"]]

@@ -12,11 +12,11 @@ import pytest
 from psycopg import sql
 
 from qblock.errors import InputError, QblockError, Refused
+from qblock.ledger.history import history
+from qblock.ledger.lock import release_lock
+from qblock.ledger.place import place_of
 from qblock.release import roles
-from qblock.release.history import history
-from qblock.release.lock import release_lock
 from qblock.release.plan import plan
-from qblock.release.private import place_of
 from release.jobs import ATTRIBUTES, Job
 
 pytestmark = pytest.mark.either_engine

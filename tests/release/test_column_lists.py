@@ -13,13 +13,13 @@ import sqlalchemy as sa
 
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
-from qblock.release import lock_waits
+from qblock.ledger.history import history
+from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.release.apply import release
 from qblock.release.foresee import foreseen
-from qblock.release.history import history
 from qblock.release.rollback import rollback
-from qblock.release.targets.postgresql import PostgresqlTarget
 from qblock.release.verify import verify
+from qblock.warehouse import lock_waits
 from release.jobs import ATTRIBUTES, Job, MakeJob
 
 pytestmark = [pytest.mark.every_postgresql(alone=True), pytest.mark.usefixtures("postgresql_version")]
@@ -303,7 +303,7 @@ def test_a_version_from_before_stamps_is_known_by_what_it_published(job: Job, mo
 
 def test_columns_come_and_go_for_ever(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table has room for so many columns only; then there is another one."""
-    monkeypatch.setattr("qblock.release.targets.layout.MOST_COLUMNS", 6)
+    monkeypatch.setattr("qblock.publish.targets.layout.MOST_COLUMNS", 6)
     for number in range(3):
         job.change(f"ALTER TABLE people ADD COLUMN more{number} integer DEFAULT {number}")
         job.set(attributes={**FEWER, f"more{number}": "insensitive"}).run()

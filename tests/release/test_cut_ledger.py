@@ -10,14 +10,14 @@ import duckdb
 import pytest
 
 from qblock.errors import Refused
+from qblock.ledger.place import place_of
+from qblock.ledger.reader import ledger_reader
+from qblock.publish.targets import target_of
 from qblock.release.erase import erase
-from qblock.release.ledger_reader import ledger_reader
 from qblock.release.move import move
 from qblock.release.plan import plan
-from qblock.release.private import place_of
 from qblock.release.retire import retire
 from qblock.release.rollback import rollback
-from qblock.release.targets import target_of
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, CopyJob, Job
 from release.state import crosswalk, kept

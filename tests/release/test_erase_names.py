@@ -10,8 +10,8 @@ import pytest
 
 from qblock.cli.app import run
 from qblock.errors import InputError
+from qblock.ledger.history import history
 from qblock.release.erase import erase
-from qblock.release.history import history
 from release.jobs import Job, MakeJob
 
 pytestmark = pytest.mark.either_engine

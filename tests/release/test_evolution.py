@@ -9,15 +9,16 @@ import pytest
 from alembic import command
 from alembic.config import Config
 
+from qblock.ledger import events
+from qblock.ledger.events import canonical
+from qblock.ledger.history import history
+from qblock.ledger.parameters import newest, parameter_json, parameters_text
+from qblock.ledger.place import SCHEMA, place_of
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.writer import ledger_transaction
 from qblock.models import Model
-from qblock.release import records, run
-from qblock.release.history import history
-from qblock.release.ledger import ledger_transaction
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.parameters import newest, parameter_json, parameters_text
+from qblock.release import run
 from qblock.release.plan import plan
-from qblock.release.private import SCHEMA, place_of
-from qblock.release.records import canonical
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from qblock.resources import migrations_directory
@@ -42,7 +43,7 @@ def format_0(models: Sequence[Model]) -> str:
 def publish_as_before(job: Job) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(run, "spec_digest", lambda spec: spec_digest(spec, 0))
-        patch.setattr(records, "parameters_text", format_0)
+        patch.setattr(events, "parameters_text", format_0)
         job.run()
 
 

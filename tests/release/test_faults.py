@@ -14,10 +14,10 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import QblockError, Refused
+from qblock.ledger.history import history
+from qblock.publish.recheck import Counted
+from qblock.publish.targets import duckdb as duckdb_target
 from qblock.release import apply, recover, steps
-from qblock.release.history import history
-from qblock.release.recheck import Counted
-from qblock.release.targets import duckdb as duckdb_target
 from qblock.release.verify import verify
 from release.jobs import CopyJob, Job
 

@@ -12,9 +12,9 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.release.history import history
-from qblock.release.migrate import upgrade_ledger
-from qblock.release.private import place_of
+from qblock.ledger.history import history
+from qblock.ledger.migrate import upgrade_ledger
+from qblock.ledger.place import place_of
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import PEOPLE, Job, MakeJob

@@ -12,15 +12,15 @@ import sqlalchemy as sa
 from engines import create_table
 
 from qblock.errors import QblockError, Refused
+from qblock.ledger.events import Event
+from qblock.ledger.history import history
+from qblock.ledger.place import place_of
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.tables import tables
+from qblock.ledger.writer import ledger_transaction, record
 from qblock.release.erase import erase
-from qblock.release.history import history
-from qblock.release.ledger import ledger_transaction, record
-from qblock.release.ledger_reader import ledger_reader
 from qblock.release.plan import plan
-from qblock.release.private import place_of
-from qblock.release.records import Event
 from qblock.release.rollback import rollback
-from qblock.release.tables import tables
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, PEOPLE, Job
 

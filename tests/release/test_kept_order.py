@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from qblock.blocks import Blocks, Reference
+from qblock.joint.gate import references_of
+from qblock.ledger.kept import Kept
 from qblock.models import TCloseness
-from qblock.release.joint.gate import references_of
-from qblock.release.reference import Kept
-from qblock.release.rematch import rematch
+from qblock.publish.carried_over import rematch
 from qblock.spec import Requirement, read_spec
 
 TEXT = """

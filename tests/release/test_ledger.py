@@ -14,11 +14,11 @@ import pytest
 
 from qblock.blocks import Blocks, Reference
 from qblock.errors import Busy
+from qblock.ledger.events import Event, Guarantee, headroom
+from qblock.ledger.place import Place
+from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.writer import ledger_transaction, record, set_pointer
 from qblock.models import BY_NAME, Tightest, Value
-from qblock.release.ledger import ledger_transaction, record, set_pointer
-from qblock.release.ledger_reader import LedgerReader, ledger_reader
-from qblock.release.private import Place
-from qblock.release.records import Event, Guarantee, headroom
 from qblock.spec.model import Requirement
 
 EVENT = Event(
@@ -75,7 +75,7 @@ def test_what_is_recorded_is_read_back(ledger: Place) -> None:
 
 
 def test_anyone_can_recompute_a_digest(ledger: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qblock.release.ledger.__version__", "1.2.3")
+    monkeypatch.setattr("qblock.ledger.writer.__version__", "1.2.3")
     event = Event(release="r", state="staged", run="u", version=1, node=(1, 0), recorded_at=EVENT.recorded_at)
     guarantee = dataclasses.replace(GUARANTEE, sensitive="größe", reached_number=3.1, headroom=None)
     with ledger_transaction(ledger) as connection:
@@ -165,9 +165,9 @@ def test_a_ledger_that_does_not_exist_has_no_history(place: Place) -> None:
 
 def test_the_reader_works_while_a_run_is_going_on_between_transactions(ledger: Place, start) -> None:
     writer = start(
-        "from qblock.release.ledger import ledger_transaction, record\n"
-        "from qblock.release.records import Event\n"
-        "from qblock.release.lock import release_lock\n"
+        "from qblock.ledger.writer import ledger_transaction, record\n"
+        "from qblock.ledger.events import Event\n"
+        "from qblock.ledger.lock import release_lock\n"
         "with release_lock(place, 'r'):\n"
         "    with ledger_transaction(place) as c: record(c, Event(release='r', state='staged', run='u'))\n"
         "    print('staged', flush=True); sys.stdin.readline()\n"
@@ -185,7 +185,7 @@ def test_the_reader_works_while_a_run_is_going_on_between_transactions(ledger: P
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
 def test_a_ledger_file_that_stays_open_elsewhere_is_busy(ledger: Place, start) -> None:
     holder = start(
-        "from qblock.release.ledger import ledger_transaction\n"
+        "from qblock.ledger.writer import ledger_transaction\n"
         "with ledger_transaction(place): print('open', flush=True); sys.stdin.readline()\n"
     )
     assert holder.stdout.readline() == "open\n"
@@ -198,7 +198,7 @@ def test_a_ledger_file_that_stays_open_elsewhere_is_busy(ledger: Place, start) -
 
 @pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
 def test_a_run_in_a_snapshot_does_not_collide_with_another_release(ledger: Place) -> None:
-    from qblock.release.private import create_engine
+    from qblock.ledger.place import create_engine
 
     engine = create_engine(ledger).execution_options(isolation_level="REPEATABLE READ")
     with engine.begin() as snapshot:

@@ -9,11 +9,11 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.release.ledger import ledger_transaction, opened, record, set_pointer
-from qblock.release.ledger_reader import LedgerReader
-from qblock.release.private import Place
-from qblock.release.records import Event, Guarantee, State, chain_digest
-from qblock.release.tables import Tables, tables
+from qblock.ledger.events import Event, Guarantee, State, chain_digest
+from qblock.ledger.place import Place
+from qblock.ledger.reader import LedgerReader
+from qblock.ledger.tables import Tables, tables
+from qblock.ledger.writer import ledger_transaction, opened, record, set_pointer
 
 
 def guarantee(reached: str) -> Guarantee:

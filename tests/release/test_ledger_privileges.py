@@ -11,12 +11,12 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.release import migrate
-from qblock.release.ledger import ledger_transaction, record, set_pointer
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.lock import release_lock
-from qblock.release.private import Place, place_of_url
-from qblock.release.records import Event
+from qblock.ledger import migrate
+from qblock.ledger.events import Event
+from qblock.ledger.lock import release_lock
+from qblock.ledger.place import Place, place_of_url
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.writer import ledger_transaction, record, set_pointer
 
 pytestmark = pytest.mark.every_postgresql
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from qblock.release.ledger import ledger_transaction, opened, record, set_pointer
-from qblock.release.private import Place
-from qblock.release.records import Event, Guarantee, Stage
+from qblock.ledger.events import Event, Guarantee, Stage
+from qblock.ledger.place import Place
+from qblock.ledger.writer import ledger_transaction, opened, record, set_pointer
 
 Ask = Callable[[str], list[dict[str, Any]]]
 

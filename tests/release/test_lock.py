@@ -10,13 +10,13 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Busy, QblockError
-from qblock.release.lock import lock_key, release_lock
-from qblock.release.private import Place, create_engine
+from qblock.ledger.lock import lock_key, release_lock
+from qblock.ledger.place import Place, create_engine
 
 pytestmark = pytest.mark.every_postgresql
 
 HOLDER = (
-    "from qblock.release.lock import release_lock\n"
+    "from qblock.ledger.lock import release_lock\n"
     "with release_lock(place, 'r'): print('held', flush=True); sys.stdin.readline()\n"
 )
 
@@ -39,7 +39,7 @@ def test_a_second_run_waits_as_long_as_told(place: Place, start) -> None:
     holder = start(HOLDER)
     assert holder.stdout.readline() == "held\n"
     waiting = start(
-        "from qblock.release.lock import release_lock\n"
+        "from qblock.ledger.lock import release_lock\n"
         "print('waits', flush=True)\n"
         "with release_lock(place, 'r', wait_seconds=60): print('held', flush=True)\n"
     )

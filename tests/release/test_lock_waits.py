@@ -15,15 +15,16 @@ from psycopg import sql
 
 from qblock.cli.app import run
 from qblock.errors import Busy
-from qblock.release import lock_waits, migrate
-from qblock.release.history import history
-from qblock.release.ledger import ledger_transaction
+from qblock.ledger import migrate
+from qblock.ledger.history import history
+from qblock.ledger.place import place_of, place_of_url
+from qblock.ledger.writer import ledger_transaction
+from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.release.move import move
-from qblock.release.private import place_of, place_of_url
 from qblock.release.retire import retire
 from qblock.release.rollback import rollback
-from qblock.release.targets.postgresql import PostgresqlTarget
 from qblock.release.verify import verify
+from qblock.warehouse import lock_waits
 from release.jobs import ATTRIBUTES, Job, MakeJob
 from release.logins import OwnLogin, own_login
 

@@ -10,12 +10,12 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.release import migrate
-from qblock.release.ledger import ledger_transaction, record
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.private import Place, create_engine
-from qblock.release.records import Event
-from qblock.release.tables import tables
+from qblock.ledger import migrate
+from qblock.ledger.events import Event
+from qblock.ledger.place import Place, create_engine
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.tables import tables
+from qblock.ledger.writer import ledger_transaction, record
 from qblock.resources import migrations_directory
 
 pytestmark = pytest.mark.every_postgresql
@@ -83,7 +83,7 @@ def test_an_upgrade_belongs_to_the_callers_transaction(place: Place) -> None:
 
 def test_an_upgrade_that_was_killed_is_done_by_the_next_run(place: Place, start) -> None:
     killed = start(
-        "from qblock.release.ledger import ledger_transaction\nfrom qblock.release.migrate import upgrade\n"
+        "from qblock.ledger.writer import ledger_transaction\nfrom qblock.ledger.migrate import upgrade\n"
         "with ledger_transaction(place) as connection:\n"
         "    upgrade(connection); os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -95,7 +95,7 @@ def test_an_upgrade_that_was_killed_is_done_by_the_next_run(place: Place, start)
 
 def test_an_event_that_was_committed_survives_a_kill(ledger: Place, start) -> None:
     killed = start(
-        "from qblock.release.ledger import opened, record\nfrom qblock.release.records import Event\n"
+        "from qblock.ledger.writer import opened, record\nfrom qblock.ledger.events import Event\n"
         "with opened(place, read_only=False) as connection:\n"
         "    with connection.begin(): record(connection, Event(release='r', state='staged', run='u'))\n"
         "    transaction = connection.begin()\n"
@@ -132,7 +132,7 @@ def test_jobs_that_upgrade_at_once_do_not_break_each_other(place: Place) -> None
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
 def test_processes_that_upgrade_at_once_do_not_break_each_other(place: Place, start) -> None:
-    jobs = [start("from qblock.release.migrate import upgrade_ledger\nprint(upgrade_ledger(place))") for _ in range(3)]
+    jobs = [start("from qblock.ledger.migrate import upgrade_ledger\nprint(upgrade_ledger(place))") for _ in range(3)]
     answers = sorted(job.communicate()[0].strip() for job in jobs)
     assert answers == sorted([f"({NEWEST!r}, {NEWEST!r})"] * 2 + [f"(None, {NEWEST!r})"])
 

@@ -11,9 +11,9 @@ import pytest
 
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
+from qblock.ledger.history import history
 from qblock.release import move as moving
 from qblock.release.erase import erase
-from qblock.release.history import history
 from qblock.release.move import move
 from qblock.release.retire import retire
 from qblock.release.rollback import rollback
@@ -103,9 +103,9 @@ def test_the_earlier_name_and_view_are_gone(told: Job) -> None:
 
 
 def test_a_cut_in_the_chain_across_a_move_is_found(told: Job) -> None:
-    from qblock.release.ledger import ledger_transaction
-    from qblock.release.private import place_of
-    from qblock.release.tables import tables
+    from qblock.ledger.place import place_of
+    from qblock.ledger.tables import tables
+    from qblock.ledger.writer import ledger_transaction
 
     other = renamed(told)
     move(other.spec, "people")
@@ -206,7 +206,7 @@ def test_a_move_that_fails_leaves_everything_as_it_was(told: Job, monkeypatch: p
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("qblock.release.targets.postgresql.PostgresqlTarget.prove", stopped)
+        patch.setattr("qblock.publish.targets.postgresql.PostgresqlTarget.prove", stopped)
         with pytest.raises(KeyboardInterrupt):
             move(renamed(told).spec, "people")
     assert not verify(told.spec).problems

@@ -21,13 +21,13 @@ from pooler import Mode, Pooler
 
 from qblock.cli.app import run
 from qblock.errors import Busy, InputError
-from qblock.release import holder
+from qblock.ledger import holder
+from qblock.ledger.history import history
+from qblock.ledger.lock import lock_key, place_lock, release_lock
+from qblock.ledger.place import Place, place_of_url
+from qblock.ledger.session_lock import lock_session
 from qblock.release.erase import erase
-from qblock.release.history import history
-from qblock.release.lock import lock_key, place_lock, release_lock
-from qblock.release.private import Place, place_of_url
 from qblock.release.rollback import rollback
-from qblock.release.session_lock import lock_session
 from qblock.release.verify import verify
 from qblock.warehouse import pooler, postgresql_session
 from release.conftest import Start
@@ -221,7 +221,7 @@ def test_a_lock_whose_owner_is_gone_is_reported_as_that(
     with Pooler(server, "own") as pool:
         monkeypatch.setenv("POOLED", pool.url)
         killed = start(
-            "from qblock.release.lock import release_lock\n"
+            "from qblock.ledger.lock import release_lock\n"
             "place = place_of_url(os.environ['POOLED'], pathlib.Path())\n"
             "with release_lock(place, 'r'): print('held', flush=True); sys.stdin.readline()\n"
         )

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from qblock.errors import InputError, QblockError
-from qblock.release.private import make_private, place_of, place_of_url
+from qblock.ledger.place import make_private, place_of, place_of_url
 
 
 def spec(directory: Path, url: str) -> SimpleNamespace:

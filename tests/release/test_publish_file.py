@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from qblock.errors import Busy, InputError
-from qblock.release.targets.duckdb import DuckdbTarget
+from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.release.verify import verify
 from qblock.warehouse.protocol import Session
 from release.jobs import PEOPLE, Job, MakeJob

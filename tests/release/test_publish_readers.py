@@ -12,7 +12,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from qblock.errors import InputError, QblockError
-from qblock.release.history import history
+from qblock.ledger.history import history
 from qblock.release.verify import verify
 from release.jobs import PEOPLE, Job, MakeJob
 

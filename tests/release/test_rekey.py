@@ -10,13 +10,13 @@ import sqlalchemy as sa
 
 from qblock.cli.app import run
 from qblock.errors import Busy, InputError, Refused
+from qblock.joint.crosswalk import own_book
+from qblock.ledger.history import history
+from qblock.ledger.lock import release_lock
+from qblock.ledger.place import place_of
+from qblock.ledger.reader import ledger_reader
 from qblock.release import rekey as module
 from qblock.release.erase import erase
-from qblock.release.history import history
-from qblock.release.joint.book import own_book
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.lock import release_lock
-from qblock.release.private import place_of
 from qblock.release.rekey import rekey
 from qblock.release.verify import verify
 from release.jobs import Job, MakeJob

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from qblock.errors import Busy, InputError, QblockError, Refused
-from qblock.release.history import history
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.lock import release_lock
+from qblock.ledger.history import history
+from qblock.ledger.lock import release_lock
+from qblock.ledger.place import place_of
+from qblock.ledger.reader import ledger_reader
 from qblock.release.plan import plan
-from qblock.release.private import place_of
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, PEOPLE, Job, MakeJob
 

@@ -12,11 +12,11 @@ from psycopg.conninfo import make_conninfo
 
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
+from qblock.ledger.history import history
+from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.release.erase import erase
-from qblock.release.history import history
 from qblock.release.retire import retire
 from qblock.release.rollback import rollback
-from qblock.release.targets.duckdb import DuckdbTarget
 from qblock.release.verify import verify
 from release.jobs import Job
 from release.state import lose
@@ -111,7 +111,7 @@ def test_another_spec_of_the_name_cannot_retire_the_release(released: Job) -> No
 def test_a_stopped_retirement_is_finished_by_the_next_run(released: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     if released.engine == "postgresql":
         with monkeypatch.context() as patch:
-            patch.setattr("qblock.release.targets.view.View.close", stop)
+            patch.setattr("qblock.publish.targets.postgresql_view.View.close", stop)
             with pytest.raises(KeyboardInterrupt):
                 retire(released.spec)
         assert shown(released) == 12  # one transaction: nothing has happened

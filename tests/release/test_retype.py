@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from qblock.errors import Refused
-from qblock.release.ledger_reader import ledger_reader
+from qblock.ledger.place import place_of
+from qblock.ledger.reader import ledger_reader
 from qblock.release.plan import plan
-from qblock.release.private import place_of
 from qblock.release.retype import retype, type_note
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify

@@ -16,8 +16,8 @@ from typer.testing import CliRunner
 
 from qblock.cli.app import app
 from qblock.errors import InputError, Refused
+from qblock.joint.types import First, Types, entity_text, entity_text_of
 from qblock.release.erase import erase
-from qblock.release.joint.types import First, Types, entity_text, entity_text_of
 from qblock.release.retype import retype
 from qblock.warehouse import TableName, open_warehouse
 from release.before import crosswalk, run_old

@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.release.history import history
-from qblock.release.migrate import upgrade_ledger
-from qblock.release.private import place_of
+from qblock.ledger.history import history
+from qblock.ledger.migrate import upgrade_ledger
+from qblock.ledger.place import place_of
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, Job
@@ -161,7 +161,7 @@ def test_what_is_no_way_in_is_let_be(job: Job, roles: dict[str, str], statements
 def test_a_way_that_opens_during_the_run_is_found_before_publication(
     job: Job, roles: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from qblock.release.targets.postgresql import PostgresqlTarget
+    from qblock.publish.targets.postgresql import PostgresqlTarget
 
     checking = PostgresqlTarget.checking
 

@@ -12,11 +12,11 @@ import pytest
 
 from qblock.cli.app import run
 from qblock.errors import Busy, Refused
+from qblock.ledger.history import history
+from qblock.ledger.lock import release_lock
+from qblock.ledger.place import place_of
+from qblock.ledger.reader import ledger_reader
 from qblock.release import rollback as module
-from qblock.release.history import history
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.lock import release_lock
-from qblock.release.private import place_of
 from qblock.release.rollback import CHANGED, rollback
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, CopyJob, Job, MakeJob
@@ -279,8 +279,8 @@ def test_versions_that_were_checked_together(make_job: MakeJob) -> None:
 
 
 def test_an_erasure_since_then(twice: Job) -> None:
-    from qblock.release.ledger import ledger_transaction, record
-    from qblock.release.records import Event
+    from qblock.ledger.events import Event
+    from qblock.ledger.writer import ledger_transaction, record
 
     with ledger_transaction(place_of(twice.spec)) as connection:
         record(connection, Event(release="people", state="erased", run="x"))

@@ -12,7 +12,7 @@ import pytest
 
 from qblock.cli.app import run
 from qblock.errors import Refused
-from qblock.release.targets import rights
+from qblock.publish.targets import postgresql_rights as rights
 from release.jobs import ATTRIBUTES, PEOPLE
 from release.logins import OwnLogin, own_login
 

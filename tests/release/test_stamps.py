@@ -11,14 +11,14 @@ import duckdb
 import pytest
 
 from qblock.errors import QblockError, Refused
+from qblock.ledger.history import history
+from qblock.publish.targets import duckdb as duckdb_target
+from qblock.publish.targets import postgresql as postgresql_target
 from qblock.release import apply
 from qblock.release.erase import erase
-from qblock.release.history import history
 from qblock.release.plan import plan
 from qblock.release.rollback import rollback
 from qblock.release.run import Run
-from qblock.release.targets import duckdb as duckdb_target
-from qblock.release.targets import postgresql as postgresql_target
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, CopyJob, Job, MakeJob, new_job
 from release.state import EVERYTHING, ask, crosswalk, kept, lose, restore, save

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from qblock.release import reference
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.private import place_of
-from qblock.release.reference import Kept
+from qblock.ledger.kept import Kept, kept_digest
+from qblock.ledger.place import place_of
+from qblock.ledger.reader import ledger_reader
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.before import old_program, run_old
@@ -55,7 +54,7 @@ def test_what_was_kept_before_reads_and_writes_as_it_was() -> None:
     kept = Kept.of_text(OLD_KEPT)
     assert {column.form for column in kept.columns} == {1}
     assert kept.text() == OLD_KEPT
-    assert reference.digest(kept.text()) == KEPT["postgresql"]
+    assert kept_digest(kept.text()) == KEPT["postgresql"]
 
 
 def test_a_version_from_before_is_verified_by_its_own_text(doses: Job, monkeypatch: pytest.MonkeyPatch) -> None:

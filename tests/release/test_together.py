@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from qblock.errors import Refused
-from qblock.release.history import history
+from qblock.ledger.history import history
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, Job, MakeJob
 

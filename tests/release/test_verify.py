@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from qblock.errors import Refused
-from qblock.release.private import place_of
+from qblock.ledger.place import place_of
 from qblock.release.verify import VerifyResult, verify
 from release.jobs import ATTRIBUTES, Job
 
@@ -200,7 +200,7 @@ def test_what_the_published_rows_do_not_tell_is_verified_on_counts_kept_with_the
 
 
 def test_counts_that_are_too_many_are_not_kept_and_verify_says_so(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qblock.release.private_counts.LIMIT", 3)
+    monkeypatch.setattr("qblock.publish.kept_counts.LIMIT", 3)
     job.set(privacy=[{"k_anonymity": {"k": 3}}, PRIVATE["k_map"]])
     job.run()
     verified = verify(job.spec)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import sqlalchemy as sa
 
-from qblock.release.targets.view import View
+from qblock.publish.targets.postgresql_view import View
 from qblock.release.verify import verify
 from release.jobs import Job
 

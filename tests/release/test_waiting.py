@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from qblock.errors import InputError, Refused
+from qblock.ledger.history import history
 from qblock.release.erase import erase
-from qblock.release.history import history
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import Job, MakeJob

@@ -10,9 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.release.private import place_of
-from qblock.release.targets import rights
-from qblock.release.targets.postgresql import PostgresqlTarget
+from qblock.ledger.place import place_of
+from qblock.publish.targets import postgresql_rights as rights
+from qblock.publish.targets.postgresql import PostgresqlTarget
 from release.jobs import Job
 from release.no_ways import ASKED, HARMLESS
 from release.ways import VALUE, WAYS

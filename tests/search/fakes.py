@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from qblock.lattice import Lattice, Node
-from qblock.search.tags import up
+from qblock.search.strategies.tags import up
 
 
 @dataclass

@@ -12,8 +12,8 @@ import pytest
 
 from qblock.lattice import Lattice, Node
 from qblock.search import STRATEGIES, search
-from qblock.search.metrics import BY_NAME, Published
-from qblock.search.utility import generalize, number_rows
+from qblock.search.utility.formulas import generalize, number_rows
+from qblock.search.utility.metrics import BY_NAME, Published
 
 from .tables import Hierarchy
 

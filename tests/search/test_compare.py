@@ -20,8 +20,8 @@ from reference.tables import Block, Table
 from qblock.errors import InputError
 from qblock.frequency import FrequencySets
 from qblock.models import DeltaDisclosure, EntropyLDiversity, Value
-from qblock.search.compare import Comparison, compare
-from qblock.search.compare_tables import best, direct, inclusions, to_json, violations, weaker, write_csv
+from qblock.search.comparison.compare import Comparison, compare
+from qblock.search.comparison.tables import best, direct, inclusions, to_json, violations, weaker, write_csv
 from qblock.search.run import open_task
 from qblock.spec import Spec
 

@@ -17,10 +17,10 @@ from reference.tables import Block, Row, Table
 
 from qblock.blocks import Blocks, Guards, Reference
 from qblock.errors import InputError, ParameterError, Refused
+from qblock.joint.gate import check_models
 from qblock.models import EpsilonPrivacy
-from qblock.release.joint.gate import check_models
-from qblock.search.compare import compare
-from qblock.search.compare_tables import epsilons
+from qblock.search.comparison.compare import compare
+from qblock.search.comparison.tables import epsilons
 from qblock.search.run import open_task, run_search
 from qblock.spec import GuardTable, Spec, json_schema, read_spec
 

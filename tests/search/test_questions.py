@@ -8,8 +8,8 @@ from hypothesis import given
 
 from qblock.lattice import Lattice, is_generalization
 from qblock.search import search
-from qblock.search.guess import Guess
-from qblock.search.tags import count_down, count_up, minimal_mask, nodes_of
+from qblock.search.strategies.border import Guess
+from qblock.search.strategies.tags import count_down, count_up, minimal_mask, nodes_of
 
 from .fakes import Known, monotone_cases, rows, up_set
 

@@ -12,8 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from qblock.lattice import Node
-from qblock.search import utility
-from qblock.search.metrics import BY_NAME, METRICS, Metric, Published
+from qblock.search.utility import formulas
+from qblock.search.utility.metrics import BY_NAME, METRICS, Metric, Published
 
 from .tables import Hierarchy, Table, inpatients, tables_at_a_node
 
@@ -63,7 +63,7 @@ def test_bottom_loses_nothing_and_top_everything() -> None:
     assert top["loss"] == pytest.approx(1, abs=1e-15)
     assert top["precision"] == 0
     leaves = SMALL.leaves
-    whole = utility.non_uniform_entropy(leaves.codes, leaves.count, (2, 1), SMALL.hierarchies, normalized=True)
+    whole = formulas.non_uniform_entropy(leaves.codes, leaves.count, (2, 1), SMALL.hierarchies, normalized=True)
     assert whole == pytest.approx(1, abs=1e-15)
 
 
@@ -94,7 +94,7 @@ def test_nothing_published() -> None:
 
 def test_discernibility_is_exact_beyond_64_bits() -> None:
     sizes, many = np.array([2**32 + 1]), np.array([1])
-    assert utility.discernibility(sizes, many, 3, 2**62) == (2**32 + 1) ** 2 + 3 * 2**62
+    assert formulas.discernibility(sizes, many, 3, 2**62) == (2**32 + 1) ** 2 + 3 * 2**62
 
 
 @given(case=tables_at_a_node(), least=st.integers(1, 3))
@@ -126,7 +126,7 @@ def test_shares_stay_within_0_and_1(case: tuple[Table, Node], least: int) -> Non
     table, node = case
     published = table.published(node, least)
     leaves = table.leaves
-    share = utility.non_uniform_entropy(
+    share = formulas.non_uniform_entropy(
         leaves.codes, leaves.count, node, table.hierarchies, published.kept, normalized=True
     )
     for value in (share, BY_NAME["loss"].of(published), BY_NAME["precision"].of(published)):
@@ -147,7 +147,7 @@ def test_suppressing_rows_never_pays_in_the_metrics_of_all_rows(case: tuple[Tabl
 )
 def test_row_numbers_are_equal_for_equal_rows_alone(rows: list[tuple[int, ...]], again: list[int]) -> None:
     rows = [*rows, *(rows[i % len(rows)] for i in again if rows)]
-    numbers = utility.number_rows(np.array(rows, dtype=np.int64).reshape(len(rows), 3))
+    numbers = formulas.number_rows(np.array(rows, dtype=np.int64).reshape(len(rows), 3))
     assert all((numbers[i] == numbers[j]) == (a == b) for i, a in enumerate(rows) for j, b in enumerate(rows))
 
 

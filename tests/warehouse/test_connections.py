@@ -15,8 +15,8 @@ import sqlalchemy as sa
 
 import qblock
 from qblock.errors import InputError
-from qblock.release.ledger import ledger_transaction
-from qblock.release.private import place_of_url
+from qblock.ledger.place import place_of_url
+from qblock.ledger.writer import ledger_transaction
 from qblock.warehouse import TableName, duckdb_session, open_warehouse, postgresql_session
 from qblock.warehouse.duckdb import DuckdbWarehouse
 

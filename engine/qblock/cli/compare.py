@@ -10,8 +10,8 @@ import typer
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.cli.result_file import keep_own_files
 from qblock.search.answer import number_json
-from qblock.search.compare import Comparison, compare
-from qblock.search.compare_tables import best, direct, epsilons, inclusions, to_json, violations, write_csv
+from qblock.search.comparison.compare import Comparison, compare
+from qblock.search.comparison.tables import best, direct, epsilons, inclusions, to_json, violations, write_csv
 from qblock.search.definitions import adversary_of
 from qblock.search.run import open_task
 from qblock.spec import load_spec

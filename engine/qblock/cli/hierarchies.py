@@ -30,7 +30,7 @@ def build(
     json_: Json = False,
 ) -> None:
     """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
-    from qblock.release.hierarchies import write_hierarchies
+    from qblock.publish.hierarchies import write_hierarchies
 
     with open_task(load_spec(spec)) as task:
         files = write_hierarchies(task, Path(directory), force=force)
@@ -67,7 +67,7 @@ def check(spec: SpecPath, json_: Json = False) -> None:
 @group.command("load")
 def load(spec: SpecPath, json_: Json = False) -> None:
     """Write the hierarchies as dimension tables: schema qblock on PostgreSQL, a file beside the ledger on DuckDB."""
-    from qblock.release.hierarchies import load_hierarchies
+    from qblock.publish.hierarchies import load_hierarchies
 
     with open_task(load_spec(spec)) as task:
         tables = load_hierarchies(task)

@@ -9,9 +9,9 @@ import typer
 
 from qblock.cli.output import Json, SpecPath, answer, console, shown
 from qblock.cli.publish import Wait
-from qblock.release.migrate import upgrade_ledger
+from qblock.ledger.migrate import upgrade_ledger
+from qblock.ledger.place import Place, place_of, place_of_url
 from qblock.release.move import move as run_move
-from qblock.release.private import Place, place_of, place_of_url
 from qblock.release.rekey import BACKUPS
 from qblock.release.rekey import rekey as run_rekey
 from qblock.release.retype import retype as run_retype

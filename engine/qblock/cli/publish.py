@@ -15,9 +15,9 @@ from qblock.cli.job import Hook, Job
 from qblock.cli.log import Log
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.cli.result_file import ResultFile
+from qblock.ledger.history import history as read_history
 from qblock.release.apply import release as run_release
 from qblock.release.foresee import foreseen
-from qblock.release.history import history as read_history
 from qblock.release.result import ReleaseResult
 from qblock.release.rollback import rollback as run_rollback
 from qblock.release.run import NOT_PROTECTED

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from qblock.errors import InputError
-from qblock.release.private import place_of
+from qblock.ledger.place import place_of
 from qblock.spec import Spec
 from qblock.warehouse.connect import duckdb_path, parse_url
 

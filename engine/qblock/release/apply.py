@@ -8,29 +8,29 @@ from functools import partial
 from typing import Any
 
 from qblock.errors import QblockError, Refused
+from qblock.joint.crosswalk import own_book
+from qblock.ledger.kept import Kept
+from qblock.ledger.lock import release_lock
+from qblock.ledger.migrate import upgrade_ledger
+from qblock.publish.columns_ahead import check_view
+from qblock.publish.copy import copy_of, disclosure, label_codes, nearly_unique
+from qblock.publish.digest import content_digest
+from qblock.publish.kept_counts import plain_parts
+from qblock.publish.recheck import count_again, differences, needs_more
+from qblock.publish.targets import exposure
 from qblock.release import roles, stamps, steps, together, turnover, waiting
-from qblock.release.columns_ahead import check_view
-from qblock.release.content import content_digest
-from qblock.release.copy import copy_of, disclosure, label_codes, nearly_unique
-from qblock.release.joint.book import own_book
-from qblock.release.lock import release_lock
 from qblock.release.log import Entries
-from qblock.release.migrate import upgrade_ledger
 from qblock.release.outcome import outcome, published
 from qblock.release.plan import plan
-from qblock.release.private_counts import plain_parts
-from qblock.release.recheck import count_again, differences, needs_more
 from qblock.release.recover import clear_leftovers, record_failure
-from qblock.release.reference import Kept
 from qblock.release.result import ReleaseResult
 from qblock.release.retire import check_not_retired
 from qblock.release.run import Run, retirable
-from qblock.release.targets import exposure
 from qblock.release.waiting import StartOver
 from qblock.search import Progress
 from qblock.search.run import open_task, refusal, run_search
 from qblock.search.task import Assessment
-from qblock.source.stated import leaf_marks, stated_attributes
+from qblock.source.declared import leaf_marks, stated_attributes
 from qblock.spec import Spec
 
 

@@ -9,26 +9,26 @@ from functools import partial
 from typing import Any
 
 from qblock.errors import InputError, QblockError, Refused
+from qblock.joint.crosswalk import open_book, own_book, prepare
+from qblock.joint.excluded import FAILED, LEAVING, OUT, entities_apart
+from qblock.joint.excluded import QUEUED as WAITING
+from qblock.joint.named import kept_people, looked_up
+from qblock.joint.withdrawals import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
+from qblock.ledger.lock import release_lock
+from qblock.ledger.migrate import upgrade_ledger
+from qblock.ledger.place import Place, place_of
+from qblock.ledger.reader import ledger_reader
+from qblock.publish.targets import target_of
 from qblock.release import move, stamps, together
 from qblock.release.apply import release, retire
 from qblock.release.identity import check_identity, identity_of
-from qblock.release.joint.apart import FAILED, LEAVING, OUT, entities_apart
-from qblock.release.joint.apart import QUEUED as WAITING
-from qblock.release.joint.book import open_book, own_book, prepare
-from qblock.release.joint.erasure import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
-from qblock.release.joint.named import kept_people, looked_up
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.lock import release_lock
 from qblock.release.log import Entries
-from qblock.release.migrate import upgrade_ledger
 from qblock.release.outcome import outcome
 from qblock.release.plan import plan
-from qblock.release.private import Place, place_of
 from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult
 from qblock.release.retire import retired_by
 from qblock.release.run import Run
-from qblock.release.targets import target_of
 from qblock.search import Progress
 from qblock.spec import Spec
 from qblock.warehouse import open_warehouse

@@ -8,7 +8,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.release.columns_ahead import check_view
+from qblock.publish.columns_ahead import check_view
 from qblock.release.plan import Plan, plan
 from qblock.release.retype import type_note
 from qblock.source.repeats import repeated_people

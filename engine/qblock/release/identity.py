@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.release import migrate
-from qblock.release.joint.book import crosswalk_of
-from qblock.release.joint.tables import tables
-from qblock.release.ledger import opened
-from qblock.release.ledger_reader import LedgerReader, ledger_reader
-from qblock.release.private import Place, create_engine, translated
-from qblock.release.records import IDENTIFYING, RecordedEvent
+from qblock.joint.crosswalk import crosswalk_of
+from qblock.joint.tables import tables
+from qblock.ledger import migrate
+from qblock.ledger.events import IDENTIFYING, RecordedEvent
+from qblock.ledger.place import Place, create_engine, translated
+from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.writer import opened
 from qblock.resources import sql_text
 from qblock.warehouse.connect import duckdb_path, parse_url
 from qblock.warehouse.postgresql import quote
@@ -71,7 +71,7 @@ def identity_of(spec: Spec, place: Place, target: Published) -> Identity:
     table = TableName.parse(spec.source.table)
     if place.engine == "duckdb":
         file = duckdb_path(parse_url(spec.source.url.url), spec.directory)
-        database = hashlib.sha256(f"duckdb:{within(place, file)}".encode()).hexdigest()
+        database = hashlib.sha256(f"duckdb:{place.within(file)}".encode()).hexdigest()
         # Names of DuckDB differ by more than their case, quoted or not.
         known = TableName((table.schema or DUCKDB_SCHEMA).casefold(), table.name.casefold())
         return Identity(table_text(known), database, target.place_name, target.view, spec.publish.readers)
@@ -110,12 +110,6 @@ def table_text(table: TableName) -> str:
     """`schema.table`; a part that holds a dot or a quote in double quotes."""
     parts = [part for part in (table.schema, table.name) if part]
     return ".".join(quote(part) if set(part) & {".", '"'} else part for part in parts)
-
-
-def within(place: Place, file: Path) -> str:
-    """A file of the spec's folder relative to it, so that folder and ledger can be moved together; else its path."""
-    folder = place.folder.parent
-    return file.relative_to(folder).as_posix() if file.is_relative_to(folder) else str(file)
 
 
 def check_identity(spec: Spec, place: Place, found: Identity) -> None:

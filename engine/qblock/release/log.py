@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, Protocol
 
-from qblock.release.records import time_text
+from qblock.ledger.events import time_text
 
 Level = Literal["info", "warning", "error"]
 

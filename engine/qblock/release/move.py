@@ -24,26 +24,26 @@ import duckdb
 import sqlalchemy as sa
 
 from qblock.errors import InputError, Refused
+from qblock.joint.crosswalk import crosswalk_of
+from qblock.joint.tables import tables as crosswalk_tables
+from qblock.ledger.events import IDENTIFYING, Event, RecordedEvent, canonical
+from qblock.ledger.kept import Kept
+from qblock.ledger.lock import release_lock
+from qblock.ledger.migrate import known_revision, revision, revisions, upgrade_ledger
+from qblock.ledger.place import Place, make_private, place_of, translated
+from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.tables import tables
+from qblock.ledger.writer import OPEN_SECONDS, ledger_transaction, opened, record, set_pointer
+from qblock.publish.targets import Target, target_of
+from qblock.publish.targets.duckdb import DuckdbTarget, copy_file, remove, remove_logs, sync
+from qblock.publish.targets.duckdb_marks import marked_views
+from qblock.publish.targets.mark import mark_text
+from qblock.publish.targets.postgresql import PostgresqlTarget
+from qblock.publish.targets.postgresql_move import move_view
 from qblock.release import roles, stamps, together
 from qblock.release.identity import Identity, difference, identity_of
-from qblock.release.joint.book import crosswalk_of
-from qblock.release.joint.tables import tables as crosswalk_tables
-from qblock.release.ledger import OPEN_SECONDS, ledger_transaction, opened, record, set_pointer
-from qblock.release.ledger_reader import LedgerReader, ledger_reader
-from qblock.release.lock import release_lock
-from qblock.release.migrate import known_revision, revision, revisions, upgrade_ledger
-from qblock.release.move_view import move_view
 from qblock.release.outcome import outcome
-from qblock.release.private import Place, make_private, place_of, translated
-from qblock.release.records import IDENTIFYING, Event, RecordedEvent, canonical
 from qblock.release.recover import UNFINISHED, last_events, published_versions
-from qblock.release.reference import Kept
-from qblock.release.tables import tables
-from qblock.release.targets import Target, target_of
-from qblock.release.targets.duckdb import DuckdbTarget, copy_file, remove, remove_logs, sync
-from qblock.release.targets.duckdb_marks import marked_views
-from qblock.release.targets.mark import mark_text
-from qblock.release.targets.postgresql import PostgresqlTarget
 from qblock.spec import Spec, spec_digest
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import quote, quote_text

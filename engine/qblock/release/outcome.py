@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from qblock.errors import Busy, InputError, Refused
-from qblock.release.ledger import opened
-from qblock.release.ledger_reader import LedgerReader
-from qblock.release.private import translated
-from qblock.release.records import PUBLISHING, RecordedEvent
+from qblock.ledger.events import PUBLISHING, RecordedEvent
+from qblock.ledger.place import translated
+from qblock.ledger.reader import LedgerReader
+from qblock.ledger.writer import opened
 from qblock.release.recover import SECONDS, Running
 
 Ask = Callable[[], str | None]

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from qblock.release import migrate, move, roles, stamps, steps, together
+from qblock.ledger import migrate
+from qblock.ledger.place import Place, place_of, translated
+from qblock.ledger.reader import LedgerReader
+from qblock.ledger.writer import opened
+from qblock.publish.targets import Target, target_of
+from qblock.release import move, roles, stamps, steps, together
 from qblock.release.identity import check_identity, identity_of
-from qblock.release.ledger import opened
-from qblock.release.ledger_reader import LedgerReader
-from qblock.release.private import Place, place_of, translated
-from qblock.release.targets import Target, target_of
 from qblock.spec import Spec
 
 

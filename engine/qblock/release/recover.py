@@ -8,12 +8,12 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Protocol
 
 from qblock.errors import QblockError, Refused
-from qblock.release.ledger import ledger_transaction, record, set_pointer
-from qblock.release.ledger_reader import LedgerReader, ledger_reader
-from qblock.release.private import Place
-from qblock.release.records import PUBLISHING, Event, RecordedEvent
-from qblock.release.reference import forget
-from qblock.release.targets import Target
+from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
+from qblock.ledger.kept import forget_kept
+from qblock.ledger.place import Place
+from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.writer import ledger_transaction, record, set_pointer
+from qblock.publish.targets import Target
 from qblock.spec import Spec
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def clear_leftovers(run: Running) -> list[str]:
                 said.append(f"version {version} had not been published again when its run was stopped: it stays")
             else:
                 record(connection, _again(event, run.id, "failed", "the run that built it was stopped"))
-                forget(connection, release, [version])
+                forget_kept(connection, release, [version])
                 said.append(f"version {version} had not been published when its run was stopped: cleared")
     now = kept_versions(run) if said else kept
     said += [f"removed {what}" for what in run.target.clear(now)]
@@ -109,7 +109,7 @@ def record_failure(run: Run, error: BaseException) -> None:
         with ledger_transaction(run.place, SECONDS) as connection:
             record(connection, event)
             if version is not None:
-                forget(connection, run.spec.release, [version])
+                forget_kept(connection, run.spec.release, [version])
         # What the ledger does not know is no leftover.
         if not stopped and run.state_known:
             run.target.clear(kept_versions(run))

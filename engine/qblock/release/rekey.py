@@ -11,15 +11,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import InputError
-from qblock.release import migrate, stamps
-from qblock.release.joint.book import FILE, Book, own_book, prepare
-from qblock.release.joint.keys import new_key
-from qblock.release.ledger import ledger_transaction, opened, record
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.lock import place_lock
+from qblock.joint.crosswalk import FILE, Book, own_book, prepare
+from qblock.joint.keys import new_key
+from qblock.ledger import migrate
+from qblock.ledger.events import Event
+from qblock.ledger.lock import place_lock
+from qblock.ledger.place import Place, translated
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.writer import ledger_transaction, opened, record
+from qblock.release import stamps
 from qblock.release.outcome import outcome
-from qblock.release.private import Place, translated
-from qblock.release.records import Event
 
 BACKUPS = "backups from before still hold the old digests and keys: keep them as private as the crosswalk, or drop them"
 NEW = "the crosswalk has a new key"

@@ -11,18 +11,19 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import Refused
+from qblock.ledger.events import Event, RecordedEvent, State
+from qblock.ledger.history import retired_by
+from qblock.ledger.lock import release_lock
+from qblock.ledger.migrate import upgrade_ledger
+from qblock.ledger.place import Place
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.writer import OPEN_SECONDS, record, set_pointer
+from qblock.publish.targets import Target
 from qblock.release import move, stamps, together
 from qblock.release.identity import Identity, check_identity, identity_of
-from qblock.release.ledger import OPEN_SECONDS, record, set_pointer
-from qblock.release.ledger_reader import LedgerReader, ledger_reader
-from qblock.release.lock import release_lock
-from qblock.release.migrate import upgrade_ledger
 from qblock.release.outcome import outcome
 from qblock.release.plan import plan
-from qblock.release.private import Place
-from qblock.release.records import Event, RecordedEvent, State
 from qblock.release.recover import clear_leftovers
-from qblock.release.targets import Target
 from qblock.spec import Spec
 
 RETIRED = "the release was retired: its view was taken away, and its versions and the ledger were kept"
@@ -126,12 +127,6 @@ def _retired(run: _Retiring) -> str | None:
     if any(mark.shown for mark in run.target.marks()):
         return "the ledger says that the release was retired, and its file is still there: run it once more"
     return "the release was retired"
-
-
-def retired_by(reader: LedgerReader, release: str) -> RecordedEvent | None:
-    """The event by which a release was retired, if nothing was published since."""
-    last = reader.last_event(release, "published", "rolled_back", "retired_view")
-    return last if last is not None and last.state == "retired_view" else None
 
 
 def check_not_retired(place: Place, target: Target, release: str) -> None:

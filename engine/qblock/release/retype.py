@@ -12,19 +12,19 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from qblock.errors import Busy, InputError, Refused
+from qblock.joint.crosswalk import Book, has_book, open_book, prepare
+from qblock.joint.moves import Moves, apply_moves, moves_to
+from qblock.joint.type_checks import changed, first_found, first_of_unknown, newest_types, write_types
+from qblock.joint.types import Types, named, types_of
+from qblock.joint.versions import recorded
+from qblock.ledger.events import PUBLISHING, Event
+from qblock.ledger.lock import release_lock
+from qblock.ledger.migrate import upgrade_ledger
+from qblock.ledger.place import Place, place_of
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.writer import ledger_transaction, record
 from qblock.release import stamps, together
-from qblock.release.joint.book import Book, has_book, open_book, prepare
-from qblock.release.joint.crosswalk import recorded
-from qblock.release.joint.moves import Moves, apply_moves, moves_to
-from qblock.release.joint.type_checks import changed, first_found, first_of_unknown, newest_types, write_types
-from qblock.release.joint.types import Types, named, types_of
-from qblock.release.ledger import ledger_transaction, record
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.lock import release_lock
-from qblock.release.migrate import upgrade_ledger
 from qblock.release.plan import Plan
-from qblock.release.private import Place, place_of
-from qblock.release.records import PUBLISHING, Event
 from qblock.release.steps import UpgradeLedger
 from qblock.source.columns import checked_columns
 from qblock.spec import Spec

@@ -28,13 +28,13 @@ import sqlalchemy as sa
 
 from qblock.errors import Busy, InputError, Refused
 from qblock.files import read_input
+from qblock.ledger.events import PUBLISHING, RecordedEvent
+from qblock.ledger.lock import release_lock
+from qblock.ledger.place import Place, translated
+from qblock.ledger.reader import LedgerReader
+from qblock.ledger.writer import opened
 from qblock.release import together
 from qblock.release.identity import Identity
-from qblock.release.ledger import opened
-from qblock.release.ledger_reader import LedgerReader
-from qblock.release.lock import release_lock
-from qblock.release.private import Place, translated
-from qblock.release.records import PUBLISHING, RecordedEvent
 from qblock.release.recover import UNFINISHED, last_events
 from qblock.resources import sql_text
 from qblock.spec import Spec

@@ -12,27 +12,26 @@ from functools import partial
 import sqlalchemy as sa
 
 from qblock.errors import Refused
+from qblock.ledger.events import PUBLISHING, Event, Guarantee, RecordedEvent, State
+from qblock.ledger.kept import Kept, PublishedColumn, kept_digest
+from qblock.ledger.lock import HeldLock, release_lock
+from qblock.ledger.migrate import upgrade_ledger
+from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.writer import ledger_transaction, record, set_pointer
 from qblock.models import Tightest
-from qblock.release import move, reference, roles, stamps, steps, together
-from qblock.release.content import content_digest
-from qblock.release.copy import PublishedColumn
+from qblock.publish.carried_over import Rematched, rematch
+from qblock.publish.digest import content_digest
+from qblock.publish.recheck import count_again
+from qblock.publish.targets import Rows
+from qblock.release import move, roles, stamps, steps, together
 from qblock.release.identity import Identity, check_identity, identity_of
-from qblock.release.ledger import ledger_transaction, record, set_pointer
-from qblock.release.ledger_reader import LedgerReader, ledger_reader
-from qblock.release.lock import HeldLock, release_lock
 from qblock.release.log import Entries, Telling
-from qblock.release.migrate import upgrade_ledger
 from qblock.release.outcome import outcome, published
 from qblock.release.plan import Plan, plan
-from qblock.release.recheck import count_again
-from qblock.release.records import PUBLISHING, Event, Guarantee, RecordedEvent, State
 from qblock.release.recover import SECONDS, UNFINISHED, clear_leftovers, published_versions, reason_of
-from qblock.release.reference import Kept
-from qblock.release.rematch import Rematched, rematch
 from qblock.release.result import ReleaseResult
 from qblock.release.retire import check_not_retired
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
-from qblock.release.targets import Rows
 from qblock.search.answer import requirements_json
 from qblock.spec import Spec, same_spec
 
@@ -197,7 +196,7 @@ class _Rollback:
 
     def _read_reference(self, reader: LedgerReader) -> None:
         text = reader.reference(self.spec.release, self.version)
-        if text is None or reference.digest(text) != self.event.reference_digest:
+        if text is None or kept_digest(text) != self.event.reference_digest:
             raise self._refused("its reference quantities are missing or were altered")
         self.kept = Kept.of_text(text)
 

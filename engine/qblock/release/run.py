@@ -11,24 +11,24 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from qblock.joint.admission import Admission
+from qblock.joint.gate import Verdict
+from qblock.joint.withdrawals import Batch
+from qblock.ledger.events import PUBLISHING, Choice, Event, Guarantee, RecordedEvent, State, canonical
+from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept
+from qblock.ledger.lock import HeldLock
+from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.writer import record, set_pointer
 from qblock.models import Tightest
-from qblock.release import move, reference, roles, stamps
-from qblock.release.content import content_digest
-from qblock.release.copy import Copy
+from qblock.publish.copy import Copy
+from qblock.publish.digest import content_digest
+from qblock.publish.recheck import Counted
+from qblock.publish.targets import Checked, Record, new_stamp
+from qblock.release import move, roles, stamps
 from qblock.release.identity import Identity, check_identity, identity_of
-from qblock.release.joint.admission import Admission
-from qblock.release.joint.erasure import Batch
-from qblock.release.joint.gate import Verdict
-from qblock.release.ledger import record, set_pointer
-from qblock.release.ledger_reader import LedgerReader, ledger_reader
-from qblock.release.lock import HeldLock
 from qblock.release.log import Entries, Telling
 from qblock.release.plan import Plan
-from qblock.release.recheck import Counted
-from qblock.release.records import PUBLISHING, Choice, Event, Guarantee, RecordedEvent, State, canonical
-from qblock.release.reference import Kept
 from qblock.release.result import ReleaseResult
-from qblock.release.targets import Checked, Record, new_stamp
 from qblock.release.waiting import Waiting
 from qblock.search import Progress
 from qblock.search.answer import requirements_json
@@ -124,7 +124,7 @@ class Run:
             and same_spec(self.spec, event.spec_digest)
             and event.hierarchy_digest == self.hierarchy_digest
             and event.content_digest == digest
-            and event.reference_digest == reference.digest(kept.text())
+            and event.reference_digest == kept_digest(kept.text())
             and (event.target == self.identity.target or (event.target is None and event.view == self.target.view))
             and self.target.intact(event.version, self.copy.columns)
         )
@@ -140,7 +140,7 @@ class Run:
             return self.digest, self.kept
         with ledger_reader(self.place) as reader:
             text = reader.reference(self.spec.release, event.version)
-        if text is None or reference.digest(text) != event.reference_digest:
+        if text is None or kept_digest(text) != event.reference_digest:
             return self.digest, self.kept
         kept = self.kept.as_in(Kept.of_text(text))
         if kept.columns == self.kept.columns:
@@ -193,7 +193,7 @@ class Run:
         """Write the event of a transition of the version, and what goes with it."""
         release = self.spec.release
         if state == "staged":
-            reference.write(connection, release, self.version, self.kept.text())
+            write_kept(connection, release, self.version, self.kept.text())
         record(connection, self._event(state), self.guarantees("search" if state == "staged" else "recheck"))
         if state == "published":
             set_pointer(connection, release, self.version)
@@ -202,7 +202,7 @@ class Run:
         """How an old version is recorded as retired."""
 
         def retire(connection: sa.Connection, state: State) -> None:
-            reference.forget(connection, self.spec.release, [version])
+            forget_kept(connection, self.spec.release, [version])
             record(connection, Event(release=self.spec.release, state=state, run=self.id, version=version))
 
         return retire
@@ -225,7 +225,7 @@ class Run:
             spec_digest=spec_digest(self.spec),
             hierarchy_digest=self.hierarchy_digest,
             content_digest=self.digest,
-            reference_digest=reference.digest(self.kept.text()),
+            reference_digest=kept_digest(self.kept.text()),
             stamp=self.stamp,
             view=self.target.view,
             stale_after=self.spec.versions.stale_after,

@@ -13,14 +13,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 
 from qblock.errors import Refused
-from qblock.release.joint.book import FILE
-from qblock.release.joint.reading import Contents, contents
-from qblock.release.ledger import OPEN_SECONDS, ledger_transaction, record
-from qblock.release.ledger_reader import LedgerReader, ledger_reader
-from qblock.release.private import SCHEMA, Place
-from qblock.release.records import PUBLISHING, Event, RecordedEvent, time_text
-from qblock.release.tables import tables
-from qblock.release.targets import Mark, Target
+from qblock.joint.crosswalk import FILE
+from qblock.joint.reading import Contents, contents
+from qblock.ledger.events import PUBLISHING, Event, RecordedEvent, time_text
+from qblock.ledger.place import SCHEMA, Place
+from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.tables import tables
+from qblock.ledger.writer import OPEN_SECONDS, ledger_transaction, record
+from qblock.publish.targets import Mark, Target
 from qblock.spec import Spec
 
 SHOWN = 3

@@ -6,26 +6,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from qblock.errors import Refused
+from qblock.joint import withdrawals
+from qblock.joint.admission import Admission, freeze
+from qblock.joint.changed import Changed, check_changed
+from qblock.joint.cohorts import cohort_size
+from qblock.joint.crosswalk import Book, has_book, open_book, own_book, prepare
+from qblock.joint.edits import moved_by_edits
+from qblock.joint.episodes import VersionKey
+from qblock.joint.explanation import explanation
+from qblock.joint.gate import Verdict, check, unchanged
+from qblock.joint.versions import Candidate, candidate, discard, least_rows, record, recorded
+from qblock.ledger.events import PUBLISHING, Event
+from qblock.ledger.place import Place
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.writer import ledger_transaction
+from qblock.ledger.writer import record as record_event
 from qblock.release import rekey, stamps, waiting
-from qblock.release.joint import erasure
-from qblock.release.joint.admission import Admission, freeze
-from qblock.release.joint.book import Book, has_book, open_book, own_book, prepare
-from qblock.release.joint.changed import Changed, check_changed
-from qblock.release.joint.cohorts import cohort_size
-from qblock.release.joint.crosswalk import Candidate, candidate, discard, least_rows, record, recorded
-from qblock.release.joint.edits import moved_by_edits
-from qblock.release.joint.evidence import explanation
-from qblock.release.joint.gate import Verdict, check, unchanged
-from qblock.release.joint.signature import VersionKey
-from qblock.release.ledger import ledger_transaction
-from qblock.release.ledger import record as record_event
-from qblock.release.ledger_reader import ledger_reader
-from qblock.release.private import Place
-from qblock.release.records import PUBLISHING, Event
 from qblock.release.recover import Running, published_versions
-from qblock.search.measure import Metrics
-from qblock.search.metrics import BY_NAME
 from qblock.search.task import Assessment
+from qblock.search.utility.measure import Metrics
+from qblock.search.utility.metrics import BY_NAME
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Session
 
@@ -186,7 +186,7 @@ def settle_leaving(run: Running) -> None:
     if not applies(run.spec):
         return
     with own_book(run.place) as book:
-        anybody = erasure.anybody_leaving(book, run.spec.release)
+        anybody = withdrawals.anybody_leaving(book, run.spec.release)
         owed = rekey.owed(book, run.spec.release)
     if owed:
         rekey.settle(run.place, run.spec.release)
@@ -195,14 +195,14 @@ def settle_leaving(run: Running) -> None:
     with ledger_reader(run.place) as reader:
         published = {e.version for e in reader.history(run.spec.release) if e.state in PUBLISHING and e.version}
     with own_book(run.place) as book:
-        people = erasure.settle_leaving(book, run.spec, published)
+        people = withdrawals.settle_leaving(book, run.spec, published)
     if people:
         record_erasure(run.place, run.spec.release, run.id, {"people": people})
 
 
 def record_erasure(place: Place, release: str, run: str, people: Mapping[str, int]) -> None:
     """Write in the ledger that people have left, and that copies cannot be recalled."""
-    event = Event(release=release, state="erased", run=run, detail=people, reason=erasure.NOT_RECALLED)
+    event = Event(release=release, state="erased", run=run, detail=people, reason=withdrawals.NOT_RECALLED)
     with ledger_transaction(place) as connection:
         record_event(connection, event)
 
@@ -212,7 +212,7 @@ def check_withdrawn(run: Running) -> None:
     if applies(run.spec) or not has_book(run.place):
         return
     with own_book(run.place) as book:
-        gone = len(erasure.withdrawn(book, run.spec.release))
+        gone = len(withdrawals.withdrawn(book, run.spec.release))
     if gone:
         raise Refused(
             f"{gone} people have withdrawn from release {run.spec.release}, and without `entity`, or with `versions: "
@@ -226,7 +226,7 @@ def showing_withdrawn(run: Running) -> list[int]:
     if not applies(run.spec):
         return []
     with own_book(run.place) as book:
-        showing = erasure.showing_withdrawn(book, run.spec.release)
+        showing = withdrawals.showing_withdrawn(book, run.spec.release)
     if not showing:
         return []
     with ledger_reader(run.place) as reader:

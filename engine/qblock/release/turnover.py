@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from qblock.errors import Refused
+from qblock.joint.crosswalk import Book, open_book, own_book
+from qblock.joint.turnover import Turnover, keep, turnover
+from qblock.ledger.events import Event
+from qblock.ledger.kept import PublishedColumn
+from qblock.ledger.writer import ledger_transaction, record
+from qblock.publish.digest import content_digest
 from qblock.release import waiting
-from qblock.release.content import content_digest
-from qblock.release.copy import PublishedColumn
-from qblock.release.joint.book import Book, open_book, own_book
-from qblock.release.joint.turnover import Turnover, keep, turnover
-from qblock.release.ledger import ledger_transaction, record
-from qblock.release.records import Event
 from qblock.release.waiting import StartOver
 from qblock.source import Admitted, SourceTable
 from qblock.spec import Spec

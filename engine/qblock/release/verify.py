@@ -9,20 +9,21 @@ import numpy as np
 import sqlalchemy as sa
 
 from qblock.errors import QblockError, Refused
+from qblock.ledger.events import Guarantee, PublishedVersion, Stage
+from qblock.ledger.kept import Kept, kept_digest, read_kept
+from qblock.ledger.place import Place, place_of, translated
+from qblock.ledger.reader import LedgerReader
+from qblock.ledger.writer import opened
 from qblock.models import Tightest
-from qblock.release import private_counts, reference, stamps, together
-from qblock.release.content import content_digest
-from qblock.release.ledger import opened
-from qblock.release.ledger_reader import LedgerReader
-from qblock.release.private import Place, place_of, translated
-from qblock.release.recheck import Counted, count_again
-from qblock.release.records import Guarantee, PublishedVersion, Stage
-from qblock.release.reference import Kept
+from qblock.publish import kept_counts
+from qblock.publish.digest import content_digest
+from qblock.publish.recheck import Counted, count_again
+from qblock.publish.targets import Rows, Target, target_of
+from qblock.release import stamps, together
 from qblock.release.result import VerifyResult
 from qblock.release.retire import refusal, retired_by
-from qblock.release.targets import Rows, Target, target_of
 from qblock.search.answer import requirements_json
-from qblock.source.stated import leaf_marks, stated_hierarchies
+from qblock.source.declared import leaf_marks, stated_hierarchies
 from qblock.spec import Requirement, Spec, same_spec
 from qblock.warehouse.addresses import Unreachable
 
@@ -44,7 +45,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
         current = _current(reader, spec.release, problems)
         head = reader.head(spec.release) if not problems else None
         retired = retired_by(reader, spec.release) if current is None and not problems else None
-        text = reference.read(connection, spec.release, current.version) if connection and current else None
+        text = read_kept(connection, spec.release, current.version) if connection and current else None
     checks = _Checks(spec, target, problems)
     if current is None:
         if retired is not None and not problems and _still_shown(target):
@@ -122,7 +123,7 @@ class _Checks:
         if text is None:
             self.problems.append(f"the reference quantities of version {current.version} are missing")
             return
-        if reference.digest(text) != event.reference_digest:
+        if kept_digest(text) != event.reference_digest:
             self.problems.append(f"the reference quantities of version {current.version} were altered")
             return
         kept = Kept.of_text(text)
@@ -193,7 +194,7 @@ class _Checks:
         """A requirement on the counts kept with the version, whose blocks must be those that are published."""
         parts = kept.counts[number]
         self.privately.append(requirement.model.name)
-        sizes, published = private_counts.sizes(parts), np.sort(counted.rows)
+        sizes, published = kept_counts.sizes(parts), np.sort(counted.rows)
         if len(requirement.sensitive) > 1:
             same = True  # the other attributes part the blocks
         elif self.spec.count == "entities":
@@ -202,4 +203,4 @@ class _Checks:
             same = np.array_equal(sizes, published)
         if not same:
             self.problems.append(f"the private counts of {requirement.model.name} are not of the published blocks")
-        return private_counts.verdict(requirement, parts, kept.references[number])
+        return kept_counts.verdict(requirement, parts, kept.references[number])

@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from qblock.errors import Refused
+from qblock.joint.admission import Admission
+from qblock.joint.cohorts import Newcomers, cohort_size, failing, keep_out, newcomers
+from qblock.joint.crosswalk import Book, open_book, own_book
+from qblock.joint.gate import Verdict
+from qblock.joint.versions import Candidate, least_rows, published_node
+from qblock.joint.withdrawals import Batch, batch, failed, left
 from qblock.lattice import Node
-from qblock.release.joint.admission import Admission
-from qblock.release.joint.book import Book, open_book, own_book
-from qblock.release.joint.cohorts import Newcomers, cohort_size, failing, keep_out, newcomers
-from qblock.release.joint.crosswalk import Candidate, least_rows
-from qblock.release.joint.erasure import Batch, batch, failed, left
-from qblock.release.joint.gate import Verdict
-from qblock.release.joint.nodes import published_node
 from qblock.search.task import Assessment
 from qblock.source import Admitted, SourceTable
 from qblock.spec import Spec

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from qblock.errors import InputError
-from qblock.search import chains, exhaustive, incognito
-from qblock.search.evaluator import Evaluator, Outcome, Progress
-from qblock.search.survey import Survey
+from qblock.search.strategies import chains, exhaustive, incognito
+from qblock.search.strategies.evaluator import Evaluator, Outcome, Progress
+from qblock.search.strategies.survey import Survey
 
 RUN = {"chains": chains.run, "incognito": incognito.run, "exhaustive": exhaustive.run}
 STRATEGIES = tuple(RUN)

@@ -15,10 +15,10 @@ from qblock.lattice import Node
 from qblock.models import BY_NAME, KAnonymity, Model
 from qblock.search.answer import metrics_json, number_json, requirements_json, tightest_json
 from qblock.search.attack_sentences import Sentences
-from qblock.search.measure import Metrics
 from qblock.search.nodes import parse_node
 from qblock.search.run import open_task
 from qblock.search.task import Task
+from qblock.search.utility.measure import Metrics
 from qblock.source.repeats import repeated_people
 from qblock.spec import Spec, read_spec
 

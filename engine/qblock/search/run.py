@@ -15,9 +15,9 @@ from qblock.models.ratios import double
 from qblock.search import Progress, search
 from qblock.search.answer import metrics_json, requirements_json
 from qblock.search.choose import candidates, choose
-from qblock.search.evaluator import Outcome
-from qblock.search.measure import Metrics
+from qblock.search.strategies.evaluator import Outcome
 from qblock.search.task import Assessment, Task
+from qblock.search.utility.measure import Metrics
 from qblock.source import Admitted, SourceTable, local_frequency_sets, open_source
 from qblock.source.repeats import repeated_people
 from qblock.spec import Spec

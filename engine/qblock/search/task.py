@@ -17,7 +17,8 @@ from qblock.models import Model, Tightest
 from qblock.models.multi import split
 from qblock.source import SourceTable
 from qblock.source.guards import GuardSets
-from qblock.source.outside import Population, with_prior
+from qblock.source.population import Population
+from qblock.source.priors import with_prior
 from qblock.spec import GuardTable, Requirement, Spec
 
 TASKS = itertools.count()

@@ -1,0 +1,25 @@
+"""Versions of releases checked together, for tables that change (releases.md).
+
+Within a run of the job, with the release's lock held:
+
+    prepare(place)                                    before the snapshot: tables and the secret of the digests
+    admission = Admission(spec, place)                frozen quasi-identifiers; people set apart are left out
+    with open_task(spec, relation=admission) as task:
+        chosen = ...                                  a node, and what of it is suppressed
+        with open_book(place, task.source.session) as book:
+            found = candidate(book, task, chosen, version)
+            verdict = check(book, spec, references, found)      J1, or J1-linked; counts only
+            verdict, changed = check_changed(book, spec, references, found, verdict)    J1-linked where many changed
+            record(book, found); freeze(book, task.source, found)     where it passed, before anything is staged
+            explanation(book, spec, task.source.hierarchies, k, found).lines()     where it did not: reports
+    ...
+    unchanged(book, spec, verdict)                    in the transaction that publishes
+
+Every version in the crosswalk counts as readable, for good, whether it is retired or not. One that was recorded and
+never shown must be taken out by `discard`, under the lock, before the next check.
+
+Where `check` refuses, `versions.on_refusal` says what comes next: the published node again (pin), coarser ones
+(coarsen), or the newcomers in cohorts (hold_back: `newcomers`, `failing`, `keep_out`). People who withdraw: `withdraw`,
+then `batch` with `left` or `failed`, or at once `whole_cells` and `take_out`. How many went and came since the run
+before: turnover.py. A new key of the digests: `new_key`, while nothing else runs in the place.
+"""

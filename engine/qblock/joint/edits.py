@@ -1,0 +1,51 @@
+"""Hierarchies that were edited since the version before."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.episodes import PUBLISHED
+from qblock.joint.versions import Candidate, recorded
+from qblock.spec import Spec
+
+
+def moved_by_edits(book: Book, spec: Spec, found: Candidate) -> tuple[list[str], int]:
+    """The attributes whose hierarchies are others than those of the release's newest version, and how many people are
+    shown under another label for it: those whom both versions show, where both have one node."""
+    earlier = [v for v in recorded(book, spec.release) if v.key != found.about.key]
+    if not earlier:
+        return [], 0
+    before, now = json.loads(earlier[-1].hierarchies), json.loads(found.about.hierarchies)
+    changed = [name for name in now if name in before and now[name] != before[name]]
+    if not changed or (earlier[-1].node, earlier[-1].quasi_identifiers) != (found.about.node, spec.quasi_identifiers):
+        return changed, 0
+    t, key = book.tables, earlier[-1].key
+    labels = book.own.load(
+        fresh_name(),
+        pa.table(
+            {"block": pa.array(range(len(found.labels)), pa.int64()), "label": pa.array(found.labels, pa.string())}
+        ),
+    )
+    same_block = sa.and_(
+        t.block.c.release == t.row.c.release, t.block.c.version == t.row.c.version, t.block.c.block == t.row.c.block
+    )
+    old = t.row.join(t.block, same_block)
+    both = old.join(found.rows, found.rows.c.entity == t.row.c.entity).join(
+        labels, labels.c.block == found.rows.c.block
+    )
+    query = (
+        sa.select(sa.func.count())
+        .select_from(both)
+        .where(
+            t.row.c.release == key.release,
+            t.row.c.version == key.version,
+            t.row.c.shown == PUBLISHED,
+            found.rows.c.shown == PUBLISHED,
+            t.block.c.label != labels.c.label,
+        )
+    )
+    return changed, int(book.own.scalar(query))

@@ -1,0 +1,63 @@
+"""People who are set apart from a release's versions, and the digests by which they are known."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.joint.crosswalk import HEXADECIMAL, Book, fresh_name
+
+COHORT, WITHDRAWN, CELL = "cohort", "withdrawn", "cell"
+"""Why: a cohort that failed, people who withdrew, and who shares a joint cell with one who left at once."""
+OUT, LEAVING, QUEUED, FAILED = "out", "leaving", "queued", "failed"
+"""States: in no later version; in none from the version on that is being made; in all until a batch closes; in all,
+since the batch that they closed failed its check."""
+
+
+def set_apart(book: Book, release: str, entities: Sequence[str], why: str, state: str, version: int | None) -> None:
+    """Write people's state, in place of the one they had. entities: digests. version: the one that it begins with.
+
+    What a check has told must outlast a run that is refused: a cohort that failed, and is tried again with more people,
+    would be topped up until it is diverse. Use a book of its own, and commit it.
+    """
+    t = book.tables.apart
+    known = book.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
+    members = sa.select(known.c.entity).distinct()
+    book.own.run(sa.delete(t).where(t.c.release == release, t.c.entity.in_(members)))
+    one = members.subquery()
+    columns = [sa.cast(sa.literal(text), sa.Text) for text in (release, why, state)]
+    number = sa.cast(sa.literal(version), sa.BigInteger)
+    query = sa.select(one.c.entity, *columns, number)
+    book.own.run(sa.insert(t).from_select(["entity", "release", "why", "state", "version"], query))
+    book.own.drop(known)
+
+
+def entities_apart(book: Book, release: str, states: Sequence[str]) -> list[str]:
+    """The digests of people in some states."""
+    t = book.tables.apart
+    query = sa.select(t.c.entity).where(t.c.release == release, t.c.state.in_(states)).order_by(t.c.entity)
+    return list(book.own.fetch(query)["entity"].to_pylist())
+
+
+def counts(book: Book, release: str) -> dict[str, int]:
+    """How many people are in each state, by `why state`: for the private ledger, never for readers."""
+    t = book.tables.apart
+    query = sa.select(t.c.why, t.c.state, sa.func.count().label("n")).where(t.c.release == release)
+    found = book.own.fetch(query.group_by(t.c.why, t.c.state)).to_pylist()
+    return {f"{row['why']} {row['state']}": row["n"] for row in sorted(found, key=lambda r: (r["why"], r["state"]))}
+
+
+def digests_of(book: Book, texts: Sequence[str]) -> list[str]:
+    """The digests of entities given as text, as `Book.entity` makes them in the database."""
+    key, found = book.tables.key, list(texts)
+    for number in book.key_numbers():
+        secret = book.own.scalar(sa.select(key.c.secret).where(key.c.id == number))
+        found = [_digest(secret + _digest(secret + text)) for text in found]
+    return found
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:HEXADECIMAL]

@@ -1,0 +1,293 @@
+"""J1 and J1-linked: whether all that an audience was ever shown still satisfies the models (releases.md).
+
+Sound for candidates: exchanging the values of two episodes of one cell changes no published table and no suppression,
+so every value of a cell stays possible for everybody in it. Not a bound on the beliefs of somebody who weighs all
+consistent tables alike, and it does not cover that finer nodes failed (releases.md, data-dependent choice).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.blocks import Blocks, Ints, Mask, Reference
+from qblock.errors import InputError, QblockError, Refused
+from qblock.joint.crosswalk import Book, decoded, fresh_name
+from qblock.joint.episodes import Mode, VersionKey, episodes, joint_cells, next_episodes, placed, roll
+from qblock.joint.versions import Candidate, RecordedVersion, recorded
+from qblock.models import Model
+from qblock.models.multi import Attribute, split
+from qblock.models.multi import passes as multi_passes
+from qblock.spec import Requirement, Spec
+from qblock.warehouse.queries import Query
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the check of versions together found: counts alone.
+
+    versions: how many were checked together; cells: joint cells that were ever shown; failing, rows: cells that fail
+    and the episodes in them; models: name and failing cells of each requirement that fails. considered: the versions,
+    oldest first, with the candidate last; names: of the failing cells (private: `members_of` joins them to persons).
+    """
+
+    mode: Mode
+    versions: int
+    cells: int
+    failing: int
+    rows: int
+    models: tuple[tuple[str, int], ...]
+    considered: tuple[VersionKey, ...] = ()
+    names: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def passed(self) -> bool:
+        return not self.failing
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Joint cells with the count of each value. name: of each cell; cell, value, count: int64[R], one per pair of them.
+
+    values: what the codes in `value` stand for, one text per sensitive attribute; shows: bool[C, V], the versions that
+    show a cell.
+    """
+
+    name: tuple[str, ...]
+    cell: Ints
+    value: Ints
+    count: Ints
+    values: tuple[tuple[str | None, ...], ...]
+    shows: Mask
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+def members(spec: Spec, versions: Sequence[RecordedVersion]) -> list[RecordedVersion]:
+    """The recorded versions that this spec's readers may hold, oldest first.
+
+    Its own, those of the releases it names as `versions.audience`, and those of releases that name it. Releases that
+    share no sensitive attribute with it tell nothing about its values. Raises InputError for one with some of them.
+    """
+    newest = {v.key.release: v for v in versions}
+    named = {spec.release, *spec.versions.audience}
+    named |= {release for release, v in newest.items() if spec.release in v.audience}
+    found = []
+    for version in versions:
+        if version.key.release not in named:
+            continue
+        if version.sensitive != spec.sensitives:
+            if version.key.release != spec.release and not set(version.sensitive) & set(spec.sensitives):
+                continue
+            raise InputError(
+                f"{spec.at('versions', 'audience')}: version {version.key.version} of release {version.key.release} "
+                f"has the sensitive attributes {', '.join(version.sensitive) or '(none)'}, and {spec.release} has "
+                f"{', '.join(spec.sensitives) or '(none)'}: they cannot be checked together; name the same ones in the "
+                "same order, or write `versions: {joint: none}`"
+            )
+        found.append(version)
+    return found
+
+
+def check(
+    book: Book,
+    spec: Spec,
+    references: Sequence[Sequence[Reference]],
+    candidate: Candidate | None = None,
+    mode: Mode | None = None,
+) -> Verdict:
+    """Check all versions that the audience could ever read, with one that is about to be published or without.
+
+    references: of this run, for each requirement one for each of its sensitive attributes; they bring the priors. mode:
+    another one than the spec's. Raises Refused for models that are not defined for joint cells, InputError for an
+    audience that cannot be checked.
+    """
+    versions = [v for v in members(spec, recorded(book)) if candidate is None or v.key != candidate.about.key]
+    mode = mode or mode_of(spec)
+    keys = [version.key for version in versions]
+    if versions:
+        check_models(spec)
+    roll(book, spec.release, keys)
+    found = _episodes(book, spec, candidate)
+    if candidate is not None:
+        versions, keys = [*versions, candidate.about], [*keys, candidate.about.key]
+    table = book.own.fetch(joint_cells(book, spec.release, found, mode))
+    cells = read_cells(table, keys, with_candidate=candidate is not None)
+    if len(versions) < 2:
+        # A version alone is checked by the search, with models that joint cells may not have.
+        return Verdict(mode, len(versions), len(cells), 0, 0, (), tuple(keys))
+    return judge(cells, spec.privacy, spec.sensitives, versions, references, mode)
+
+
+def unchanged(book: Book, spec: Spec, verdict: Verdict) -> bool:
+    """Whether the versions that a check looked at are still all that there are, the candidate being recorded.
+
+    To be asked in the transaction that publishes: runs of two releases of one audience may each have been checked
+    before the other one was recorded. At least the later of them sees both then.
+    """
+    return {version.key for version in members(spec, recorded(book))} == set(verdict.considered)
+
+
+def mode_of(spec: Spec) -> Mode:
+    return "linked" if spec.versions.joint == "linked" else "episodes"
+
+
+def _episodes(book: Book, spec: Spec, candidate: Candidate | None) -> Query:
+    if candidate is None:
+        return episodes(book, spec.release)
+    return next_episodes(book, spec.release, candidate.rows, candidate.about.key)
+
+
+def members_of(
+    book: Book, spec: Spec, names: Sequence[str], candidate: Candidate | None = None, mode: Mode | None = None
+) -> Query:
+    """The digests of the entities in some joint cells (column entity), right after `check` with the same candidate
+    and mode."""
+    one = placed(book, _episodes(book, spec, candidate), mode or mode_of(spec))
+    wanted = book.own.load(fresh_name(), pa.table({"cell": pa.array(names, pa.string())}))
+    return sa.select(one.c.entity).where(one.c.cell.in_(sa.select(wanted.c.cell))).distinct()
+
+
+OF_A_NODE = {"containing": "coarser nodes", "guards": "what the people of each block guard"}
+"""What models may need besides counts that joint cells do not have."""
+
+
+def check_models(spec: Spec) -> None:
+    """Raise Refused for requirements that say nothing of joint cells."""
+    for requirement in spec.privacy:
+        model = requirement.model
+        if model.needs & OF_A_NODE.keys() or (model.needs & {"population"} and model.name != "k_map"):
+            what = next((OF_A_NODE[need] for need in OF_A_NODE if need in model.needs), "a population")
+            raise Refused(
+                f"{spec.path}:{requirement.line}: {model.name} is defined by {what}, which several versions together "
+                "do not have; publish one version only, ask for another model, or write `versions: {joint: none}`"
+            )
+
+
+def read_cells(table: pa.Table, keys: Sequence[VersionKey], *, with_candidate: bool) -> Cells:
+    """The result of `joint_cells` as arrays. keys: the versions, with the candidate last where there is one."""
+    if not len(table):
+        nothing = np.zeros(0, dtype=np.int64)
+        return Cells((), nothing, nothing, nothing, (), np.zeros((0, len(keys)), dtype=bool))
+    cell = table["cell"].combine_chunks().dictionary_encode()
+    part = np.asarray(table["part"].to_numpy(), dtype=np.int64)
+    both = np.asarray(cell.indices, dtype=np.int64) * (int(part.max()) + 1) + part
+    _, first, number = np.unique(both, return_index=True, return_inverse=True)
+    value = table["value"].combine_chunks().dictionary_encode()
+    before = table["before"].combine_chunks().take(pa.array(first)).dictionary_encode()
+    column = {key.text: i for i, key in enumerate(keys)}
+    shown = np.zeros((len(before.dictionary), len(keys)), dtype=bool)
+    for i, text in enumerate(before.dictionary.to_pylist()):
+        shown[i, [column[key] for key in text.split()]] = True
+    shows = shown[np.asarray(before.indices)]
+    if with_candidate:
+        shows[:, -1] = np.asarray(table["published"].to_numpy())[first] == 1
+    names = table["cell"].combine_chunks().take(pa.array(first)).to_pylist()
+    return Cells(
+        tuple(names),
+        number.reshape(-1).astype(np.int64),
+        np.asarray(value.indices, dtype=np.int64),
+        np.asarray(table["n"].to_numpy(), dtype=np.int64),
+        tuple(decoded(text) for text in value.dictionary.to_pylist()),
+        shows,
+    )
+
+
+def judge(
+    cells: Cells,
+    requirements: Sequence[Requirement],
+    sensitives: Sequence[str],
+    versions: Sequence[RecordedVersion],
+    references: Sequence[Sequence[Reference]],
+    mode: Mode = "episodes",
+) -> Verdict:
+    """Apply every requirement to every cell, with the quantities of each version that shows it."""
+    failing = np.zeros(len(cells), dtype=bool)
+    failed = []
+    known = [version.references for version in versions]
+    for requirement, current in zip(requirements, references, strict=True):
+        bad = np.zeros(len(cells), dtype=bool)
+        todo = cells.shows.copy()
+        for i in reversed(range(len(versions))):
+            mask = todo[:, i]
+            if not mask.any():
+                continue
+            used = references_of(requirement, versions[i], known[i], current)
+            bad[np.flatnonzero(mask)] |= ~_passes(cells, mask, requirement, sensitives, used)
+            if not any(model.needs for model in requirement.models):
+                todo[mask] = False  # counts alone decide: every version says the same
+        if bad.any():
+            failed.append((requirement.model.name, int(bad.sum())))
+        failing |= bad
+    rows = np.bincount(cells.cell, weights=cells.count, minlength=len(cells)).astype(np.int64)
+    return Verdict(
+        mode,
+        len(versions),
+        len(cells),
+        int(failing.sum()),
+        int(rows[failing].sum()),
+        tuple(failed),
+        tuple(version.key for version in versions),
+        tuple(sorted({cells.name[i] for i in np.flatnonzero(failing)})),
+    )
+
+
+def references_of(
+    requirement: Requirement, version: RecordedVersion, known: dict[str, Reference], current: Sequence[Reference]
+) -> list[Reference]:
+    """The quantities of a version for a requirement, with the prior of the run that checks."""
+    if not requirement.sensitive:
+        return [Reference(version.rows, (), np.zeros(0, dtype=np.int64))]
+    found = []
+    for name, now in zip(requirement.sensitive, current, strict=True):
+        reference = known[name]
+        if now.prior is not None:
+            weights = dict(zip(now.domain, now.prior, strict=True))
+            reference = replace(reference, prior=tuple(weights.get(value, Fraction(0)) for value in reference.domain))
+        # Versions that were kept before only `order` ordered have their values as the domain was written.
+        found.append(replace(reference.like(now), ordered=now.ordered))
+    return found
+
+
+def _passes(
+    cells: Cells, mask: Mask, requirement: Requirement, sensitives: Sequence[str], references: Sequence[Reference]
+) -> Mask:
+    """bool[mask.sum()]: which of the masked cells satisfy a requirement."""
+    chosen = mask[cells.cell]
+    number = np.cumsum(mask) - 1
+    cell, value, count = number[cells.cell[chosen]], cells.value[chosen], cells.count[chosen]
+    if not requirement.sensitive:
+        blocks = Blocks.from_pairs(cell, np.zeros_like(cell), count)
+        if "population" in requirement.model.needs:
+            # Whoever is in a cell is in the population as well, so its rows are at most the population's.
+            blocks = replace(blocks, population=blocks.rows, population_only=np.zeros(0, dtype=np.int64))
+        return requirement.model.passes(blocks, references[0])
+    columns = [
+        _codes(cells.values, sensitives.index(name), reference)[value]
+        for name, reference in zip(requirement.sensitive, references, strict=True)
+    ]
+    if any((column < 0).any() for column in columns):
+        raise QblockError(
+            "the crosswalk holds values that are not in the domain of the version that shows them: it was altered"
+        )
+    models: tuple[Model, ...] = requirement.models
+    if len(columns) == 1:
+        return models[0].passes(Blocks.from_pairs(cell, columns[0], count), references[0])
+    parts = split(cell, np.stack(columns, axis=1), count)
+    attributes = [
+        Attribute(model, blocks, reference, owner)
+        for model, reference, (blocks, owner) in zip(models, references, parts, strict=True)
+    ]
+    return multi_passes(attributes, int(mask.sum()))
+
+
+def _codes(values: Sequence[tuple[str | None, ...]], index: int, reference: Reference) -> Ints:
+    """int64[values]: the code of each value in a domain; -1 for one that is not in it."""
+    codes = {text: code for code, text in enumerate(reference.domain)}
+    return np.array([codes.get(value[index], -1) for value in values], dtype=np.int64)

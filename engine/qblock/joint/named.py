@@ -1,0 +1,91 @@
+"""People whom somebody names by the text of the entity column: their digests, and whether they are anybody's.
+
+A name stands for the person whose text it is, to the letter: 007 is not the number 7. Whoever is taken out is never
+shown again, so a name that may mean somebody else stands for nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.excluded import digests_of
+from qblock.joint.type_checks import first_of_unknown, newest_types, people_of
+from qblock.joint.types import First, entity_text_of
+from qblock.joint.versions import first_of, recorded
+from qblock.source.columns import checked_columns
+from qblock.spec import Spec
+from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.texts import canonical_text
+
+Digests = list[str | None]
+"""One for each name, in order; None where the name is no text that the column writes."""
+
+
+def kept_people(book: Book, release: str, names: Sequence[str]) -> Digests | None:
+    """The digests of names where the crosswalk alone knows all of them, as people who were shown, who wait or who left.
+
+    None where it does not, or keeps no column types of the release yet.
+    """
+    types = newest_types(recorded(book, release))
+    if types is None:
+        return None
+    found = _digests(book, names, types.columns[types.entity], types.first)
+    return found if not _unknown(found, _kept(book, release, found)) else None
+
+
+def looked_up(book: Book, spec: Spec, session: Session, names: Sequence[str]) -> tuple[Digests, int]:
+    """The digests of names, and how many of them are nobody's: neither in the source nor in the crosswalk.
+
+    session: reads the source. Raises InputError where the source has no such columns, and Refused where a crosswalk
+    from before column types were kept has nobody of the source.
+    """
+    assert spec.entity is not None
+    name = TableName.parse(spec.source.table)
+    columns = checked_columns(spec, session, name)
+    table, own = session.relation(name), recorded(book, spec.release)
+    types = newest_types(own)
+    if types is not None:
+        found, first = _digests(book, names, types.columns[types.entity], types.first), types.first
+    else:
+        unknown = first_of_unknown(book, spec, session, table, columns, own[-1]) if own else None
+        first = unknown or first_of(recorded(book), spec, columns)
+        found = _digests(book, names, columns[spec.entity], first)
+    wanted = session.load(fresh_name(), pa.table({"entity": pa.array([d for d in found if d], pa.string())}))
+    who = people_of(book, spec, session, table, columns, first)
+    query = sa.select(who.c.entity).where(who.c.entity.in_(sa.select(wanted.c.entity))).distinct()
+    there = set(session.fetch(query)["entity"].to_pylist())
+    return found, _unknown(found, there | _kept(book, spec.release, found))
+
+
+def _digests(book: Book, names: Sequence[str], column: Column, first: First) -> Digests:
+    texts = [entity_text_of(name, column, first) if _is_text_of(name, column) else None for name in names]
+    told = iter(digests_of(book, [text for text in texts if text is not None]))
+    return [None if text is None else next(told) for text in texts]
+
+
+def _is_text_of(name: str, column: Column) -> bool:
+    try:
+        name.encode()  # the bytes of a command line need not be text
+    except UnicodeEncodeError:
+        return False
+    return canonical_text(name, column) == name
+
+
+def _kept(book: Book, release: str, found: Digests) -> set[str]:
+    """Those of the digests that the crosswalk has of a release."""
+    known = book.own.load(fresh_name(), pa.table({"entity": pa.array([d for d in found if d], pa.string())}))
+    wanted = sa.select(known.c.entity)
+    parts = [
+        sa.select(t.c.entity).where(t.c.release == release, t.c.entity.in_(wanted)) for t in book.tables.of_entities
+    ]
+    there = set(book.own.fetch(sa.select(sa.union(*parts).subquery().c.entity))["entity"].to_pylist())
+    book.own.drop(known)
+    return there
+
+
+def _unknown(found: Digests, there: set[str]) -> int:
+    return sum(digest is None or digest not in there for digest in found)

@@ -1,0 +1,78 @@
+"""What is in the crosswalk, without writing to it: for checks before a run and beside one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+
+from qblock.errors import Busy
+from qblock.joint.crosswalk import FILE, crosswalk_of
+from qblock.joint.excluded import OUT
+from qblock.joint.tables import tables
+from qblock.joint.withdrawals import CELL, WITHDRAWN
+from qblock.ledger import migrate
+from qblock.ledger.place import SCHEMA, Place, translated
+from qblock.ledger.writer import opened
+
+STAMPED = "0008"
+"""The revision from which on versions have stamps."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """versions: of a release, with their stamps (None: from before stamps); out: how many people have left it; there:
+    whether there is a crosswalk at all."""
+
+    versions: Mapping[int, str | None] = field(default_factory=dict)
+    out: int = 0
+    there: bool = True
+
+
+GONE = Contents(there=False)
+
+
+def contents(place: Place, release: str, seconds: float) -> Contents | None:
+    """What the crosswalk of a place holds of a release; nothing where there is no crosswalk.
+
+    seconds: to wait for another process that has the DuckDB file open. None where it cannot be said what is in it: the
+    login may not read it, or (with 0 seconds) another process has it open. Raises Busy after waiting in vain.
+    """
+    if place.engine == "duckdb" and not (place.folder / FILE).exists():
+        return GONE
+    try:
+        where = crosswalk_of(place) if place.engine == "duckdb" else place
+        with opened(where, read_only=True, seconds=seconds) as connection, translated(place):
+            revision = migrate.known_revision(connection)
+            readable = _readable(connection) if revision is not None else False
+            if not readable:
+                return None if readable is None else GONE
+            return _contents(connection, release, str(revision))
+    except Busy:
+        if seconds:
+            raise
+        return None
+
+
+def _contents(connection: sa.Connection, release: str, revision: str) -> Contents:
+    t = tables(connection.dialect.name)
+    # The file is upgraded later than the ledger is; until then no version in it has a stamp.
+    stamp = t.version.c.stamp if revision >= STAMPED else sa.null().label("stamp")
+    rows = connection.execute(sa.select(t.version.c.version, stamp).where(t.version.c.release == release))
+    versions = {row.version: row.stamp for row in rows}
+    gone = sa.and_(t.apart.c.release == release, t.apart.c.state == OUT, t.apart.c.why.in_((WITHDRAWN, CELL)))
+    out = connection.scalar(sa.select(sa.func.count(sa.distinct(t.apart.c.entity))).where(gone))
+    return Contents(versions, int(out or 0))
+
+
+def _readable(connection: sa.Connection) -> bool | None:
+    """Whether there are tables of the crosswalk; None where the login may not read them."""
+    if connection.dialect.name == "duckdb":
+        return True
+    names = {"version": f"{SCHEMA}.crosswalk_version", "apart": f"{SCHEMA}.crosswalk_apart"}
+    gone = sa.text("SELECT to_regclass(:version) IS NULL OR to_regclass(:apart) IS NULL")
+    if connection.scalar(gone, names):
+        return False
+    allowed = "SELECT has_table_privilege(:version, 'SELECT') AND has_table_privilege(:apart, 'SELECT')"
+    return True if connection.scalar(sa.text(allowed), names) else None

@@ -1,0 +1,132 @@
+"""How many people went and came since the run before, against those whom the newest version shows.
+
+An entity column that is recoded makes everybody look new: nobody is in two versions then, every joint cell is of one
+version, and the check of versions together is void. So a run counts who went and who came before it lets anybody in.
+
+People are counted, and not how many they are, since the thirty who wait today may be others than the thirty of
+yesterday: each run keeps the digests of all who are in the source and in no version (WAITING: cohorts that do not
+close, rows that no hierarchy covers, versions that were refused) and of all whom the newest version shows and the
+source has no more (GONE: carried, or in a version that could not be replaced). Who is kept there does not count again.
+It is kept by every run that passes here, whatever becomes of it after that: a release that is refused each week counts
+each week's people once. A run that is refused here keeps nothing, so that the next one counts the same people again.
+Who is set apart (cohorts that failed, withdrawals) never counts, nor does who moves, being in source and version.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.joint.admission import Admission
+from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.episodes import PUBLISHED, VersionKey
+from qblock.joint.versions import DIGEST, entity_of, recorded
+from qblock.source import SourceTable
+from qblock.warehouse.queries import Query
+
+WAITING, GONE = "waiting", "gone"
+ONE_IN = 5
+"""More than one in so many of those shown that went, or that came: then a person has to say that this is so."""
+
+
+@dataclass(frozen=True)
+class Turnover:
+    """version: the newest one, or None before the first; shown: the people whom it shows; went, came: since the run
+    before. waiting and gone: the digests to be kept, where they are others than those kept (else None)."""
+
+    version: int | None
+    shown: int
+    went: int
+    came: int
+    waiting: pa.Table | None = field(default=None, repr=False)
+    gone: pa.Table | None = field(default=None, repr=False)
+
+    @property
+    def too_many(self) -> bool:
+        return self.version is not None and ONE_IN * max(self.went, self.came) > self.shown
+
+    @property
+    def detail(self) -> dict[str, int]:
+        """For the private ledger."""
+        return {"shown": self.shown, "went": self.went, "came": self.came}
+
+
+def turnover(book: Book, source: SourceTable, admission: Admission, published: Collection[int]) -> Turnover:
+    """Count who went and who came. source: opened by `admission`; published: the versions that readers saw."""
+    release, t, own = source.spec.release, book.tables, book.own
+    versions = [v.key.version for v in recorded(book, release) if v.key.version in published]
+    newest = versions[-1] if versions else None
+    if newest is None:
+        # Everybody will be in the first version, but for rows that no hierarchy covers yet.
+        if not source.quarantined:
+            return Turnover(None, 0, 0, 0)
+        known = book.bring(sa.select(entity_of(book, source).label("entity")).select_from(source.relation))
+        shown: Query = sa.select(known.c.entity).where(sa.false())
+        everybody = sa.select(known.c.entity)
+    else:
+        of_newest = (t.row.c.release == release, t.row.c.version == newest, t.row.c.shown == PUBLISHED)
+        shown, everybody = sa.select(t.row.c.entity).where(*of_newest), _known(book, release, versions)
+    assert admission.everybody is not None
+    now = book.bring(sa.select(admission.everybody.c[DIGEST].label("entity")))
+    own.analyze(now)
+    apart = sa.select(t.apart.c.entity).where(t.apart.c.release == release)
+    here = sa.select(now.c.entity)
+    waiting = own.store(fresh_name(), _without(here, sa.union(everybody, apart)))
+    gone = own.store(fresh_name(), _without(shown, sa.union(here, apart)))
+    came, waits = _since(book, waiting, release, WAITING)
+    went, left = _since(book, gone, release, GONE)
+    number = _number(book, shown)
+    same = not (came or went or waits or left)
+    digests = [None if same else own.fetch(sa.select(table.c.entity)) for table in (waiting, gone)]
+    for table in (now, waiting, gone):
+        own.drop(table)
+    return Turnover(newest, number, went, came, *digests)
+
+
+def keep(book: Book, release: str, found: Turnover) -> None:
+    """Keep who waits and who is gone for the next run. In a book of its own: it outlasts a run that is refused."""
+    t = book.tables.turnover
+    if found.waiting is None or found.gone is None:
+        return
+    book.own.run(sa.delete(t).where(t.c.release == release))
+    for state, digests in ((WAITING, found.waiting), (GONE, found.gone)):
+        loaded = book.own.load(fresh_name(), digests)
+        same = [sa.cast(sa.literal(text), sa.Text) for text in (release, state)]
+        query = sa.select(loaded.c.entity, *same)
+        book.own.run(sa.insert(t).from_select(["entity", "release", "state"], query))
+        book.own.drop(loaded)
+
+
+def _known(book: Book, release: str, versions: Collection[int]) -> Query:
+    """Everybody who was in any of these versions; from the rolled episodes as far as they go, to read each one once."""
+    t = book.tables
+    text = book.own.scalar(sa.select(t.rolled.c.versions).where(t.rolled.c.release == release))
+    rolled = {VersionKey.of_text(key) for key in json.loads(text)} if text else set()
+    others = [version for version in versions if VersionKey(release, version) not in rolled]
+    of_others = (t.row.c.release == release, t.row.c.version.in_(others))
+    both = sa.union(
+        sa.select(t.episode.c.entity).where(t.episode.c.release == release), sa.select(t.row.c.entity).where(*of_others)
+    ).subquery()
+    return sa.select(both.c.entity)
+
+
+def _without(people: Query, others: sa.SelectBase) -> Query:
+    one, two = people.subquery(), others.subquery()
+    joined = one.outerjoin(two, two.c.entity == one.c.entity)
+    return sa.select(one.c.entity).select_from(joined).where(two.c.entity.is_(None))
+
+
+def _since(book: Book, people: sa.TableClause, release: str, state: str) -> tuple[int, int]:
+    """How many of these people were not in a state before, and how many were who are not in it now."""
+    t = book.tables.turnover
+    before = sa.select(t.c.entity).where(t.c.release == release, t.c.state == state)
+    now = sa.select(people.c.entity)
+    return _number(book, _without(now, before)), _number(book, _without(before, now))
+
+
+def _number(book: Book, people: Query) -> int:
+    return int(book.own.scalar(sa.select(sa.func.count()).select_from(people.subquery())))

@@ -1,0 +1,207 @@
+"""Whether a source's columns still have the types of the versions published: else unchanged data would look changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import sqlalchemy as sa
+
+from qblock.errors import Refused
+from qblock.joint.crosswalk import Book, decoded
+from qblock.joint.gate import members
+from qblock.joint.types import First, Types, entity_text, named, types_of
+from qblock.joint.versions import RecordedVersion, first_of, recorded
+from qblock.spec import Spec
+from qblock.warehouse.protocol import TEXT_FORM, Column, Session
+from qblock.warehouse.texts import canonical_text, same_kind
+
+WAY_ON = "`qblock ledger retype SPEC`"
+ESCAPE, SEPARATOR = chr(30), chr(31)
+
+
+def check_types(
+    book: Book,
+    spec: Spec,
+    session: Session,
+    table: sa.TableClause,
+    columns: Mapping[str, Column],
+    shown: Collection[int],
+) -> None:
+    """Refuse columns whose type is not the one of the newest version published, before the source is scanned.
+
+    A crosswalk from before types were kept gets those of now where every text in it is what they would write. Raises
+    Refused naming the column, both types and the way on.
+    """
+    versions = recorded(book)
+    own = [v for v in versions if v.key.release == spec.release and v.key.version in shown]
+    if own:
+        known = newest_types(own)
+        if known is None:
+            known = _adopt(book, spec, session, table, columns, own)
+        problems = [
+            f"column {name} is of type {now} now, and was of type {before} when version {own[-1].key.version} of "
+            f"release {spec.release} was made"
+            for name, before, now in changed(spec, known, columns)
+        ]
+        if problems:
+            raise Refused(
+                f"{'; '.join(problems)}: values that did not change may read otherwise, and versions could not be "
+                "checked together; nothing is published. Give the column its type again, or move what is kept of it: "
+                f"{WAY_ON}"
+            )
+    _check_audience(spec, columns, versions)
+
+
+def newest_types(versions: Sequence[RecordedVersion]) -> Types | None:
+    """The types of the newest version that has any."""
+    return next((v.types for v in reversed(versions) if v.types is not None), None)
+
+
+def changed(spec: Spec, known: Types, columns: Mapping[str, Column]) -> list[tuple[str, str, str]]:
+    """Name, type before and type of now of each column whose type is another one."""
+    now = {name: named(column) for name, column in columns.items()}
+    names = dict.fromkeys((*spec.quasi_identifiers, *spec.sensitives))
+    pairs = [(name, known.columns[name], now[name]) for name in names if name in known.columns]
+    if spec.entity is not None:
+        pairs.insert(0, (spec.entity, known.columns[known.entity], now[spec.entity]))
+    found = {name: (before, column) for name, before, column in reversed(pairs)}
+    return [(name, b.type, c.type) for name, (b, c) in reversed(found.items()) if b.type != c.type or b.base != c.base]
+
+
+def kept_texts(book: Book, release: str) -> dict[str, set[str]]:
+    """Every text that the crosswalk keeps of a release's sensitive attributes and frozen quasi-identifiers."""
+    found: dict[str, set[str]] = {}
+    row, frozen = book.tables.row, book.tables.frozen
+    for version in recorded(book, release):
+        same = (row.c.release == release, row.c.version == version.key.version)
+        values = book.own.fetch(sa.select(row.c.value).where(*same).distinct())["value"].to_pylist()
+        _collect(found, version.sensitive, map(decoded, values))
+    places = sa.select(frozen.c.names, frozen.c.place).where(frozen.c.release == release).distinct()
+    for layout in book.own.fetch(places).to_pylist():
+        _collect(found, json.loads(layout["names"]), [parts_of(layout["place"])])
+    return found
+
+
+def _collect(found: dict[str, set[str]], names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> None:
+    for texts in rows:
+        for name, text in zip(names, texts, strict=True):
+            if text is not None:
+                found.setdefault(name, set()).add(text)
+
+
+def parts_of(place: str) -> list[str | None]:
+    """The texts of a frozen place."""
+    plain = [None if part == f"{ESCAPE}N" else part for part in place.split(SEPARATOR)]
+    return [p if p is None else p.replace(f"{ESCAPE}1", SEPARATOR).replace(f"{ESCAPE}0", ESCAPE) for p in plain]
+
+
+def first_of_unknown(
+    book: Book,
+    spec: Spec,
+    session: Session,
+    table: sa.TableClause,
+    columns: Mapping[str, Column],
+    newest: RecordedVersion,
+) -> First:
+    """How the entities of a crosswalk without types were written: the form by which people of its newest version are
+    found in the source. Raises Refused where nobody is."""
+    assert spec.entity is not None
+    column = named(columns[spec.entity])
+    forms = [1, TEXT_FORM] if column.kind == "decimal" else [TEXT_FORM]
+    return first_found(book, spec, session, table, columns, newest, [First(column, form) for form in forms])
+
+
+def first_found(
+    book: Book,
+    spec: Spec,
+    session: Session,
+    table: sa.TableClause,
+    columns: Mapping[str, Column],
+    newest: RecordedVersion,
+    firsts: Sequence[First],
+) -> First:
+    """Of several ways to write entities the one by which most people of a version are found in the source.
+
+    Raises Refused where nobody is found by any.
+    """
+    row = book.tables.row
+    same = (row.c.release == newest.key.release, row.c.version == newest.key.version)
+    known = book.lend(sa.select(row.c.entity).where(*same))
+    people = []
+    for first in firsts:
+        who = people_of(book, spec, session, table, columns, first)
+        joined = who.join(known, known.c.entity == who.c.entity)
+        people.append(int(session.scalar(sa.select(sa.func.count()).select_from(joined))))
+    if not max(people):
+        raise Refused(
+            f"nobody of version {newest.key.version} of release {spec.release} is found in the source by column "
+            f"{spec.entity}, whose values or type are others than they were: versions cannot be checked together; give "
+            "the column back what it held, or publish under another release name"
+        )
+    return firsts[people.index(max(people))]
+
+
+def people_of(
+    book: Book, spec: Spec, session: Session, table: sa.TableClause, columns: Mapping[str, Column], first: First
+) -> sa.FromClause:
+    """Everybody in the source, one digest (entity) for each row, with entities written in their first type."""
+    assert spec.entity is not None
+    column = columns[spec.entity]
+    text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
+    return sa.select(book.entity(text).label("entity")).select_from(table).subquery("qblock_who")
+
+
+def _adopt(
+    book: Book,
+    spec: Spec,
+    session: Session,
+    table: sa.TableClause,
+    columns: Mapping[str, Column],
+    own: Sequence[RecordedVersion],
+) -> Types:
+    problems = []
+    for name, texts in kept_texts(book, spec.release).items():
+        other = sum(canonical_text(text, columns[name]) != text for text in texts) if name in columns else 0
+        if other:
+            problems.append(f"{other} of {len(texts)} values of column {name}, of type {columns[name].type} now")
+    if problems:
+        raise Refused(
+            f"the crosswalk of release {spec.release} is from before column types were kept, and holds "
+            f"{'; '.join(problems)}, in another form than this program writes: unchanged values would look changed; "
+            f"nothing is published. Move them: {WAY_ON}"
+        )
+    made = types_of(spec, columns, first_of_unknown(book, spec, session, table, columns, own[-1]))
+    write_types(book, spec.release, made)
+    return made
+
+
+def write_types(book: Book, release: str, types: Types) -> None:
+    """Set the types of all versions of a release."""
+    t = book.tables.version
+    book.own.run(sa.update(t).where(t.c.release == release).values(types=types.text()))
+
+
+def _check_audience(spec: Spec, columns: Mapping[str, Column], versions: Sequence[RecordedVersion]) -> None:
+    """The releases that the same readers may hold must write people and values as this one does."""
+    first = first_of(versions, spec, columns)
+    others = {v.key.release: v.types for v in members(spec, versions) if v.types is not None}
+    for release, theirs in others.items():
+        if release == spec.release:
+            continue
+        one, other = first.column, theirs.first.column
+        forms = first.form == theirs.first.form or one.kind != "decimal"
+        if not same_kind(one.kind, other.kind) or not forms:
+            raise _disagree(f"people by column {one.name}", spec.release, one.type, release, other.type)
+        for name in spec.sensitives:
+            if name in theirs.columns and not same_kind(columns[name].kind, theirs.columns[name].kind):
+                types = named(columns[name]).type, theirs.columns[name].type
+                raise _disagree(f"values of column {name}", spec.release, types[0], release, types[1])
+
+
+def _disagree(what: str, release: str, one: str, other: str, theirs: str) -> Refused:
+    return Refused(
+        f"release {release} writes {what} in type {one}, and release {other}, which the same readers may hold, in type "
+        f"{theirs}: what is the same would look different, and versions could not be checked together; nothing is "
+        f"published. Give both columns one type, and move what is kept of the one that changes: {WAY_ON}"
+    )

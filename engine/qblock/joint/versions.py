@@ -1,0 +1,318 @@
+"""The crosswalk: who is shown in which block of which version, with which sensitive value. Private, one row per entity.
+
+Sensitive values are kept as text, since the models need them again; entities as keyed digests (Book.entity), since
+nothing needs to know who they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.blocks import Reference
+from qblock.errors import InputError, QblockError
+from qblock.joint.crosswalk import Book, encoded, fresh_name
+from qblock.joint.episodes import VersionKey, shown
+from qblock.joint.types import First, Types, entity_text, named, types_of
+from qblock.lattice import Node
+from qblock.ledger.events import canonical
+from qblock.ledger.kept import Kept
+from qblock.search.task import Assessment, Task
+from qblock.source import SourceTable
+from qblock.spec import Requirement, Spec
+from qblock.warehouse.protocol import TEXT_FORM, Column
+from qblock.warehouse.queries import Query
+from qblock.warehouse.texts import same_kind
+
+DIGEST = "qblock entity"
+"""The column of an admitted source that holds the digests."""
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedVersion:
+    """A version in the crosswalk: what is needed to check it together with others.
+
+    rows: N of its source; least: k of its labels; sensitive: its sensitive attributes; references: of each of them;
+    types: of its columns; stamp: as the ledger has it. Both None for a version from before they were kept.
+    """
+
+    key: VersionKey
+    position: int
+    rows: int
+    least: int
+    source: str
+    node: tuple[int, ...]
+    hierarchies: str
+    quasi_identifiers: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    audience: tuple[str, ...]
+    content: str
+    types: Types | None = None
+    stamp: str | None = None
+
+    @property
+    def references(self) -> dict[str, Reference]:
+        """The quantities of the whole table, without priors, for each sensitive attribute."""
+        kept = Kept.of_text(self.content).references
+        return {name: references[0] for name, references in zip(self.sensitive, kept, strict=True)}
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A version that is about to be published. rows: its rows beside the crosswalk (columns of `candidate_rows`).
+
+    labels, shown, sizes: of each of its blocks the labels as a JSON list, the label without the block, and the rows.
+    """
+
+    about: RecordedVersion
+    rows: sa.TableClause
+    labels: tuple[str, ...]
+    shown: tuple[str, ...]
+    sizes: tuple[int, ...]
+
+
+def least_rows(requirements: Sequence[Requirement]) -> int:
+    """k of the labels: a suppressed block of fewer rows would have been suppressed whatever its values are.
+
+    The largest block size that a model implies by its parameters alone (k itself for k-anonymity, l for distinct
+    l-diversity); models whose least size depends on the table have no part in it, since the table is what is hidden.
+    """
+    nothing = Reference(0, (), np.zeros(0, dtype=np.int64))
+    models = [model for requirement in requirements for model in requirement.models if not model.needs]
+    return max((model.least_block_size(nothing) for model in models), default=1)
+
+
+def candidate(book: Book, task: Task, chosen: Assessment, version: int) -> Candidate:
+    """What a node would publish as this version, its rows built by one statement beside the crosswalk.
+
+    Raises InputError for a spec without `entity`, or one that counts entities: a person with several rows is in several
+    blocks at once, and no rule is known for these.
+    """
+    spec = task.spec
+    if spec.entity is None:
+        raise InputError(
+            f"{spec.at('release')}: versions can be checked together only where the spec says who a row is about; "
+            "write `entity: COLUMN`, or `versions: {joint: none}`"
+        )
+    if spec.count == "entities":
+        raise InputError(
+            f"{spec.at('count')}: versions are checked together for one row per entity; with `count: entities` write "
+            "`versions: {joint: none}`"
+        )
+    least = least_rows(spec.privacy)
+    rows = book.bring(candidate_rows(book, task, chosen, least))
+    book.own.analyze(rows)
+    found = book.own.scalar(sa.select(sa.func.count()).select_from(rows).where(rows.c.block.is_not(None)))
+    if found != task.source.rows:
+        raise QblockError(
+            f"the crosswalk would hold {found} rows of {task.source.rows}; this is a fault of qblock or of the "
+            "database: nothing may be published from it"
+        )
+    kept, sizes = chosen.kept.tolist(), chosen.counts.rows.tolist()
+    labels = ["P" if k else "S" if n >= least else "-" for k, n in zip(kept, sizes, strict=True)]
+    about = _describe(book, task, VersionKey(spec.release, version), least, chosen.node)
+    return Candidate(about, rows, tuple(block_labels(task, chosen)), tuple(labels), tuple(sizes))
+
+
+def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Query:
+    """The statement in the source's session: entity (digest), block (its number), shown, block_rows, value.
+
+    One row for each row of the source. Loads the node's blocks into the session; block b is chosen.counts.keys[b].
+    """
+    source, session = task.source, task.source.session
+    keys = chosen.counts.keys
+    arrays: dict[str, Any] = {f"q{i}": pa.array(np.ascontiguousarray(keys[:, i])) for i in range(keys.shape[1])}
+    arrays["block"] = pa.array(np.arange(len(keys), dtype=np.int64))
+    arrays["block_rows"] = pa.array(chosen.counts.rows)
+    arrays["kept"] = pa.array(chosen.kept.astype(np.int64))
+    blocks = session.load(fresh_name(), pa.table(arrays))
+    session.analyze(blocks)
+    joined, codes = coded(source, chosen.node)
+    same = [sa.true(), *(code == blocks.c[f"q{i}"] for i, code in codes.items())]
+    label = shown(blocks.c.kept == 1, blocks.c.block_rows, least)
+    return sa.select(
+        entity_of(book, source).label("entity"),
+        blocks.c.block,
+        sa.cast(label, sa.Text).label("shown"),
+        blocks.c.block_rows,
+        value_text(source).label("value"),
+    ).select_from(joined.outerjoin(blocks, sa.and_(*same)))
+
+
+def coded(source: SourceTable, node: Node) -> tuple[sa.FromClause, dict[int, sa.ColumnElement[Any]]]:
+    """The source joined to its dimensions, and the code of each quasi-identifier that is not at its top level."""
+    joined: sa.FromClause = source.relation
+    codes: dict[int, sa.ColumnElement[Any]] = {}
+    for i, (name, level) in enumerate(zip(source.quasi_identifiers, node, strict=True)):
+        dimension = source.dimensions[i]
+        if level == dimension.height:
+            continue
+        table = dimension.table.alias(f"d{i}")
+        joined = joined.outerjoin(table, source.expression(name) == table.c.leaf)
+        codes[i] = table.c[f"c{level}"]
+        default = dimension.null_code if dimension.null_code is not None else dimension.other_code
+        if default is not None:
+            # Only NULL and uncovered values that the spec maps are left without a leaf: the source was checked.
+            codes[i] = sa.func.coalesce(codes[i], int(source.hierarchies[i].codes[level][default]))
+    return joined, codes
+
+
+def entity_of(book: Book, source: SourceTable) -> sa.ColumnElement[Any]:
+    """The digest of the entity of a row; an Admission has computed it already."""
+    if not isinstance(source.relation, sa.TableClause) and DIGEST in source.relation.c:
+        return source.relation.c[DIGEST]
+    assert source.spec.entity is not None
+    column = source.columns[source.spec.entity]
+    first = first_of(recorded(book), source.spec, source.columns)
+    return book.entity(entity_text(source.session, source.expression(source.spec.entity), column, first))
+
+
+def first_of(versions: Sequence[RecordedVersion], spec: Spec, columns: Mapping[str, Column]) -> First:
+    """How the entities of a release are written: as its versions have them, else as those of its audience do where the
+    types agree, else in the column's type of now."""
+    assert spec.entity is not None
+    column = named(columns[spec.entity])
+    own = [v.types for v in versions if v.key.release == spec.release and v.types is not None]
+    if own:
+        return own[-1].first
+    for version in reversed(versions):
+        theirs = version.types
+        with_it = version.key.release in spec.versions.audience or spec.release in version.audience
+        if theirs is not None and with_it and same_kind(theirs.first.column.kind, column.kind):
+            return theirs.first
+    return First(column, TEXT_FORM)
+
+
+def value_text(source: SourceTable) -> sa.ColumnElement[Any]:
+    """All sensitive values of a row as one text."""
+    return encoded(
+        [
+            source.session.text_of(source.expression(name), values.column.kind)
+            for name, values in source.sensitives.items()
+        ]
+    )
+
+
+def block_labels(task: Task, chosen: Assessment) -> list[str]:
+    """The labels of each block as a JSON list."""
+    texts = [hierarchy.shown(level) for hierarchy, level in zip(task.source.hierarchies, chosen.node, strict=True)]
+    keys = chosen.counts.keys.tolist()
+    return [canonical([texts[i][code] for i, code in enumerate(key)]) for key in keys]
+
+
+def source_mark(spec: Spec) -> str:
+    """What tells one source from another within a place: a digest, since a path may say more than it should."""
+    return hashlib.sha256(".".join(spec.source.parts).encode()).hexdigest()
+
+
+def _describe(book: Book, task: Task, key: VersionKey, least: int, node: tuple[int, ...]) -> RecordedVersion:
+    source, spec = task.source, task.spec
+    references = tuple((values.reference,) for values in source.sensitives.values())
+    return RecordedVersion(
+        key=key,
+        position=0,
+        rows=source.rows,
+        least=least,
+        source=source_mark(spec),
+        node=node,
+        hierarchies=canonical({hierarchy.attribute: hierarchy.digest() for hierarchy in source.hierarchies}),
+        quasi_identifiers=source.quasi_identifiers,
+        sensitive=tuple(source.sensitives),
+        audience=spec.versions.audience,
+        content=Kept((), references).text(),
+        types=types_of(spec, source.columns, first_of(recorded(book), spec, source.columns)),
+    )
+
+
+def record(book: Book, found: Candidate, stamp: str | None = None) -> None:
+    """Write a version into the crosswalk: before it is staged, so that nothing is ever shown that is not in it.
+
+    stamp: that the ledger has written down for it. A version of the same number that was recorded before, and never
+    shown, must have been discarded, in another transaction (`discard`).
+    """
+    t, own, about = book.tables, book.own, found.about
+    key = about.key
+    position = int(own.scalar(sa.select(sa.func.coalesce(sa.func.max(t.version.c.position), 0)))) + 1
+    lists = {
+        name: canonical(list(getattr(about, name))) for name in ("quasi_identifiers", "node", "sensitive", "audience")
+    }
+    plain = {name: getattr(about, name) for name in ("rows", "least", "source", "hierarchies", "content")}
+    plain["types"] = None if about.types is None else about.types.text()
+    own.run(
+        sa.insert(t.version).values(
+            release=key.release, version=key.version, position=position, stamp=stamp, **plain, **lists
+        )
+    )
+    same: list[sa.ColumnElement[Any]] = [
+        sa.cast(sa.literal(key.release), sa.Text).label("release"),
+        sa.literal(key.version).label("version"),
+    ]
+    names = ["entity", "block", "shown", "block_rows", "value"]
+    query = sa.select(*same, *(found.rows.c[name] for name in names))
+    own.run(sa.insert(t.row).from_select(["release", "version", *names], query))
+    blocks = own.load(
+        fresh_name(),
+        pa.table(
+            {
+                "block": pa.array(range(len(found.labels)), pa.int64()),
+                "shown": pa.array(found.shown, pa.string()),
+                "rows": pa.array(found.sizes, pa.int64()),
+                "label": pa.array(found.labels, pa.string()),
+            }
+        ),
+    )
+    own.run(sa.insert(t.block).from_select(["release", "version", *blocks.c.keys()], sa.select(*same, *blocks.c)))
+    own.drop(blocks)
+
+
+def discard(book: Book, key: VersionKey) -> None:
+    """Take a version out of the crosswalk. Only for one that no reader could ever see: what was read stays known.
+
+    Not in the transaction that records one of the same number: DuckDB's index bears one key deleted and inserted in
+    one transaction only as long as the commit succeeds.
+    """
+    t, own = book.tables, book.own
+    for table in (t.row, t.block, t.version, t.frozen):
+        own.run(sa.delete(table).where(table.c.release == key.release, table.c.version == key.version))
+
+
+def recorded(book: Book, release: str | None = None) -> list[RecordedVersion]:
+    """The versions of the crosswalk, oldest first: of one release, or of all of the place."""
+    t = book.tables.version
+    query = sa.select(t).order_by(t.c.position, t.c.release, t.c.version)
+    if release is not None:
+        query = query.where(t.c.release == release)
+    return [_version(row) for row in book.own.fetch(query).to_pylist()]
+
+
+def _version(row: dict[str, Any]) -> RecordedVersion:
+    return RecordedVersion(
+        key=VersionKey(row["release"], row["version"]),
+        position=row["position"],
+        rows=row["rows"],
+        least=row["least"],
+        source=row["source"],
+        node=tuple(json.loads(row["node"])),
+        hierarchies=row["hierarchies"],
+        quasi_identifiers=tuple(json.loads(row["quasi_identifiers"])),
+        sensitive=tuple(json.loads(row["sensitive"])),
+        audience=tuple(json.loads(row["audience"])),
+        content=row["content"],
+        types=None if row["types"] is None else Types.of_text(row["types"]),
+        stamp=row["stamp"],
+    )
+
+
+def published_node(book: Book, spec: Spec) -> Node | None:
+    """The node of the release's newest version, where that has the same quasi-identifiers."""
+    versions = recorded(book, spec.release)
+    if not versions or versions[-1].quasi_identifiers != spec.quasi_identifiers:
+        return None
+    return versions[-1].node

@@ -1,0 +1,178 @@
+"""People who withdraw: they leave in batches that close by size alone, or at once with their whole joint cells.
+
+k leavers of a block may share one value, and then the difference of two versions tells it. So those who leave and those
+who stay of each joint cell must both satisfy the models, which is what the check of the version without them finds. A
+batch that fails is not topped up: its people can leave at once only. What readers have copied cannot be recalled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.joint.cohorts import by_block
+from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.episodes import PUBLISHED, VersionKey, episodes, placed, roll
+from qblock.joint.excluded import (
+    CELL,
+    FAILED,
+    LEAVING,
+    OUT,
+    QUEUED,
+    WITHDRAWN,
+    entities_apart,
+    set_apart,
+)
+from qblock.joint.gate import members, mode_of
+from qblock.joint.versions import Candidate, recorded
+from qblock.lattice import Node
+from qblock.source import SourceTable
+from qblock.spec import Spec
+
+NOT_RECALLED = "copies that readers have made of earlier versions cannot be recalled"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """People whose withdrawal takes effect with the next version. waiting: those whose block has too few yet."""
+
+    members: tuple[str, ...]
+    blocks: int
+    waiting: int
+
+
+@dataclass(frozen=True)
+class Removal:
+    """Whole joint cells. withdrawn, companions: digests; versions: those that show anybody who withdrew."""
+
+    withdrawn: tuple[str, ...]
+    companions: tuple[str, ...]
+    versions: tuple[VersionKey, ...]
+
+
+def withdraw(book: Book, spec: Spec, digests: Sequence[str]) -> int:
+    """Queue people who withdraw; returns how many of them any version has shown.
+
+    Whoever was never shown is out at once. Whoever is queued stays in the versions until a batch closes, so the source
+    must keep the row as long. Whoever was in a batch that failed is not queued again, which would top it up.
+    """
+    t = book.tables.row
+    known = book.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
+    query = sa.select(t.c.entity).where(
+        t.c.release == spec.release, t.c.shown == PUBLISHED, t.c.entity.in_(sa.select(known.c.entity))
+    )
+    shown = set(book.own.fetch(query.distinct())["entity"].to_pylist())
+    gone = set(entities_apart(book, spec.release, [OUT, LEAVING, FAILED]))
+    queued = [digest for digest in digests if digest in shown and digest not in gone]
+    set_apart(book, spec.release, queued, WITHDRAWN, QUEUED, None)
+    set_apart(book, spec.release, [d for d in digests if d not in shown], WITHDRAWN, OUT, None)
+    return len(shown)
+
+
+def batch(book: Book, source: SourceTable, node: Node, size: int) -> Batch:
+    """The queued people of each block of a node where they are `size` many, by sizes and quasi-identifiers alone.
+
+    source: with the queued people still in it. Open the source again with Admission(leaving=found.members), check, and
+    call `left` or `failed`.
+    """
+    queued = entities_apart(book, source.spec.release, [QUEUED])
+    if not queued:
+        return Batch((), 0, 0)
+    loaded = source.session.load(fresh_name(), pa.table({"entity": pa.array(queued, pa.string())}))
+    blocks = by_block(book, source, node, loaded, known=True)
+    closing = [entities for entities in blocks.values() if len(entities) >= size]
+    leaving = tuple(entity for entities in closing for entity in entities)
+    return Batch(leaving, len(closing), len(queued) - len(leaving))
+
+
+def left(book: Book, spec: Spec, found: Batch, candidate: Candidate) -> None:
+    """The version has passed: the batch's people leave with it, and those who are queued and not in it anyway.
+
+    In the book that records the version. `settle_leaving` says that they are out, once it is published.
+    """
+    queued = set(entities_apart(book, spec.release, [QUEUED]))
+    if queued:
+        rows = candidate.rows
+        known = book.own.load(fresh_name(), pa.table({"entity": pa.array(sorted(queued), pa.string())}))
+        query = sa.select(rows.c.entity).where(rows.c.entity.in_(sa.select(known.c.entity)))
+        queued -= set(book.own.fetch(query)["entity"].to_pylist())
+    leaving = [*found.members, *sorted(queued - set(found.members))]
+    set_apart(book, spec.release, leaving, WITHDRAWN, LEAVING, candidate.about.key.version)
+
+
+def anybody_leaving(book: Book, release: str) -> bool:
+    """Whether anybody left with a version of which it is not settled yet whether it was published."""
+    return bool(entities_apart(book, release, [LEAVING]))
+
+
+def settle_leaving(book: Book, spec: Spec, published: Collection[int]) -> int:
+    """People who left with a version that is published are out, and counted; the others are queued again.
+
+    To be called after a publication, and by the next run where that one was stopped before.
+    """
+    t = book.tables.apart
+    query = sa.select(t.c.entity, t.c.version).where(t.c.release == spec.release, t.c.state == LEAVING)
+    found = book.own.fetch(query).to_pylist()
+    out: dict[int, list[str]] = {}
+    for row in found:
+        out.setdefault(row["version"], []).append(row["entity"])
+    done = 0
+    for version, people in out.items():
+        shown = version in published
+        set_apart(book, spec.release, people, WITHDRAWN, OUT if shown else QUEUED, version if shown else None)
+        done += len(people) if shown else 0
+    return done
+
+
+def failed(book: Book, spec: Spec, found: Batch, version: int) -> None:
+    """The batch has failed, and its people can leave at once only. In a book of its own."""
+    set_apart(book, spec.release, found.members, WITHDRAWN, FAILED, version)
+
+
+def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
+    """What must leave when people (digests) leave at once: everybody who shares a joint cell with them now.
+
+    The difference that readers see then is cells that have passed already.
+    """
+    gone = set(entities_apart(book, spec.release, [OUT]))
+    versions = members(spec, recorded(book))
+    roll(book, spec.release, [version.key for version in versions])
+    wanted = book.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
+    one = placed(book, episodes(book, spec.release), mode_of(spec))
+    theirs = sa.select(one.c.cell).where(one.c.running, one.c.entity.in_(sa.select(wanted.c.entity)))
+    query = sa.select(one.c.entity).where(one.c.running, one.c.cell.in_(theirs)).distinct()
+    found = set(book.own.fetch(query)["entity"].to_pylist())
+    t = book.tables.row
+    shows = sa.select(t.c.version).where(
+        t.c.release == spec.release, t.c.shown == PUBLISHED, t.c.entity.in_(sa.select(wanted.c.entity))
+    )
+    numbers = sorted(book.own.fetch(shows.distinct())["version"].to_pylist())
+    keys = tuple(VersionKey(spec.release, number) for number in numbers)
+    return Removal(tuple(sorted(set(entities))), tuple(sorted(found - gone - set(entities))), keys)
+
+
+def withdrawn(book: Book, release: str) -> list[str]:
+    """Everybody whose withdrawal takes effect or has taken it, and who left with them."""
+    t = book.tables.apart
+    states = t.c.state.in_((OUT, LEAVING))
+    query = sa.select(t.c.entity).where(t.c.release == release, states, t.c.why.in_((WITHDRAWN, CELL)))
+    return list(book.own.fetch(query)["entity"].to_pylist())
+
+
+def showing_withdrawn(book: Book, release: str) -> list[int]:
+    """The versions that show anybody whose withdrawal has taken effect, or who left with them."""
+    t, gone = book.tables.row, book.tables.apart
+    who = sa.select(gone.c.entity).where(
+        gone.c.release == release, gone.c.state == OUT, gone.c.why.in_((WITHDRAWN, CELL))
+    )
+    query = sa.select(t.c.version).where(t.c.release == release, t.c.shown == PUBLISHED, t.c.entity.in_(who))
+    return sorted(book.own.fetch(query.distinct())["version"].to_pylist())
+
+
+def take_out(book: Book, spec: Spec, removal: Removal, version: int | None = None) -> None:
+    """Set whole cells apart for good; the next version is made without them, and the versions named are retired."""
+    set_apart(book, spec.release, removal.companions, CELL, OUT, version)
+    set_apart(book, spec.release, removal.withdrawn, WITHDRAWN, OUT, version)

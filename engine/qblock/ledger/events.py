@@ -1,0 +1,266 @@
+"""What the ledger holds: events, the guarantees recorded with them, and the digest that chains them.
+
+The events of a release are numbered 1, 2, 3, ... and chained by digest, each release by itself, so that one chain can
+be checked whatever else the ledger holds. A digest is SHA-256 over canonical JSON (sorted keys, no spaces, UTF-8):
+    {"event": {every column of the row except digest}, "guarantees": [{every column except release and number}, ...]}
+with columns that are NULL left out, so that a column added later does not change the digest of an older row.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Literal, Protocol, get_args
+
+from qblock.ledger.canonical import canonical as canonical
+from qblock.ledger.canonical import number_text as number_text
+from qblock.ledger.parameters import parameters_text
+from qblock.models.base import Model, Tightest
+from qblock.models.ratios import double
+
+State = Literal[
+    "staged",
+    "checked",
+    "published",
+    "rolled_back",
+    "retired",
+    "refused",
+    "failed",
+    "erased",
+    "retyped",
+    "retired_view",
+    "moved",
+    "rekeyed",
+    "confirmed",
+]
+STATES: tuple[State, ...] = get_args(State)
+PUBLISHING: tuple[State, ...] = ("published", "rolled_back")
+"""The states after which the event's version is the one that readers see."""
+IDENTIFYING: tuple[State, ...] = (*PUBLISHING, "moved")
+"""The states whose newest event says what the release's source and view are."""
+LISTS = ("quasi_identifiers", "node", "columns", "readers", "audience")
+"""Columns of an event that hold JSON lists."""
+Choice = Literal["minimal", "sizes", "pinned"]
+Stage = Literal["search", "recheck", "verify"]
+Counts = Mapping[str, Any]
+"""Names to whole numbers, or to mappings or lists of them."""
+
+
+class Requirement(Protocol):
+    """What is read of an entry of `privacy`: a model for each sensitive attribute, or the one model without any."""
+
+    @property
+    def models(self) -> tuple[Model, ...]: ...
+
+    @property
+    def sensitive(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One transition of a release. No value of the source may be in it: `detail` takes counts only.
+
+    version: None for a refusal before there was one. node: the level of each of `quasi_identifiers`. choice: how the
+    node was chosen; protected: whether an attacker who knows the search learns nothing from the choice; joint: how
+    versions were checked together; stamp: what the published object carries; stale_after: the age at which the version
+    counts as stale; reason: why it was refused or failed; confirmed: the source digest by which somebody let a turnover
+    of people pass. recorded_at: now, unless given (an aware time).
+
+    source: the table as `schema.table`; source_database: a digest of the DuckDB file that it is in (None on PostgreSQL:
+    the ledger's own database); target: the view, with a file of the spec's folder relative to that; entity: the column
+    that tells people apart, where versions are checked together; columns: name and role of every published column;
+    readers: roles that may read the view; audience: the releases that the spec named. All None in an older event.
+    """
+
+    release: str
+    state: State
+    run: str
+    version: int | None = None
+    quasi_identifiers: tuple[str, ...] | None = None
+    node: tuple[int, ...] | None = None
+    choice: Choice | None = None
+    protected: bool | None = None
+    joint: str | None = None
+    rows_source: int | None = None
+    rows_published: int | None = None
+    rows_suppressed: int | None = None
+    spec_digest: str | None = None
+    hierarchy_digest: str | None = None
+    content_digest: str | None = None
+    reference_digest: str | None = None
+    stamp: str | None = None
+    view: str | None = None
+    stale_after: timedelta | None = None
+    detail: Counts = field(default_factory=dict)
+    reason: str | None = None
+    confirmed: str | None = None
+    source: str | None = None
+    source_database: str | None = None
+    target: str | None = None
+    entity: str | None = None
+    columns: tuple[tuple[str, str], ...] | None = None
+    readers: tuple[str, ...] | None = None
+    audience: tuple[str, ...] | None = None
+    recorded_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    def __post_init__(self) -> None:
+        if self.state not in STATES:
+            raise ValueError(f"{self.state!r} is no state of an event; valid: {', '.join(STATES)}")
+        if self.recorded_at.tzinfo is None:
+            raise ValueError("recorded_at has no time zone")
+        if not isinstance(self.detail, Mapping) or not _only_counts(self.detail):
+            raise ValueError("detail holds something that is not a whole number; it is for counts only")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordedEvent(Event):
+    """An event as the ledger holds it."""
+
+    number: int
+    program_version: str
+    previous_digest: str | None
+    digest: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """What one parameter of a model was asked to be, and what the table reached.
+
+    sensitive: the attribute, or a JSON list of several. parameters: all asked, as canonical JSON (parameters_text).
+    asked, reached: exact text (14/5; 60 digits where logarithms are involved; inf); reached is None for a table without
+    blocks. headroom: the distance from asked to reached as a share of asked, positive where the table is better than
+    asked; None where there is no such share.
+    """
+
+    stage: Stage
+    model: str
+    sensitive: str | None
+    parameters: str
+    parameter: str
+    asked: str
+    reached: str | None
+    reached_number: float | None
+    attained: bool
+    holds: bool
+    headroom: float | None
+
+    @classmethod
+    def of(
+        cls, requirement: Requirement, tightest: Tightest, stage: Stage, sensitive: str | None = None
+    ) -> tuple[Guarantee, ...]:
+        """One for each parameter that can be tightened. sensitive: which of several attributes `tightest` is about."""
+        if sensitive is None:
+            models, names = requirement.models, requirement.sensitive
+        else:
+            models, names = (requirement.models[requirement.sensitive.index(sensitive)],), (sensitive,)
+        model = models[0]
+        bounds = {bound.parameter: bound for bound in model.bounds}
+        parameters = parameters_text(models)
+        about = canonical(list(names)) if len(names) > 1 else next(iter(names), None)
+        found = []
+        for value in tightest.values:
+            asked = getattr(model, value.parameter)
+            found.append(
+                cls(
+                    stage=stage,
+                    model=model.name,
+                    sensitive=about,
+                    parameters=parameters,
+                    parameter=value.parameter,
+                    asked=number_text(asked),
+                    reached=None if value.value is None else number_text(value.value),
+                    reached_number=_double(value.value),
+                    attained=value.attained,
+                    holds=tightest.holds,
+                    headroom=headroom(asked, value.value, larger=bounds[value.parameter].stricter == "larger"),
+                )
+            )
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class PublishedVersion:
+    """The version that readers see: the event that published it, and what was guaranteed then."""
+
+    version: int
+    event: RecordedEvent
+    guarantees: tuple[Guarantee, ...]
+
+
+def headroom(asked: int | Fraction, reached: int | Fraction | Decimal | float | None, *, larger: bool) -> float | None:
+    """(reached - asked) / asked where larger is stricter, else (asked - reached) / asked; None where undefined."""
+    if reached is None or asked == 0 or (isinstance(reached, float) and math.isinf(reached)):
+        return None
+    share = double((Fraction(reached) - asked) / asked)
+    # Sixty digits leave a rest where the values are equal.
+    share = 0.0 if abs(share) < 1e-40 else share
+    return share if larger else 0.0 - share
+
+
+def chain_digest(event: Mapping[str, Any], guarantees: Iterable[Mapping[str, Any]]) -> str:
+    """The digest of an event from the columns of its row and of its guarantees' rows, in order of position."""
+    content = {
+        "event": _present(event, {"digest"}),
+        "guarantees": [_present(row, {"release", "number"}) for row in guarantees],
+    }
+    return hashlib.sha256(canonical(content).encode()).hexdigest()
+
+
+def time_text(time: datetime) -> str:
+    """UTC, always with six digits, so that the text sorts as the time does."""
+    return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def event_row(event: Event) -> dict[str, Any]:
+    """The columns of an event's row, without number, program version and digests."""
+    row = dict(vars(event))
+    row["recorded_at"] = time_text(event.recorded_at)
+    row["detail"] = canonical(dict(event.detail)) if event.detail else None
+    row["stale_after"] = None if event.stale_after is None else int(event.stale_after.total_seconds())
+    for name in LISTS:
+        row[name] = None if row[name] is None else canonical(list(row[name]))
+    return row
+
+
+def event_of(row: Mapping[str, Any]) -> RecordedEvent:
+    """The event of a row."""
+    fields = dict(row)
+    fields["recorded_at"] = datetime.fromisoformat(fields["recorded_at"])
+    fields["detail"] = json.loads(fields["detail"]) if fields["detail"] else {}
+    fields["stale_after"] = None if fields["stale_after"] is None else timedelta(seconds=fields["stale_after"])
+    for name in LISTS:
+        fields[name] = None if fields[name] is None else tuple(json.loads(fields[name]))
+    if fields["columns"] is not None:
+        fields["columns"] = tuple((name, role) for name, role in fields["columns"])
+    return RecordedEvent(**fields)
+
+
+def guarantee_rows(guarantees: Sequence[Guarantee]) -> list[dict[str, Any]]:
+    """The columns of guarantees' rows, without the event's key."""
+    return [{"position": position, **vars(guarantee)} for position, guarantee in enumerate(guarantees)]
+
+
+def _only_counts(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _only_counts(item) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return all(map(_only_counts, value))
+    return value is None or isinstance(value, int)
+
+
+def _present(row: Mapping[str, Any], without: set[str]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None and name not in without}
+
+
+def _double(value: int | Fraction | Decimal | float | None) -> float | None:
+    if isinstance(value, int | Fraction) and abs(Fraction(value)) > sys.float_info.max:
+        return None  # its text is kept beside
+    number = None if value is None else float(value)
+    return number if number is not None and math.isfinite(number) else None

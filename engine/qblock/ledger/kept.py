@@ -1,0 +1,158 @@
+"""The quantities that a version's guarantees refer to, kept with it in the private schema or file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from qblock.blocks import Reference
+from qblock.errors import QblockError
+from qblock.ledger.events import canonical
+from qblock.ledger.tables import tables
+from qblock.spec.model import Role
+from qblock.warehouse.protocol import Kind
+
+
+@dataclass(frozen=True)
+class PublishedColumn:
+    """A column of a version. type: the engine's own name; text for every quasi-identifier at every level.
+
+    form: the number of the canonical text by which its values take part in digests and reference quantities; 1 where
+    the evidence of a version names none.
+    """
+
+    name: str
+    role: Role
+    type: str
+    kind: Kind
+    form: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """What is kept of a version. references: for each requirement, one for each of its sensitive attributes; counts: of
+    a requirement, by its number, those that the published rows do not tell (private_counts); hierarchies: the marks
+    of the leaves of those that are stated in files and tables, by attribute."""
+
+    columns: tuple[PublishedColumn, ...]
+    references: tuple[tuple[Reference, ...], ...]
+    counts: Mapping[int, Sequence[dict[str, Any]]] = field(default_factory=dict)
+    hierarchies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """Canonical JSON; each distinct reference is written once."""
+        distinct: list[str] = []
+        numbers = []
+        for references in self.references:
+            texts = [canonical(_plain(reference)) for reference in references]
+            distinct += [text for text in dict.fromkeys(texts) if text not in distinct]
+            numbers.append([distinct.index(text) for text in texts])
+        columns = [_column(column) for column in self.columns]
+        found: dict[str, Any] = {
+            "columns": columns,
+            "distinct": [json.loads(text) for text in distinct],
+            "references": numbers,
+        }
+        if self.counts:
+            found["counts"] = {str(number): list(parts) for number, parts in self.counts.items()}
+        if self.hierarchies:
+            found["hierarchies"] = {name: list(marks) for name, marks in self.hierarchies.items()}
+        return canonical(found)
+
+    def as_in(self, older: Kept) -> Kept:
+        """The same in the text forms of an older version's, and without what was not kept then."""
+        forms = {column.name: column.form for column in older.columns}
+        columns = tuple(replace(column, form=forms.get(column.name, column.form)) for column in self.columns)
+        known = any(one.kind is not None for references in older.references for one in references)
+        if known:
+            return replace(self, columns=columns)
+        bare = tuple(tuple(replace(one, kind=None, people=None) for one in each) for each in self.references)
+        return replace(self, columns=columns, references=bare)
+
+    @classmethod
+    def of_text(cls, text: str) -> Kept:
+        """What `text` wrote. Raises QblockError for anything else."""
+        try:
+            found = json.loads(text)
+            distinct = [_reference(plain) for plain in found["distinct"]]
+            return cls(
+                tuple(PublishedColumn(**column) for column in found["columns"]),
+                tuple(tuple(distinct[number] for number in numbers) for numbers in found["references"]),
+                {int(number): parts for number, parts in found.get("counts", {}).items()},
+                found.get("hierarchies", {}),
+            )
+        except (ValueError, TypeError, KeyError, IndexError):
+            raise QblockError("the reference quantities of a version cannot be read: they were altered") from None
+
+
+def _column(column: PublishedColumn) -> dict[str, Any]:
+    """The text form is left out where it is the first one, so that older evidence reads as it was written."""
+    found = asdict(column)
+    if column.form == 1:
+        del found["form"]
+    return found
+
+
+def kept_digest(text: str) -> str:
+    """sha256 of what is kept, for the ledger."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def write_kept(connection: sa.Connection, release: str, version: int, text: str) -> None:
+    """Keep the quantities of a version, in the transaction of the caller."""
+    table = tables(connection).reference
+    connection.execute(table.insert(), [{"release": release, "version": version, "content": text}])
+
+
+def read_kept(connection: sa.Connection, release: str, version: int) -> str | None:
+    """What was kept of a version."""
+    table = tables(connection).reference
+    query = sa.select(table.c.content).where(table.c.release == release, table.c.version == version)
+    return connection.scalar(query)
+
+
+def forget_kept(connection: sa.Connection, release: str, versions: Sequence[int]) -> None:
+    """Remove what was kept of versions that are no longer there."""
+    table = tables(connection).reference
+    connection.execute(table.delete().where(table.c.release == release, table.c.version.in_(list(versions))))
+
+
+def _plain(reference: Reference) -> dict[str, Any]:
+    guarded = reference.guarded
+    more: dict[str, Any] = {} if guarded is None else {"guarded": [list(values) for values in guarded]}
+    # What was not kept at first is left out where there is none, so that a text of then stays as it is.
+    more |= {} if reference.kind is None else {"kind": reference.kind}
+    more |= {} if reference.people is None else {"people": reference.people}
+    return {
+        **more,
+        "rows": reference.rows,
+        "domain": list(reference.domain),
+        "totals": reference.totals.tolist(),
+        "ordered": reference.ordered,
+        "numbers": None if reference.numbers is None else [str(number) for number in reference.numbers],
+        "taxonomy": None if reference.taxonomy is None else reference.taxonomy.tolist(),
+        "prior": None if reference.prior is None else [str(weight) for weight in reference.prior],
+    }
+
+
+def _reference(plain: dict[str, Any]) -> Reference:
+    numbers, taxonomy, prior = plain["numbers"], plain["taxonomy"], plain["prior"]
+    return Reference(
+        rows=plain["rows"],
+        domain=tuple(plain["domain"]),
+        totals=np.array(plain["totals"], dtype=np.int64),
+        ordered=plain["ordered"],
+        numbers=None if numbers is None else tuple(Fraction(number) for number in numbers),
+        taxonomy=None if taxonomy is None else np.array(taxonomy, dtype=np.int64),
+        prior=None if prior is None else tuple(Fraction(weight) for weight in prior),
+        guarded=tuple(map(tuple, plain["guarded"])) if "guarded" in plain else None,
+        kind=plain.get("kind"),
+        people=plain.get("people"),
+    )

@@ -1,0 +1,137 @@
+"""The ledger's schema and its revisions: Alembic migrations run from the package's own data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+
+import sqlalchemy as sa
+
+from qblock import __version__
+from qblock.errors import QblockError
+from qblock.ledger.place import SCHEMA, Place
+from qblock.ledger.writer import ledger_transaction
+from qblock.resources import migrations_directory
+from qblock.warehouse.lock_waits import LOCK_SECONDS, REPLACE, Turn, take_turns
+from qblock.warehouse.postgresql_session import TEMPORARY, looking_along
+
+VERSION_TABLE = "alembic_version"
+_LOCK = 0x71626C6F636B  # "qblock" as bytes: the advisory lock that upgrades of one database wait for
+
+
+@cache
+def revisions() -> tuple[str, ...]:
+    """The revisions that this program knows, oldest first: the numbers that the files of versions/ start with."""
+    files = (migrations_directory() / "versions").glob("[0-9]*.py")
+    return tuple(sorted(file.name.split("_")[0] for file in files))
+
+
+def revision(connection: sa.Connection) -> str | None:
+    """The revision that the ledger's schema is at; None where there is no ledger yet. Reads only."""
+    if connection.dialect.name == "postgresql":
+        # Not to_regclass, which may answer from before an upgrade that this session has waited for.
+        table = f"{SCHEMA}.{VERSION_TABLE}"
+        query = sa.text(
+            "SELECT count(*) > 0 FROM pg_class WHERE relname = :name "
+            "AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :schema)"
+        )
+        exists = connection.scalar(query, {"name": VERSION_TABLE, "schema": SCHEMA})
+    else:
+        table = VERSION_TABLE
+        query = sa.text("SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = :name AND NOT internal")
+        exists = connection.scalar(query, {"name": table})
+    return connection.scalar(sa.text(f"SELECT version_num FROM {table}")) if exists else None
+
+
+def known_revision(connection: sa.Connection) -> str | None:
+    """The same; raises QblockError for a ledger that a newer qblock has written, which this one cannot judge."""
+    found = revision(connection)
+    if found is not None and found not in revisions():
+        raise QblockError(
+            f"the ledger's schema is at revision {found}, which qblock {__version__} does not know "
+            f"(its newest is {revisions()[-1]}): a newer qblock has upgraded it; install that one, or a later one"
+        )
+    return found
+
+
+def ready(connection: sa.Connection) -> bool:
+    """Whether there is a ledger. Raises QblockError for one whose schema is not this program's."""
+    found = known_revision(connection)
+    if found not in (None, revisions()[-1]):
+        raise QblockError(
+            f"the ledger's schema is at revision {found}, and qblock {__version__} works with {revisions()[-1]}; "
+            "upgrade it: qblock ledger upgrade SPEC"
+        )
+    return found is not None
+
+
+def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:
+    """Bring the ledger's schema up to date; returns the revisions before and after. Twice is once.
+
+    bind: to the database of the ledger (on DuckDB to the ledger's own file); a connection's transaction is used and
+    not committed, and must be READ COMMITTED on PostgreSQL. There a login that may use the tables, and no more, is
+    enough while there is nothing to do, and schema `qblock` is created only where it is missing.
+    Raises QblockError for a ledger of a newer qblock.
+    """
+    if isinstance(bind, sa.Engine):
+        with bind.begin() as connection:
+            return upgrade(connection)
+    before = known_revision(bind)
+    newest = revisions()[-1]
+    if before == newest:
+        return before, newest
+    if bind.dialect.name == "postgresql":
+        bind.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        before = known_revision(bind)
+        if before == newest:
+            return before, newest
+        if not bind.scalar(sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": SCHEMA}):
+            bind.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
+    with _search_path(bind):
+        if bind.dialect.name == "postgresql":
+            take_turns(bind, LOCK_SECONDS, f"the ledger (schema {SCHEMA})", _altering)
+        else:
+            _run(bind)
+    return before, newest
+
+
+def _altering(turn: Turn) -> None:
+    """The migrations, whose locks keep out everybody who reads the ledger, and a release's readers its pointer row."""
+    names = turn.connection.scalars(
+        sa.text(
+            "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v') AND relnamespace = CAST(:schema AS regnamespace)"
+        ),
+        {"schema": SCHEMA},
+    )
+    turn.wants(REPLACE, SCHEMA, *names)
+    _run(turn.connection)
+
+
+def upgrade_ledger(place: Place) -> tuple[str | None, str]:
+    """The same for a place, in a transaction of its own. Raises Busy when the DuckDB ledger stays open elsewhere."""
+    with ledger_transaction(place, None) as connection:
+        return upgrade(connection)
+
+
+@contextmanager
+def _search_path(connection: sa.Connection) -> Iterator[None]:
+    """Views are written without a schema, since only PostgreSQL's ledger is in one."""
+    if connection.dialect.name != "postgresql":
+        yield
+        return
+    with looking_along(connection, (SCHEMA, TEMPORARY)):
+        yield
+
+
+def _run(connection: sa.Connection) -> None:
+    # Alembic is loaded only when there is something to upgrade: it takes longer than a query of the ledger.
+    from alembic import command
+    from alembic.config import Config
+
+    config = Config()
+    # ConfigParser would read a percent sign in the path as the start of a variable.
+    config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    config.attributes["schema"] = SCHEMA if connection.dialect.name == "postgresql" else None
+    command.upgrade(config, "head")

@@ -1,0 +1,220 @@
+"""The ledger's reader: never writes, works while a run is going on; a ledger that does not exist yet has no history."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.errors import Refused
+from qblock.ledger import migrate
+from qblock.ledger.events import (
+    PUBLISHING,
+    Guarantee,
+    PublishedVersion,
+    RecordedEvent,
+    State,
+    chain_digest,
+    event_of,
+)
+from qblock.ledger.kept import read_kept
+from qblock.ledger.parameters import newest
+from qblock.ledger.place import SCHEMA, Place, translated
+from qblock.ledger.tables import tables
+from qblock.ledger.writer import chain_names, opened
+
+
+@contextmanager
+def ledger_reader(place: Place) -> Iterator[LedgerReader]:
+    """A reader on a read-only connection of its own.
+
+    Raises QblockError for a ledger whose schema is older or newer than this program, Busy when it stays locked.
+    """
+    if place.file is not None and not place.file.exists():
+        yield LedgerReader(None)
+        return
+    with opened(place, read_only=True) as connection, translated(place):
+        yield LedgerReader(connection)
+
+
+class LedgerReader:
+    """What the ledger says about a release, as far as the connection's transaction sees it.
+
+    connection: to the place's database (on DuckDB to the ledger's file), or None for a ledger that does not exist.
+    """
+
+    def __init__(self, connection: sa.Connection | None) -> None:
+        self._connection = connection if connection is not None and migrate.ready(connection) else None
+
+    def history(self, release: str) -> list[RecordedEvent]:
+        """All events, oldest first. Raises Refused for a row that no qblock has written."""
+        return [_read(row) for row in self._events(release)]
+
+    def last_event(self, release: str, *states: State) -> RecordedEvent | None:
+        """The newest event, or the newest with one of these states."""
+        return next((e for e in reversed(self.history(release)) if not states or e.state in states), None)
+
+    def current(self, release: str) -> PublishedVersion | None:
+        """The version that the pointer row names, with the newest event that published it."""
+        version = self.pointer(release)
+        for event in reversed(self.history(release)):
+            if version is not None and event.version == version and event.state in PUBLISHING:
+                return PublishedVersion(version, event, tuple(self.guarantees(release, event.number)))
+        return None
+
+    def pointer(self, release: str) -> int | None:
+        """The version that the pointer row names."""
+        if self._connection is None:
+            return None
+        pointer = tables(self._connection).pointer
+        return self._connection.scalar(sa.select(pointer.c.version).where(pointer.c.release == release))
+
+    def next_version(self, release: str) -> int:
+        """One more than any version that was ever tried."""
+        return max((e.version for e in self.history(release) if e.version is not None), default=0) + 1
+
+    def head(self, release: str) -> str | None:
+        """The digest of the newest event."""
+        last = self.last_event(release)
+        return last.digest if last else None
+
+    def releases(self) -> list[str]:
+        """The names of all releases in this ledger."""
+        if self._connection is None:
+            return []
+        event = tables(self._connection).event
+        return list(self._connection.scalars(sa.select(event.c.release).distinct().order_by(event.c.release)))
+
+    def names(self, release: str) -> list[str]:
+        """The names that a release has had, the newest last."""
+        return [release] if self._connection is None else chain_names(self._connection, release)
+
+    def successor(self, release: str) -> str | None:
+        """The name that a release has now, if it was moved."""
+        if self._connection is None:
+            return None
+        move = tables(self._connection).move
+        query = sa.select(move.c.release).where(move.c.earlier == release, move.c.release != release)
+        following = self._connection.scalar(query)
+        return None if following is None else self.successor(following) or following
+
+    def guarantees(self, release: str, number: int) -> list[Guarantee]:
+        """The guarantees recorded with an event, in order, with their parameters in the newest format."""
+        rows = map(_newest, self._guarantees(release).get(number, []))
+        return [Guarantee(**{k: v for k, v in row.items() if k not in _KEY}) for row in rows]
+
+    def reference(self, release: str, version: int) -> str | None:
+        """The text of the reference quantities that are kept with a version."""
+        return None if self._connection is None else read_kept(self._connection, release, version)
+
+    def begun(self, release: str) -> list[Mapping[str, Any]]:
+        """The versions that runs have begun (version, stamp, run, recorded_at, joint), shown later or not."""
+        if self._connection is None:
+            return []
+        begun = tables(self._connection).begun
+        query = sa.select(begun).where(begun.c.release == release).order_by(begun.c.recorded_at)
+        return [dict(row) for row in self._connection.execute(query).mappings()]
+
+    def freshness(self, release: str) -> dict[str, Any] | None:
+        """age_seconds and stale (None where the spec names no age) of the version that readers see."""
+        rows = self._view("SELECT age_seconds, stale FROM {}current_version WHERE release = :release", release)
+        return rows[0] if rows else None
+
+    def headroom_trend(self, release: str) -> list[dict[str, Any]]:
+        """The room between asked and reached, and its change since the version before.
+
+        The view headroom_trend, which knows nothing of formats, begins anew where the format of parameters changed.
+        """
+        rows = [_newest(row) for row in self._view("SELECT * FROM {}headroom_trend WHERE release = :release", release)]
+        names = ("model", "sensitive", "parameters", "parameter")
+        rows.sort(key=lambda row: (*(row[name] or "" for name in names), row["version"]))
+        for before, row in itertools.pairwise(rows):
+            if all(before[name] == row[name] for name in names):
+                both = before["headroom"] is not None and row["headroom"] is not None
+                row["headroom_change"] = row["headroom"] - before["headroom"] if both else None
+        return rows
+
+    def _view(self, query: str, release: str) -> list[dict[str, Any]]:
+        if self._connection is None:
+            return []
+        prefix = f"{SCHEMA}." if self._connection.dialect.name == "postgresql" else ""
+        rows = self._connection.execute(sa.text(query.format(prefix)), {"release": release}).mappings()
+        return [dict(row) for row in rows]
+
+    def verify_chain(self, release: str, expected_head: str | None = None) -> list[str]:
+        """What is wrong with a release's evidence, one sentence each; empty when nothing is.
+
+        Finds altered and missing rows; a cut tail when given the head digest that an earlier run printed.
+        """
+        problems: list[str] = []
+        guarantees = self._guarantees(release)
+        previous, expected, digests = None, 1, set()
+        for row in self._events(release):
+            number = row["number"]
+            what = f"event {number} of release {release}"
+            if number != expected:
+                missing = str(expected) if number == expected + 1 else f"{expected} to {number - 1}"
+                problems.append(f"event {missing} of release {release} is missing in the ledger")
+            elif row["previous_digest"] != previous:
+                problems.append(f"{what} does not follow the event before it: one of the two was replaced")
+            if chain_digest(row, guarantees.pop(number, [])) != row["digest"]:
+                problems.append(
+                    f"{what} or its guarantees were altered: the digest recorded is not that of the content"
+                )
+            previous, expected = row["digest"], number + 1
+            digests.add(row["digest"])
+        problems += [f"event {n} of release {release} is missing; its guarantees are there" for n in guarantees]
+        if expected_head is not None and expected_head not in digests:
+            problems.append(f"the head digest {expected_head} is not in the ledger: its tail was cut, or rewritten")
+        return problems
+
+    def verify_pointer(self, release: str) -> list[str]:
+        """What is wrong with the pointer row: it names the newest version that was published and not retired since."""
+        published = None
+        for event in self._events(release):
+            if event["state"] in PUBLISHING:
+                published = event["version"]
+            elif event["state"] == "retired_view" or (event["state"] == "retired" and event["version"] == published):
+                published = None
+        pointer = self.pointer(release)
+        if pointer == published:
+            return []
+        named = [f"version {version}" if version else "no version" for version in (pointer, published)]
+        return [f"the pointer row of release {release} names {named[0]}, and the ledger's last publication {named[1]}"]
+
+    def _events(self, release: str) -> list[Mapping[str, Any]]:
+        if self._connection is None:
+            return []
+        event = tables(self._connection).event
+        names = chain_names(self._connection, release)
+        query = sa.select(event).where(event.c.release.in_(names)).order_by(event.c.number)
+        return [dict(row) for row in self._connection.execute(query).mappings()]
+
+    def _guarantees(self, release: str) -> dict[int, list[Mapping[str, Any]]]:
+        found: dict[int, list[Mapping[str, Any]]] = {}
+        if self._connection is not None:
+            guarantee = tables(self._connection).guarantee
+            query = sa.select(guarantee).where(guarantee.c.release.in_(chain_names(self._connection, release)))
+            for row in self._connection.execute(query.order_by(guarantee.c.number, guarantee.c.position)).mappings():
+                found.setdefault(row["number"], []).append(dict(row))
+        return found
+
+
+def _read(row: Mapping[str, Any]) -> RecordedEvent:
+    try:
+        return event_of(row)
+    except (ValueError, TypeError):
+        raise Refused(
+            f"event {row['number']} of release {row['release']} cannot be read: the ledger was altered; nothing was "
+            "done. Restore the ledger from a backup; qblock verify lists what is wrong with it"
+        ) from None
+
+
+def _newest(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**row, "parameters": newest(row["model"], row["parameters"])}
+
+
+_KEY = {"release", "number", "position"}

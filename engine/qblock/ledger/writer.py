@@ -1,0 +1,148 @@
+"""The ledger's writer: appends events within the caller's transaction."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+import sqlalchemy as sa
+
+from qblock import __version__
+from qblock.errors import Busy
+from qblock.ledger.events import Event, Guarantee, chain_digest, event_row, guarantee_rows
+from qblock.ledger.place import SCHEMA, Place, create_engine, make_database, translated
+from qblock.ledger.tables import tables
+from qblock.warehouse.duckdb_files import logs_of
+from qblock.warehouse.lock_waits import limited
+from qblock.warehouse.postgresql_session import LEDGER_PATH
+
+OPEN_SECONDS = 10.0
+"""How long to wait for another process that has the DuckDB ledger open, or a lock; each has it for a moment only."""
+WRITTEN = ("event", "guarantee", "reference", "begun", "pointer", "release_move")
+"""Tables that a run writes."""
+
+
+def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarantee] = ()) -> str:
+    """Append an event with its guarantees in the transaction of the caller; returns its digest, the release's new head.
+
+    connection: to the database of the place; on DuckDB to the ledger's own file (`ledger_transaction`). The caller
+    holds the release's lock. Raises nothing of its own; a second writer of the release fails at the primary key.
+    """
+    ledger = tables(connection)
+    last = connection.execute(
+        sa.select(ledger.event.c.number, ledger.event.c.digest)
+        .where(ledger.event.c.release.in_(chain_names(connection, event.release)))
+        .order_by(ledger.event.c.number.desc())
+        .limit(1)
+    ).one_or_none()
+    number, previous = (last.number + 1, last.digest) if last else (1, None)
+    row = event_row(event) | {"number": number, "program_version": __version__, "previous_digest": previous}
+    rows = guarantee_rows(guarantees)
+    row["digest"] = chain_digest(row, rows)
+    connection.execute(ledger.event.insert(), [row])
+    if rows:
+        key = {"release": event.release, "number": number}
+        connection.execute(ledger.guarantee.insert(), [{**key, **guarantee} for guarantee in rows])
+    return str(row["digest"])
+
+
+def chain_names(connection: sa.Connection, release: str) -> list[str]:
+    """The names that a release has had, the newest last: a release that was moved goes on with its chain."""
+    move = tables(connection).move
+    rows = connection.execute(sa.select(move.c.release, move.c.earlier).where(move.c.release != move.c.earlier)).all()
+    earlier = {row.release: row.earlier for row in rows}
+    names = [release]
+    while names[0] in earlier and earlier[names[0]] not in names:
+        names.insert(0, earlier[names[0]])
+    return names
+
+
+@contextmanager
+def _same_process() -> Iterator[None]:
+    # Another thread of this process that has the file open the other way is as good as another process.
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        if not isinstance(error.orig, duckdb.ConnectionException):
+            raise
+        raise Busy("another thread of this process has the DuckDB ledger open") from error
+
+
+def set_pointer(connection: sa.Connection, release: str, version: int | None) -> None:
+    """Name the version that readers see (None: none), in the transaction of the caller.
+
+    On PostgreSQL the release's view reads this row; on DuckDB it mirrors the published file.
+    """
+    pointer = tables(connection).pointer
+    known = connection.execute(sa.select(pointer.c.release).where(pointer.c.release == release)).one_or_none()
+    if known:
+        connection.execute(pointer.update().where(pointer.c.release == release).values(version=version))
+    else:
+        connection.execute(pointer.insert().values(release=release, version=version))
+
+
+def lock_pointer(connection: sa.Connection, release: str) -> None:
+    """Keep other sessions from changing what readers of a release see until the caller's transaction ends."""
+    pointer = tables(connection).pointer
+    connection.execute(sa.select(pointer.c.release).where(pointer.c.release == release).with_for_update())
+
+
+@contextmanager
+def ledger_transaction(place: Place, seconds: float | None = OPEN_SECONDS) -> Iterator[sa.Connection]:
+    """One transaction on the ledger's database, committed at the end; a DuckDB file is open for its length only.
+
+    Raises Busy when another process keeps the DuckDB file open, or a lock of PostgreSQL, for longer than `seconds`
+    (None: locks are waited for as long as it takes), QblockError for other faults.
+    """
+    wait = OPEN_SECONDS if seconds is None else seconds
+    with opened(place, read_only=False, seconds=wait) as connection, translated(place):
+        if place.engine == "duckdb" or seconds is None:
+            with connection.begin():
+                yield connection
+        else:
+            with limited(connection, wait, f"the ledger (schema {SCHEMA})", SCHEMA, *WRITTEN):
+                yield connection
+
+
+@contextmanager
+def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> Iterator[sa.Connection]:
+    """A connection to the ledger's database; waits for a DuckDB file that another process has open."""
+    if place.file is not None and not read_only:
+        make_database(place.file)
+    engine = create_engine(place, read_only=read_only, path=LEDGER_PATH)
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            with translated(place), _same_process():
+                connection = engine.connect()
+            break
+        except Busy:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.05)
+    try:
+        if place.file is not None and not read_only:
+            with translated(place):
+                _settle_log(connection, place.file)
+        yield connection
+    except BaseException:
+        if place.file is not None:
+            # No rollback: a database that a fatal error has shut refuses it, with another error in place of the first.
+            connection.invalidate()
+        raise
+    finally:
+        connection.close()
+        engine.dispose()
+
+
+def _settle_log(connection: sa.Connection, file: Path) -> None:
+    """Bring what a writer that was stopped left in the log into the file, before anything new is written after it.
+
+    So a log holds the work of one process alone; and where there is no room for what is owed, nothing is added to it.
+    """
+    if any(log.exists() and log.stat().st_size for log in logs_of(file)):
+        connection.exec_driver_sql("CHECKPOINT")
+        connection.commit()

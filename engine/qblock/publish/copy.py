@@ -1,0 +1,158 @@
+"""The copy that is published: one statement over the source, generalized, without failing blocks, ordered by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy.sql import quoted_name
+
+from qblock.errors import Refused
+from qblock.hierarchy.core import TOP
+from qblock.ledger.kept import PublishedColumn
+from qblock.search.task import Assessment, Task
+from qblock.source import SourceTable
+from qblock.spec import Spec
+from qblock.warehouse.protocol import TEXT_FORM, Column, Session
+from qblock.warehouse.queries import Query
+
+SUPPRESSED = "qblock_suppressed"
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """What a version will hold. query: its rows, without an order; order: the expressions that order them."""
+
+    columns: tuple[PublishedColumn, ...]
+    query: Query
+    rows: int
+    order: tuple[sa.ColumnElement[Any], ...]
+
+    @property
+    def ordered(self) -> Query:
+        """The rows ordered by all that is published, bytewise: a copy in the source's order would tell that order."""
+        return self.query.order_by(*self.order)
+
+
+def published_columns(source: SourceTable) -> tuple[PublishedColumn, ...]:
+    """The columns of the spec that are published, in its order; identifying and unnamed columns are not."""
+    return columns_of(source.spec, source.columns, source.session.engine)
+
+
+def columns_of(spec: Spec, columns: Mapping[str, Column], engine: str) -> tuple[PublishedColumn, ...]:
+    """The same, from the columns that the source has."""
+    text = "text" if engine == "postgresql" else "VARCHAR"
+    found = []
+    for name, attribute in spec.attributes.items():
+        column = columns[name]
+        if attribute.role == "quasi_identifier":
+            found.append(PublishedColumn(name, attribute.role, text, "text", TEXT_FORM))
+        elif column.kind == "timestamptz" and attribute.role != "identifying":
+            # As text in UTC: a reader's session would show it in a zone of its own.
+            found.append(PublishedColumn(name, attribute.role, text, "text", TEXT_FORM))
+        elif attribute.role != "identifying":
+            found.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind, TEXT_FORM))
+    return tuple(found)
+
+
+def copy_of(task: Task, chosen: Assessment) -> Copy:
+    """The copy of a node that satisfies. Loads the codes of failing blocks into the session that the source is in."""
+    source = task.source
+    session, relation = source.session, source.relation
+    joined: sa.FromClause = relation
+    codes: dict[str, sa.ColumnElement[Any]] = {}
+    values: dict[str, sa.ColumnElement[Any]] = {}
+    constant = set()
+    for i, (name, level) in enumerate(zip(source.quasi_identifiers, chosen.node, strict=True)):
+        dimension, hierarchy = source.dimensions[i], source.hierarchies[i]
+        if level == dimension.height:
+            values[name] = sa.literal_column(f"'{TOP}'", sa.Text)
+            constant.add(name)
+            continue
+        raw = source.expression(name)
+        table = dimension.table.alias(f"qblock_labels_{i}")
+        joined = joined.outerjoin(table, raw == table.c.leaf)
+        label: sa.ColumnElement[Any] = table.c[f"t{level}"]
+        code: sa.ColumnElement[Any] = table.c[f"c{level}"]
+        default = dimension.null_code if dimension.null_code is not None else dimension.other_code
+        if default is not None:
+            # Only NULL and uncovered values that the spec maps are left without a leaf: the source was checked.
+            label = sa.func.coalesce(label, sa.literal_column(f"'{TOP}'", sa.Text))
+            code = sa.func.coalesce(code, int(hierarchy.codes[level][default]))
+        values[name] = sa.cast(label, sa.Text)
+        codes[f"q{i}"] = code
+    columns = published_columns(source)
+    for column in columns:
+        if column.role != "quasi_identifier":
+            value, kind = source.expression(column.name), source.columns[column.name].kind
+            values[column.name] = session.text_of(value, kind) if kind == "timestamptz" else value
+    selected = [values[c.name].label(quoted_name(c.name, quote=True)) for c in columns]
+    query = sa.select(*selected).select_from(joined)
+    if chosen.suppressed:
+        query = query.where(~_suppressed(session, chosen, codes))
+    # DuckDB refuses to order by a constant, which a column at its top level is.
+    varying = [c for c in columns if c.name not in constant]
+    texts = [session.text_of(values[c.name], c.kind) if c.kind != "text" else values[c.name] for c in varying]
+    order = tuple(session.bytewise(text).nulls_first() for text in texts)
+    return Copy(columns, query, int(chosen.counts.rows.sum()) - chosen.suppressed, order)
+
+
+def _suppressed(
+    session: Session, chosen: Assessment, codes: dict[str, sa.ColumnElement[Any]]
+) -> sa.ColumnElement[bool]:
+    keys = chosen.counts.keys[~chosen.kept]
+    names = list(codes)
+    arrays = {name: pa.array(np.ascontiguousarray(keys[:, int(name[1:])])) for name in names}
+    # One session may try several nodes.
+    name = "_".join([SUPPRESSED, *map(str, chosen.node)])
+    table = session.load(name, pa.table(arrays))
+    same = [table.c[name] == codes[name] for name in names]
+    return sa.exists(sa.select(sa.literal_column("1")).select_from(table).where(*same))
+
+
+def label_codes(task: Task, node: Sequence[int]) -> list[dict[str, int]]:
+    """For each quasi-identifier the code of each label of the node's level, as it reads when published.
+
+    Raises Refused when two labels would read the same, which would merge blocks that were counted apart.
+    """
+    source = task.source
+    found = []
+    for i, (name, level) in enumerate(zip(source.quasi_identifiers, node, strict=True)):
+        table = source.dimensions[i].table
+        pairs = source.session.fetch(
+            sa.select(table.c[f"c{level}"].label("c"), table.c[f"t{level}"].label("t")).distinct()
+        )
+        labels: dict[str, int] = {}
+        for code, label in zip(pairs["c"].to_pylist(), pairs["t"].to_pylist(), strict=True):
+            shown = TOP if label is None else label
+            if labels.setdefault(shown, code) != code:
+                raise Refused(
+                    f"two values of {name} read the same when published at level {level}; round them in the source, "
+                    "or pin a coarser level"
+                )
+        found.append(labels)
+    return found
+
+
+def nearly_unique(task: Task) -> list[str]:
+    """Columns published as is whose values nearly single out rows: fewer than 2 rows for each value on average."""
+    source, spec = task.source, task.spec
+    names = spec.insensitives
+    if not names:
+        return []
+    counted = [sa.func.count(sa.distinct(source.expression(name))).label(f"n{i}") for i, name in enumerate(names)]
+    row = source.session.fetch(sa.select(*counted).select_from(source.relation)).to_pylist()[0]
+    return [name for i, name in enumerate(names) if 2 * row[f"n{i}"] > source.rows]
+
+
+def disclosure(spec: Spec, names: Sequence[str]) -> Refused:
+    """Why a release with such columns is refused."""
+    first = names[0]
+    return Refused(
+        f"{spec.at('attributes', first)}: column {', '.join(names)} would be published as is, and its values nearly "
+        "single out rows (fewer than 2 rows for each value on average); make it identifying, or a quasi_identifier"
+    )

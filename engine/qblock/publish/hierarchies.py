@@ -1,0 +1,74 @@
+"""Hierarchies out of a run: as CSV files to edit, and as dimension tables to keep in the warehouse."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from qblock.errors import InputError
+from qblock.hierarchy import Hierarchy, write_csv
+from qblock.ledger.migrate import upgrade_ledger
+from qblock.ledger.place import SCHEMA, create_engine, make_private, place_of, translated
+from qblock.search.task import Task
+
+
+def write_hierarchies(task: Task, directory: Path, *, force: bool = False) -> list[Path]:
+    """Write each hierarchy as NAME.csv into a folder. Raises InputError where a file is already there."""
+    files = {directory / f"{_file_name(h)}.csv": h for h in task.source.hierarchies}
+    present = [file for file in files if file.exists()]
+    if present and not force:
+        raise InputError(f"{present[0]} is already there; give another --directory, or --force to replace it")
+    directory.mkdir(parents=True, exist_ok=True)
+    for file, hierarchy in files.items():
+        write_csv(hierarchy, file)
+    return list(files)
+
+
+def _file_name(hierarchy: Hierarchy) -> str:
+    return "".join(c if c.isalnum() else "_" for c in hierarchy.attribute) or "hierarchy"
+
+
+def load_hierarchies(task: Task) -> list[str]:
+    """Write each hierarchy as a dimension table of text columns, leaf first, replacing an older one; returns the names.
+
+    PostgreSQL: `qblock.hierarchy_RELEASE_ATTRIBUTE` in the source's database; DuckDB: the same name in
+    `qblock/hierarchies.duckdb` beside the spec. A spec can name such a table as a hierarchy.
+    """
+    place = place_of(task.spec)
+    schema = SCHEMA if place.engine == "postgresql" else None
+    if place.engine == "duckdb":
+        file = make_private(place.folder) / "hierarchies.duckdb"
+        place = replace(place, url=place.url.set(database=str(file)))
+    else:
+        upgrade_ledger(place)
+    engine = create_engine(place)
+    names = []
+    try:
+        with translated(place), engine.begin() as connection:
+            for hierarchy in task.source.hierarchies:
+                name = shortened(f"hierarchy_{task.spec.release}_{_file_name(hierarchy)}")
+                columns = [sa.Column(level, sa.Text) for level in hierarchy.level_names]
+                table = sa.Table(name, sa.MetaData(), *columns, schema=schema)
+                table.drop(connection, checkfirst=True)
+                table.create(connection)
+                rows = [
+                    dict(zip(hierarchy.level_names, labels, strict=True))
+                    for labels in zip(*hierarchy.labels, strict=True)
+                    if labels[0] is not None
+                ]
+                connection.execute(table.insert(), rows)
+                names.append(f"{schema}.{name}" if schema else name)
+    finally:
+        engine.dispose()
+    return names
+
+
+def shortened(name: str, most: int = 63) -> str:
+    """A name of at most 63 bytes (PostgreSQL's limit): the end of a longer one becomes a digest."""
+    if len(name.encode()) <= most:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return name.encode()[: most - 13].decode(errors="ignore") + "_" + digest

@@ -1,0 +1,199 @@
+"""The guarantees of a copy, counted again from its text columns: no dimension tables, no frequency sets.
+
+What the search counted and what the copy holds must agree to the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.blocks import Blocks, Ints, Reference
+from qblock.errors import Refused
+from qblock.ledger.kept import PublishedColumn
+from qblock.models import Tightest
+from qblock.models.multi import Attribute, split
+from qblock.models.multi import tightest as worst
+from qblock.search.task import Assessment
+from qblock.spec import Requirement, Spec
+from qblock.warehouse.protocol import Session
+
+PRIVATE = frozenset({"population", "containing", "guards"})
+"""What a model may need besides the published rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What a table holds. labels: [B, Q] the text of each block; rows: int64[B]; tightest: for each requirement, None
+    where the published rows do not suffice."""
+
+    labels: list[list[str]]
+    rows: Ints
+    tightest: tuple[Tightest | None, ...]
+
+    @property
+    def total(self) -> int:
+        return int(self.rows.sum())
+
+
+def needs_more(spec: Spec, requirement: Requirement) -> bool:
+    """Whether a guarantee cannot be computed from the published rows alone, which do not say who a row is about."""
+    return spec.count == "entities" or bool(requirement.model.needs & PRIVATE)
+
+
+def count_again(
+    spec: Spec,
+    session: Session,
+    rows: sa.FromClause,
+    columns: Sequence[PublishedColumn],
+    references: Sequence[Sequence[Reference]],
+) -> Counted:
+    """Count the published rows and evaluate every requirement on them.
+
+    references: for each requirement one for each of its sensitive attributes, or the one for its sizes. Raises Refused
+    for a quasi-identifier that is NULL, and for a sensitive value outside of the domain.
+    """
+    by_name = {c.name: c for c in columns}
+    quasi = [by_name[name] for name in spec.quasi_identifiers]
+    sizes = _grouped(session, rows, quasi)
+    count = _integers(sizes, "n")
+    codes, labels = _coded(sizes, quasi)
+    order = np.lexsort(codes.T[::-1]) if len(count) else np.zeros(0, dtype=np.int64)
+    texts = [[labels[i][code] for i, code in enumerate(key)] for key in codes[order].tolist()]
+    tightest: list[Tightest | None] = []
+    for requirement, reference in zip(spec.privacy, references, strict=True):
+        if needs_more(spec, requirement):
+            tightest.append(None)
+            continue
+        tightest.append(_evaluate(session, rows, quasi, by_name, requirement, reference))
+    return Counted(texts, count[order], tuple(tightest))
+
+
+def _evaluate(
+    session: Session,
+    rows: sa.FromClause,
+    quasi: Sequence[PublishedColumn],
+    by_name: dict[str, PublishedColumn],
+    requirement: Requirement,
+    references: Sequence[Reference],
+) -> Tightest:
+    sensitive = [by_name[name] for name in requirement.sensitive]
+    found = _grouped(session, rows, [*quasi, *sensitive])
+    count = _integers(found, "n")
+    codes, _ = _coded(found, quasi)
+    _, block = np.unique(codes, axis=0, return_inverse=True)
+    block = block.reshape(-1).astype(np.int64)
+    if not sensitive:
+        blocks = Blocks.from_pairs(block, np.zeros_like(block), count)
+        return requirement.model.tightest(blocks, references[0])
+    values = np.stack(
+        [
+            _values(found, f"c{len(quasi) + i}", column.name, reference)
+            for i, (column, reference) in enumerate(zip(sensitive, references, strict=True))
+        ],
+        axis=1,
+    )
+    if len(sensitive) == 1:
+        return requirement.model.tightest(Blocks.from_pairs(block, values[:, 0], count), references[0])
+    parts = split(block, values, count)
+    return worst(
+        [
+            Attribute(model, blocks, reference, owner)
+            for model, reference, (blocks, owner) in zip(requirement.models, references, parts, strict=True)
+        ]
+    )
+
+
+def _grouped(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn]) -> pa.Table:
+    texts = [session.text_of(rows.c[c.name], c.kind, c.form) for c in columns]
+    selected = [text.label(f"c{i}") for i, text in enumerate(texts)]
+    query = sa.select(*selected, sa.func.count().label("n")).select_from(rows).group_by(*texts)
+    return session.fetch(query)
+
+
+def _integers(table: pa.Table, name: str) -> Ints:
+    return np.asarray(table[name].to_pylist(), dtype=np.int64)
+
+
+def _coded(table: pa.Table, columns: Sequence[PublishedColumn]) -> tuple[Ints, list[list[str]]]:
+    """int64[R, Q] and the text of each code; codes follow the order of the texts."""
+    codes = np.zeros((len(table), len(columns)), dtype=np.int64)
+    labels = []
+    for i, column in enumerate(columns):
+        texts = table[f"c{i}"].to_pylist()
+        if None in texts:
+            raise Refused(f"the copy holds NULL in the quasi-identifier {column.name}: nothing is published from it")
+        distinct = sorted(set(texts))
+        number = {text: code for code, text in enumerate(distinct)}
+        codes[:, i] = [number[text] for text in texts]
+        labels.append(distinct)
+    return codes, labels
+
+
+def _values(table: pa.Table, key: str, name: str, reference: Reference) -> Ints:
+    number = {text: code for code, text in enumerate(reference.domain)}
+    texts = table[key].to_pylist()
+    unknown = sum(text not in number for text in texts)
+    if unknown:
+        raise Refused(f"the copy holds values of {name} that are not in the domain of the source's snapshot")
+    return np.array([number[text] for text in texts], dtype=np.int64)
+
+
+def differences(
+    spec: Spec,
+    counted: Counted,
+    chosen: Assessment,
+    labels: Sequence[dict[str, int]],
+) -> list[str]:
+    """What differs between the copy and what the search counted, one sentence each, without any value."""
+    problems = []
+    kept = chosen.counts.rows[chosen.kept]
+    if len(counted.rows) != len(kept):
+        problems.append(f"the copy has {len(counted.rows)} blocks, the search counted {len(kept)}")
+    if counted.total != int(kept.sum()):
+        problems.append(f"the copy has {counted.total} rows, the search counted {int(kept.sum())}")
+    if not problems and _blocks(counted, chosen, labels):
+        problems.append("blocks of the copy differ in size from what the search counted")
+    for requirement, again, found in zip(spec.privacy, counted.tightest, chosen.tightest, strict=True):
+        if again is not None and not same(again, found):
+            problems.append(f"the copy reaches other values of {requirement.model.name} than the search found")
+        if again is not None and not again.holds:
+            problems.append(f"the copy does not satisfy {requirement.model.name}")
+    return problems
+
+
+def _blocks(counted: Counted, chosen: Assessment, labels: Sequence[dict[str, int]]) -> bool:
+    expected = {
+        tuple(key): rows
+        for key, rows in zip(
+            chosen.counts.keys[chosen.kept].tolist(), chosen.counts.rows[chosen.kept].tolist(), strict=True
+        )
+    }
+    for texts, rows in zip(counted.labels, counted.rows.tolist(), strict=True):
+        key = tuple(known.get(text, -1) for known, text in zip(labels, texts, strict=True))
+        if expected.get(key) != rows:
+            return True
+    return False
+
+
+def same(one: Tightest, other: Tightest) -> bool:
+    """Whether two verdicts agree; logarithms of equal counts may differ in the last of their 60 digits."""
+    if (one.model, one.holds, len(one.values)) != (other.model, other.holds, len(other.values)):
+        return False
+    return all(
+        a.parameter == b.parameter and a.attained == b.attained and close(a.value, b.value)
+        for a, b in zip(one.values, other.values, strict=True)
+    )
+
+
+def close(one: Any, other: Any) -> bool:
+    """Equal, or two long decimals that differ by rounding alone."""
+    if isinstance(one, Decimal) and isinstance(other, Decimal):
+        return abs(one - other) <= Decimal("1e-24") * max(abs(one), abs(other))
+    return bool(one == other)

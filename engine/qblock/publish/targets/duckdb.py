@@ -1,0 +1,347 @@
+"""A release as a DuckDB file that holds nothing else: built privately, checked beside its place, renamed into it."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import duckdb
+import sqlalchemy as sa
+from sqlalchemy.sql import quoted_name
+
+from qblock.errors import Busy, InputError, QblockError, Refused
+from qblock.files import disk_full, no_room
+from qblock.ledger.kept import PublishedColumn
+from qblock.ledger.place import FOLDER, Place, make_private
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.writer import ledger_transaction
+from qblock.publish.copy import Copy
+from qblock.publish.digest import relation_digest
+from qblock.publish.targets.duckdb_marks import kept_marks, marked_views, shown_marks
+from qblock.publish.targets.mark import Mark, mark_text
+from qblock.publish.targets.protocol import STAYS, Record, Rows
+from qblock.spec import Spec
+from qblock.warehouse import duckdb_session
+from qblock.warehouse.duckdb import DuckdbWarehouse, quote, quote_text
+from qblock.warehouse.duckdb_files import check_database, logs_of
+from qblock.warehouse.faults import explain_duckdb
+from qblock.warehouse.protocol import Session, TableName
+
+ALIAS = "qblock_target"
+VERSIONS = "versions"
+
+
+class DuckdbTarget:
+    """The Target protocol for DuckDB.
+
+    A version is `versions/<release>/v<N>.duckdb` in the private folder; publishing copies it beside the target and
+    renames it, so that a reader has the file before or the file after.
+    """
+
+    def __init__(self, spec: Spec, place: Place, source: Path, file: Path) -> None:
+        self.spec = spec
+        self.place = place
+        self.source = source
+        self.file = file
+        self.folder = place.folder / VERSIONS / spec.release
+
+    @property
+    def view(self) -> str:
+        return f"{quote_plain(self.spec.publish.schema)}.{quote_plain(self.spec.view)} in {self.file}"
+
+    @property
+    def place_name(self) -> str:
+        return (
+            f"{quote_plain(self.spec.publish.schema)}.{quote_plain(self.spec.view)} in {self.place.within(self.file)}"
+        )
+
+    @property
+    def _mark(self) -> str:
+        return f"qblock release {self.spec.release}"
+
+    def check(self) -> list[str]:
+        where = self.spec.at("publish", "url")
+        if same_file(self.file, self.source):
+            raise InputError(
+                f"{where}: the target is the source's file {self.source}, and a reader of a DuckDB file reads all of "
+                "it; give the release a file of its own"
+            )
+        if FOLDER in (part.name for part in (self.file.parent, *self.file.parent.parents)) and self.file.is_relative_to(
+            self.place.folder
+        ):
+            raise InputError(f"{where}: {self.file} is in qblock's private folder; publish somewhere else")
+        if not self.file.parent.is_dir():
+            raise InputError(
+                f"{where}: {self.file} is in a folder that does not exist; name a file in a folder that exists"
+            )
+        check_database(self.file, "name another file", InputError, where)
+        if not os.access(self.file.parent, os.W_OK):
+            raise InputError(f"{where}: the job may not write in {self.file.parent}")
+        if self.file.exists():
+            self._check_replaceable(where)
+        if not self.spec.publish.readers:
+            return []
+        return ["DuckDB has no roles: `readers` says nothing here, whoever may read the file reads the release"]
+
+    def _check_replaceable(self, where: str) -> None:
+        try:
+            with duckdb_session.connect(self.file, read_only=True) as connection:
+                found = connection.execute(
+                    "SELECT comment FROM system.main.duckdb_views() WHERE NOT internal"
+                ).fetchall()
+        except duckdb.Error as error:
+            raised = explain_duckdb(error)
+            if isinstance(raised, Busy):
+                raise raised from None
+            found = []
+        if [(comment or "").rsplit(" version ", 1)[0] for (comment,) in found] != [self._mark]:
+            raise InputError(
+                f"{where}: {self.file} is there already and is no version of release {self.spec.release}; it would be "
+                "replaced: name another file, or move it away"
+            )
+
+    def exposed(self) -> list[str]:
+        # The file holds what is published and nothing else; who may open it is the file system's matter.
+        return []
+
+    def stage(self, session: Session, copy: Copy, version: int, stamp: str, record: Record) -> None:
+        path = self.version_file(version)
+        for folder in (self.place.folder, self.folder.parent, self.folder):
+            make_private(folder)
+        remove(path)
+        schema = quoted_name(f"{ALIAS}.{quote(self.spec.publish.schema)}", quote=False)
+        name = f"{self.spec.view}_v{version}"
+        session.run(f"ATTACH {quote_text(str(path))} AS {ALIAS}")
+        session.run(f"CREATE SCHEMA IF NOT EXISTS {schema}")
+        session.run(sa.CreateTableAs(copy.ordered, quoted_name(name, quote=True), schema=schema))
+        rows = session.scalar(f"SELECT count(*) FROM {schema}.{quote(name)}")
+        session.connection.commit()
+        session.run(f"CHECKPOINT {ALIAS}")
+        session.connection.commit()
+        session.run(f"DETACH {ALIAS}")
+        session.connection.commit()
+        if rows != copy.rows:
+            raise Refused(f"the copy has {rows} rows, and {copy.rows} were counted: nothing is published")
+        self._add_view(path, name, copy.columns, mark_text(self.spec.release, version, stamp))
+        path.chmod(0o600)
+        sync(path)
+        with ledger_transaction(self.place) as ledger:
+            record(ledger, "staged")
+
+    def _add_view(self, path: Path, table: str, columns: Sequence[PublishedColumn], mark: str) -> None:
+        schema = quote(self.spec.publish.schema)
+        view = f"{schema}.{quote(self.spec.view)}"
+        names = ", ".join(quote(c.name) for c in columns)
+        # In a session of its own: a view keeps the name under which its database was attached.
+        with duckdb_session.connect(path) as connection:
+            connection.execute(f"CREATE VIEW {view} AS SELECT {names} FROM {schema}.{quote(table)}")
+            connection.execute(f"COMMENT ON VIEW {view} IS {quote_text(mark)}")
+            connection.execute("CHECKPOINT")
+
+    @contextmanager
+    def checking(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[DuckdbChecked]:
+        beside = self.file.with_name(f".{self.file.name}.qblock-v{version}")
+        try:
+            remove(beside)
+            copy_file(self.version_file(version), beside)
+            checked = DuckdbChecked(self, beside)
+            with checked.opened():
+                yield checked
+        finally:
+            remove(beside)
+
+    def marks(self) -> list[Mark]:
+        return shown_marks(self.file, self.spec.release) + kept_marks(self.folder, self.spec.release)
+
+    def digest_of(self, mark: Mark) -> str:
+        file = self.file if mark.shown else self.version_file(mark.version)
+        with reading(file) as session:
+            return relation_digest(session, marked_views(file, self.spec.release)[0][1])
+
+    def holds(self, version: int) -> bool:
+        path, schema = self.version_file(version), self.spec.publish.schema
+        if not path.is_file():
+            return False
+        try:
+            with duckdb_session.connect(path, read_only=True) as connection:
+                tables = connection.execute(
+                    "SELECT schema_name, table_name FROM system.main.duckdb_tables()"
+                ).fetchall()
+                views = connection.execute(
+                    "SELECT schema_name, view_name FROM system.main.duckdb_views() WHERE NOT internal"
+                ).fetchall()
+        except duckdb.Error:
+            return False
+        return (tables, views) == ([(schema, f"{self.spec.view}_v{version}")], [(schema, self.spec.view)])
+
+    def landed(self, version: int) -> bool:
+        path = self.version_file(version)
+        return path.exists() and self.file.exists() and filecmp.cmp(path, self.file, shallow=False)
+
+    def clear(self, kept: Sequence[int]) -> list[str]:
+        removed = []
+        names = {self.version_file(version).name for version in (*kept, *self._seen())}
+        for path in sorted(self.folder.glob("v*")) if self.folder.is_dir() else []:
+            # A version that is kept is complete: what stands beside it is of no run.
+            if path.name not in names:
+                path.unlink()
+                removed.append(path.name)
+        if self.file.parent.is_dir():
+            for path in sorted(self.file.parent.iterdir()):
+                if path.name.startswith(f".{self.file.name}.qblock-v"):
+                    path.unlink()
+                    removed.append(path.name)
+        return removed
+
+    def _seen(self) -> set[int]:
+        """The versions that the release file and the pointer row name."""
+        found = {mark.version for mark in shown_marks(self.file, self.spec.release)}
+        with ledger_reader(self.place) as reader:
+            pointer = reader.pointer(self.spec.release)
+        return found if pointer is None else found | {pointer}
+
+    def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
+        return self.landed(version) and not any(log.exists() for log in logs_of(self.file))
+
+    def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
+        # Each version is a file of its own, with a view of its own.
+        return None
+
+    @contextmanager
+    def published(self) -> Iterator[Rows]:
+        if not self.file.exists():
+            raise Refused(f"the release file {self.file} does not exist: nothing is published")
+        with reading(self.file) as session:
+            yield Rows(session, self._rows(session))
+
+    def _rows(self, session: Session) -> sa.TableClause:
+        return session.relation(TableName(self.spec.publish.schema, self.spec.view))
+
+    def grant(self) -> list[str]:
+        return []
+
+    def close(self, record: Record) -> None:
+        # The ledger first: a run that finds the file gone, and nothing said of it, would publish it again.
+        with ledger_transaction(self.place) as ledger:
+            record(ledger, "retired_view")
+        self.take_away()
+
+    def take_away(self) -> None:
+        if self.file.exists():
+            self._check_replaceable(self.spec.at("publish", "url"))
+        remove(self.file)
+        sync(self.file.parent)
+
+    def retire(self, versions: Mapping[int, Record]) -> list[str]:
+        seen = self._seen() if versions else set()
+        for version, record in versions.items():
+            if version not in seen:
+                remove(self.version_file(version))
+                with ledger_transaction(self.place) as ledger:
+                    record(ledger, "retired")
+        return [STAYS.format(version) for version in versions if version in seen]
+
+    def version_file(self, version: int) -> Path:
+        """The private copy of a version."""
+        return self.folder / f"v{version}.duckdb"
+
+
+class DuckdbChecked:
+    """A version beside its place, open for reading until it is published."""
+
+    rows: Rows
+
+    def __init__(self, target: DuckdbTarget, file: Path) -> None:
+        self._target = target
+        self._file = file
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        with reading(self._file) as session:
+            self.rows = Rows(session, self._target._rows(session))
+            yield
+
+    def publish(self, record: Record) -> list[str]:
+        place, target = self._target.place, self._target.file
+        with ledger_transaction(place) as ledger:
+            record(ledger, "checked")
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~umask()
+        # DuckDB would replay what an earlier writer left beside the old file into the new one.
+        remove_logs(target)
+        self._file.chmod(mode)
+        self._file.replace(target)
+        sync(target.parent)
+        with ledger_transaction(place) as ledger:
+            record(ledger, "published")
+        return []
+
+
+@contextmanager
+def reading(file: Path) -> Iterator[Session]:
+    """A session that reads a DuckDB file and nothing else."""
+    warehouse = DuckdbWarehouse(file)
+    try:
+        with warehouse.snapshot() as session:
+            yield session
+    finally:
+        warehouse.close()
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths are one file, by links too."""
+    if one.exists() and other.exists():
+        return one.samefile(other)
+    return one.resolve() == other.resolve()
+
+
+def copy_file(source: Path, target: Path) -> None:
+    """Copy to a new file that nobody else may read, onto the disk. Raises QblockError."""
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with open(source, "rb") as reader, open(descriptor, "wb") as writer:
+            shutil.copyfileobj(reader, writer)
+            writer.flush()
+            os.fsync(writer.fileno())
+    except OSError as error:
+        raise (
+            no_room(target) if disk_full(error) else QblockError(f"{target} cannot be written: {error.strerror}")
+        ) from None
+
+
+def remove(file: Path) -> None:
+    """Remove a DuckDB file with what belongs to it."""
+    file.unlink(missing_ok=True)
+    remove_logs(file)
+
+
+def remove_logs(file: Path) -> None:
+    """Remove the write-ahead logs that DuckDB keeps beside a file."""
+    for log in logs_of(file):
+        log.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Have a file, or the entries of a folder, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        # Some file systems cannot do this for a folder.
+        with suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def umask() -> int:
+    """The process's file mode mask, which can be read only by setting it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def quote_plain(name: str) -> str:
+    """A name as it is written in SQL: quoted only where it must be."""
+    return name if name.isidentifier() and name.islower() and name.isascii() else quote(name)

@@ -1,0 +1,51 @@
+"""What DuckDB files of versions say of themselves: the comment on their one view."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import duckdb
+
+from qblock.publish.targets.mark import Mark, read_mark
+from qblock.warehouse import duckdb_session
+from qblock.warehouse.faults import explain_duckdb
+from qblock.warehouse.protocol import TableName
+
+
+def marked_views(file: Path, release: str) -> list[tuple[Mark, TableName]]:
+    """The views of a file that say that they are versions of the release. Raises what DuckDB raises."""
+    query = "SELECT comment, schema_name, view_name FROM system.main.duckdb_views() WHERE NOT internal"
+    with duckdb_session.connect(file, read_only=True) as connection:
+        views = connection.execute(query).fetchall()
+    read = [(read_mark(comment, release), TableName(schema, view)) for comment, schema, view in views]
+    return [(Mark(*mark), view) for mark, view in read if mark is not None]
+
+
+def shown_marks(published: Path, release: str) -> list[Mark]:
+    """The version of the release that readers of a file see: one, or none.
+
+    Raises QblockError for a file that cannot be read: what is in it is not known then.
+    """
+    if not published.exists():
+        return []
+    try:
+        return [replace(mark, shown=True) for mark, _ in marked_views(published, release)]
+    except duckdb.Error as error:
+        raise explain_duckdb(error) from error
+
+
+def kept_marks(kept: Path, release: str) -> list[Mark]:
+    """The versions of the release that a private folder keeps.
+
+    A copy that cannot be read was left half made by a run that was stopped, and says nothing.
+    """
+    found: list[Mark] = []
+    for file in sorted(kept.glob("v*.duckdb")) if kept.is_dir() else ():
+        if re.fullmatch(r"v\d+\.duckdb", file.name):
+            try:
+                found += [mark for mark, _ in marked_views(file, release)]
+            except duckdb.Error:
+                continue
+    return found

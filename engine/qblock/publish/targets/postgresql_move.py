@@ -1,0 +1,93 @@
+"""The tables and the view of a release of PostgreSQL under another name, within the transaction that moves it."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from qblock.errors import QblockError
+from qblock.ledger.events import RecordedEvent
+from qblock.ledger.kept import Kept
+from qblock.ledger.place import SCHEMA
+from qblock.ledger.reader import LedgerReader
+from qblock.publish.targets import postgresql_rights
+from qblock.publish.targets.mark import mark_text, read_mark
+from qblock.publish.targets.postgresql import PostgresqlTarget
+from qblock.publish.targets.postgresql_homes import with_schemas
+from qblock.publish.targets.postgresql_view import run, text
+from qblock.spec import Spec
+from qblock.warehouse.lock_waits import REPLACE, Turn, take_turns
+from qblock.warehouse.postgresql import quote
+from qblock.warehouse.protocol import TableName
+
+
+def move_view(
+    connection: sa.Connection, spec: Spec, earlier: str, target: PostgresqlTarget, last: RecordedEvent
+) -> list[str]:
+    """Rename the tables of the versions, and make the view that of the spec; notes for the person who does it.
+
+    The view stays the same object, so that analysts' own views go on with it, and keeps its grants. Raises Busy where
+    readers or others do not let go of it, Refused where readers could reach what is private.
+    """
+    view = TableName.parse(last.target or last.view or "")
+    return take_turns(
+        connection, target.seconds, last.view or target.view, lambda turn: _move(turn, spec, earlier, target, view)
+    )
+
+
+def _move(turn: Turn, spec: Spec, earlier: str, target: PostgresqlTarget, view: TableName) -> list[str]:
+    connection = turn.connection
+    postgresql_rights.lock_private(connection, with_schemas(connection, spec), turn)
+    # From here on readers wait for the end of the transaction.
+    turn.begin()
+    _rename_tables(turn, earlier, spec.release)
+    there = connection.execute(text("relation_facts"), {"schema": view.schema, "name": view.name}).one_or_none()
+    if there is None:
+        return []
+    if not connection.scalar(
+        sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": spec.publish.schema}
+    ):
+        run(connection, f"CREATE SCHEMA {quote(spec.publish.schema)}")
+    turn.wants_oids(REPLACE, there.oid)
+    turn.rest()
+    if view.schema != spec.publish.schema:
+        run(connection, f"ALTER VIEW {_sql(view)} SET SCHEMA {quote(spec.publish.schema)}")
+        view = TableName(spec.publish.schema, view.name)
+    if view.name != spec.view:
+        run(connection, f"ALTER VIEW {_sql(view)} RENAME TO {quote(spec.view)}")
+    current = LedgerReader(connection).pointer(spec.release)
+    if current is None:
+        # It shows nothing; the next publication makes it anew.
+        run(connection, f"COMMENT ON VIEW {target.made.sql} IS '{target.made.mark}'")
+        return []
+    kept = LedgerReader(connection).reference(spec.release, current)
+    if kept is None:
+        raise QblockError(f"the reference quantities of version {current} are missing: verify the release first")
+    layout = target.layout(connection, current, Kept.of_text(kept).columns)
+    if layout is None:
+        raise QblockError(f"the table of version {current} is missing or was altered: verify the release first")
+    statement = target.made.statement(layout)
+    turn.rest()
+    run(connection, statement.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
+    target.made.sign(connection, statement)
+    target.made.grant(connection)
+    return target.prove(connection)
+
+
+def _rename_tables(turn: Turn, earlier: str, release: str) -> None:
+    if earlier == release:
+        return
+    connection = turn.connection
+    found = connection.execute(text("release_tables"), {"pattern": f"^(data[0-9]*|v[0-9]+)_{earlier}$"}).all()
+    turn.wants_oids(REPLACE, *(table.oid for table in found))
+    # A partition after its table, as readers lock them.
+    for table in sorted(found, key=lambda table: table.kind != "p"):
+        turn.rest()
+        name = table.name.removesuffix(earlier) + release
+        run(connection, f"ALTER TABLE {SCHEMA}.{quote(table.name)} RENAME TO {quote(name)}")
+        mark = read_mark(table.comment, earlier)
+        if mark is not None:
+            run(connection, f"COMMENT ON TABLE {SCHEMA}.{quote(name)} IS '{mark_text(release, *mark)}'")
+
+
+def _sql(view: TableName) -> str:
+    return ".".join(quote(part) for part in (view.schema, view.name) if part)

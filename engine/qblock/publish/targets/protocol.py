@@ -1,0 +1,122 @@
+"""What the job knows of the place that a release is published to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+import sqlalchemy as sa
+
+from qblock.ledger.events import State
+from qblock.ledger.kept import PublishedColumn
+from qblock.publish.copy import Copy
+from qblock.publish.targets.mark import Mark
+from qblock.warehouse.protocol import Session
+
+Record = Callable[[sa.Connection, State], None]
+"""Writes the event of a transition, and what goes with it, on a connection to the ledger, within its transaction."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows that can be read. ledger: a connection that sees the ledger in the same state, where there is one."""
+
+    session: Session
+    rows: sa.FromClause
+    ledger: sa.Connection | None = None
+
+
+class Checked(Protocol):
+    """A staged version that is being checked: its rows, and the way to publish it."""
+
+    rows: Rows
+
+    def publish(self, record: Record) -> list[str]:
+        """Make it the version that readers see, together with its ledger rows; notes for the person who runs the job.
+
+        Raises Refused where readers could reach what is private.
+        """
+
+
+class Target(Protocol):
+    """Where versions are staged, published and kept."""
+
+    @property
+    def view(self) -> str:
+        """What readers query, as a message names it."""
+
+    @property
+    def place_name(self) -> str:
+        """The same as the ledger keeps it: a file in the spec's folder relative to that, so that both can be moved."""
+
+    def check(self) -> list[str]:
+        """Notes for the person who runs the job. Reads only; raises InputError for a target that cannot be used."""
+
+    def exposed(self) -> list[str]:
+        """How readers could reach what is private besides the view, one sentence each."""
+
+    def stage(self, session: Session, copy: Copy, version: int, stamp: str, record: Record) -> None:
+        """Build a version where no reader can see it, and record it as staged: the end of the first transaction.
+
+        stamp: what the version carries from then on.
+
+        Raises Refused when the copy does not have the rows that it must have.
+        """
+
+    def checking(self, version: int, columns: Sequence[PublishedColumn]) -> AbstractContextManager[Checked]:
+        """The second transaction."""
+
+    def marks(self) -> list[Mark]:
+        """The versions of this release that are there, published or kept, as they say of themselves."""
+
+    def digest_of(self, mark: Mark) -> str:
+        """The content digest of a version that is there, computed from it."""
+
+    def holds(self, version: int) -> bool:
+        """Whether the private copy of a version is there, and nothing else with it."""
+
+    def landed(self, version: int) -> bool:
+        """Whether a version that was only recorded as checked did become the one that readers see before a crash."""
+
+    def clear(self, kept: Sequence[int]) -> list[str]:
+        """Remove what runs that did not end have left; kept: the versions to leave alone. Says what was removed.
+
+        Whatever `kept` says, the version that readers see, or that the pointer row names, stays.
+        """
+
+    def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
+        """Whether readers see this version, as it was published."""
+
+    def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
+        """Raise InputError where readers cannot be given these columns, since something depends on those of now."""
+
+    def published(self) -> AbstractContextManager[Rows]:
+        """What readers see. Raises Refused when there is nothing."""
+
+    def grant(self) -> list[str]:
+        """Give the named readers what they lack; says what was given."""
+
+    def close(self, record: Record) -> None:
+        """Take what readers see away from them at once, recorded as retired_view."""
+
+    def take_away(self) -> None:
+        """Finish `close` where the ledger says so already, and a run was stopped before it was done."""
+
+    def retire(self, versions: Mapping[int, Record]) -> list[str]:
+        """Drop old versions, each with its event in one transaction; says which could not be dropped yet, and why.
+
+        The version that readers see, or that the pointer row names, is not among those that can.
+        """
+
+
+STAYS = "version {} stays: it is the one that readers see"
+SHOWN = 5
+"""How many ways a message names: enough to know where to look."""
+
+
+def exposure(found: Sequence[str]) -> str:
+    """What a publication says that is refused for what its readers could reach besides the view."""
+    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return f"readers could reach what is private, nothing is published: {'; '.join(found[:SHOWN])}{more}"

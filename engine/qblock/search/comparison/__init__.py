@@ -1,0 +1,1 @@
+"""Definitions of a requirement side by side on the same data."""

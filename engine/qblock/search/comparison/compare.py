@@ -1,0 +1,169 @@
+"""Many privacy definitions over the whole lattice, with one fetch of counts per node and sensitive attribute."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qblock.blocks import Floats, Mask
+from qblock.errors import InputError
+from qblock.lattice import Lattice, Node
+from qblock.models import Value
+from qblock.search.definitions import Definition, collect, read_definitions, with_definitions
+from qblock.search.strategies.evaluator import Progress
+from qblock.search.task import NodeCounts, Part, Task, worst
+from qblock.search.utility.metrics import BY_NAME, Published
+from qblock.spec import Requirement
+
+METRICS = ("height", "average_block_size", "discernibility", "loss", "precision")
+"""The metrics that block keys and sizes are enough for."""
+
+Figures = dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """A node under a definition that asks something. figures: the metrics of what it would publish, if it passes."""
+
+    satisfied: bool
+    suppressed: int
+    figures: Figures = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """What is known of a node: values in the order of Comparison.definitions, one tuple of bounds for each.
+
+    A value is the tightest one that the node satisfies within the suppression limit. figures: of the whole node,
+    nothing suppressed. verdicts: by the name of each definition that asks something.
+    """
+
+    node: Node
+    blocks: int
+    figures: Figures
+    values: tuple[tuple[Value, ...], ...]
+    verdicts: dict[str, Verdict]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """All definitions at all nodes, finer nodes first."""
+
+    task: Task
+    sensitives: tuple[str, ...]
+    definitions: tuple[Definition, ...]
+    rows: tuple[Row, ...]
+    statements: int
+    seconds: float
+    warnings: tuple[str, ...]
+
+    @property
+    def lattice(self) -> Lattice:
+        return self.task.lattice
+
+    @property
+    def asked(self) -> tuple[Definition, ...]:
+        """The definitions whose parameters are a question."""
+        return tuple(definition for definition in self.definitions if definition.asked)
+
+    def satisfying(self, definition: Definition) -> list[Node]:
+        """The nodes that satisfy a definition that asks something."""
+        return [row.node for row in self.rows if row.verdicts[definition.name].satisfied]
+
+
+def compare(
+    task: Task,
+    *,
+    sensitives: Sequence[str] = (),
+    file: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Evaluate every definition at every node of the task's lattice.
+
+    sensitives: the sensitive attributes to look at, all of them where none is named; file: further definitions.
+    Raises InputError for an unknown attribute or a file with errors.
+    """
+    started, before = time.perf_counter(), task.statements
+    source = task.source
+    unknown = [name for name in sensitives if name not in source.sensitives]
+    if unknown:
+        raise InputError(
+            f"--sensitive {unknown[0]}: not a sensitive attribute of the spec; "
+            f"valid: {', '.join(source.sensitives) or '(it has none)'}"
+        )
+    chosen = tuple(name for name in source.sensitives if not sensitives or name in sensitives)
+    others: tuple[Requirement, ...] = ()
+    if file is not None:
+        others = read_definitions(file, task.spec)
+        origin = replace(task.spec.origin, path=Path(file), warnings=())
+        Task(replace(source, spec=replace(task.spec, privacy=others, origin=origin)))  # names that file in its errors
+    found = collect(source, chosen, others)
+    every = Task(with_definitions(source, found))
+    rows = []
+    for number, node in enumerate(every.lattice.nodes(), 1):
+        rows.append(evaluate(every, found, every.counts(node)))
+        if progress is not None:
+            progress(number, len(every.lattice) - number)
+    warnings = tuple(dict.fromkeys([*task.warnings, *every.warnings]))
+    seconds = time.perf_counter() - started
+    return Comparison(every, chosen, tuple(found), tuple(rows), task.statements - before, seconds, warnings)
+
+
+def evaluate(task: Task, definitions: Iterable[Definition], counts: NodeCounts) -> Row:
+    """One node under all definitions, in the order of the task's requirements."""
+    everything = np.ones(len(counts.rows), dtype=bool)
+    figures = _figures(task, counts, everything)
+    values, verdicts = [], {}
+    for definition, parts in zip(definitions, counts.parts, strict=True):
+        values.append(tightest(definition, parts, counts, task.budget))
+        if definition.asked:
+            verdicts[definition.name] = _verdict(task, counts, parts, figures)
+    return Row(counts.node, len(counts.rows), figures, tuple(values), verdicts)
+
+
+def tightest(definition: Definition, parts: Sequence[Part], counts: NodeCounts, budget: int) -> tuple[Value, ...]:
+    """The tightest value of each reported parameter; with a budget, without the worst blocks that it can pay for."""
+    everything = np.ones(len(counts.rows), dtype=bool)
+    if not budget:
+        return worst([part.tightest(everything) for part in parts], definition.model).values[: len(definition.bounds)]
+    found = []
+    for i, bound in enumerate(definition.bounds):
+        measured = _per_block(parts, bound.parameter, bound.stricter == "larger", len(counts.rows))
+        order = np.argsort(measured if bound.stricter == "larger" else -measured, kind="stable")
+        dropped = order[np.cumsum(counts.rows[order]) <= budget]
+        kept = everything.copy()
+        kept[dropped] = False
+        found.append(worst([part.tightest(kept) for part in parts], definition.model).values[i])
+    return tuple(found)
+
+
+def _per_block(parts: Sequence[Part], parameter: str, least: bool, blocks: int) -> Floats:
+    """float64[blocks]: each q*-block's tightest value of a parameter, over all parts."""
+    result = np.full(blocks, np.inf if least else -np.inf)
+    for part in parts:
+        values = part.model.measure(parameter, part.blocks, part.reference)
+        owner = np.arange(blocks) if part.owner is None else part.owner
+        (np.minimum if least else np.maximum).at(result, owner, values)
+    return result
+
+
+def _verdict(task: Task, counts: NodeCounts, parts: Sequence[Part], figures: Figures) -> Verdict:
+    failing = np.zeros(len(counts.rows), dtype=bool)
+    for part in parts:
+        failing |= part.failing(len(counts.rows))
+    suppressed = int(counts.rows[failing].sum())
+    if suppressed > task.budget:
+        return Verdict(False, 0)
+    return Verdict(True, suppressed, _figures(task, counts, ~failing) if suppressed else figures)
+
+
+def _figures(task: Task, counts: NodeCounts, kept: Mask) -> Figures:
+    published = Published.of_blocks(
+        counts.node, task.source.hierarchies, counts.keys[kept], counts.rows[kept], task.source.rows
+    )
+    return {name: BY_NAME[name].of(published) for name in METRICS}

@@ -1,0 +1,208 @@
+"""What a comparison says: verdicts, epsilons per node and adversary, inclusions, a self-check; as JSON and as CSV."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from qblock.lattice import Node, minimal
+from qblock.models import EpsilonPrivacy, Value
+from qblock.models.base import EQUAL, Bound
+from qblock.search.answer import asked_json, metrics_json, number_json
+from qblock.search.choose import choose
+from qblock.search.comparison.compare import METRICS, Comparison, Row
+from qblock.search.definitions import Definition, adversary_of
+
+SHOWN = ("blocks", "average_block_size", "discernibility")
+
+
+@dataclass(frozen=True)
+class Inclusion:
+    """Every node that satisfies `less` satisfies `more`, and `only` further nodes satisfy `more` alone."""
+
+    more: str
+    less: str
+    only: int
+
+
+@dataclass(frozen=True)
+class Violation:
+    """A tightest value that is weaker at a direct generalization, although the model is declared monotone."""
+
+    column: str
+    finer: Node
+    coarser: Node
+
+
+def inclusions(comparison: Comparison) -> tuple[list[Inclusion], list[tuple[str, str]]]:
+    """Which definition admits strictly more nodes than which (models.md section 9), and which admit the same ones."""
+    admitted = {d.name: frozenset(comparison.satisfying(d)) for d in comparison.asked}
+    names = list(admitted)
+    more = [Inclusion(a, b, len(admitted[a] - admitted[b])) for a in names for b in names if admitted[b] < admitted[a]]
+    same = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :] if admitted[a] == admitted[b]]
+    return more, same
+
+
+def direct(found: list[Inclusion]) -> list[Inclusion]:
+    """The inclusions that do not follow from two others."""
+    pairs = {(i.more, i.less) for i in found}
+    names = {name for pair in pairs for name in pair}
+    return [i for i in found if not any((i.more, n) in pairs and (n, i.less) in pairs for n in names)]
+
+
+def violations(comparison: Comparison) -> tuple[list[str], list[Violation]]:
+    """The columns that must never get weaker upward under the suppression budget in force, and where they do."""
+    task = comparison.task
+    by_node = {row.node: row for row in comparison.rows}
+    checked: list[str] = []
+    found = []
+    for number, definition in enumerate(comparison.definitions):
+        if not task.monotone_under_budget(definition.model):
+            continue
+        checked += definition.columns
+        for row in comparison.rows:
+            for parent in comparison.lattice.parents(row.node):
+                pairs = zip(definition.bounds, row.values[number], by_node[parent].values[number], strict=True)
+                for column, (bound, fine, coarse) in zip(definition.columns, pairs, strict=True):
+                    if weaker(coarse, fine, bound):
+                        found.append(Violation(column, row.node, parent))
+    return checked, found
+
+
+def weaker(value: Value, other: Value, bound: Bound) -> bool:
+    """Whether a tightest value is weaker than another one; logarithms are compared in 45 digits."""
+    new: Any = value.value
+    old: Any = other.value
+    if new is None or old is None or new == old:
+        return False
+    if isinstance(new, Decimal) and isinstance(old, Decimal) and abs(new - old) <= EQUAL * max(Decimal(1), abs(old)):
+        return False
+    return bool(new < old if bound.stricter == "larger" else new > old)
+
+
+def epsilons(comparison: Comparison) -> Iterator[tuple[str, list[tuple[int, Definition]]]]:
+    """For each sensitive attribute its adversaries of epsilon-privacy, with their number among all definitions."""
+    for name in comparison.sensitives:
+        found: dict[Any, tuple[int, Definition]] = {}
+        for i, definition in enumerate(comparison.definitions):
+            model, requirement = definition.model, definition.requirement
+            if isinstance(model, EpsilonPrivacy) and requirement.sensitive == (name,):
+                # What epsilon is asked makes no difference to the smallest one.
+                found.setdefault((replace(model, epsilon=1), requirement.prior, requirement.guards), (i, definition))
+        yield name, list(found.values())
+
+
+def best(comparison: Comparison, definition: Definition) -> dict[str, dict[str, Any]]:
+    """For each metric the best value over the nodes that satisfy a definition, and a node that has it."""
+    figures = {
+        row.node: row.verdicts[definition.name].figures
+        for row in comparison.rows
+        if row.verdicts[definition.name].satisfied
+    }
+    if not figures:
+        return {}
+    result = {}
+    for name in METRICS:
+        node = choose(figures, {node: found[name] for node, found in figures.items()}.__getitem__, name)
+        result[name] = {"value": number_json(figures[node][name]), "levels": list(node)}
+    return result
+
+
+def to_json(comparison: Comparison) -> dict[str, Any]:
+    """The whole answer."""
+    task = comparison.task
+    more, same = inclusions(comparison)
+    checked, wrong = violations(comparison)
+    return {
+        "release": task.spec.release,
+        "rows": task.source.rows,
+        "quasi_identifiers": list(task.spec.quasi_identifiers),
+        "heights": list(comparison.lattice.heights),
+        "nodes_total": len(comparison.lattice),
+        "sensitive": list(comparison.sensitives),
+        "suppressed_rows_allowed": task.budget,
+        "queries": comparison.statements,
+        "seconds": round(comparison.seconds, 3),
+        "definitions": [_definition_json(definition) for definition in comparison.definitions],
+        "asked": [_asked_json(comparison, definition) for definition in comparison.asked],
+        "epsilon": [
+            {
+                "sensitive": name,
+                "adversaries": [adversary_of(definition.model) for _, definition in found],
+                "nodes": [
+                    {
+                        "levels": list(row.node),
+                        "epsilon": [number_json(row.values[i][0].value) for i, _ in found],
+                    }
+                    for row in comparison.rows
+                ],
+            }
+            for name, found in epsilons(comparison)
+        ],
+        "more_useful": [{"more": i.more, "less": i.less, "nodes_of_more_only": i.only} for i in more],
+        "same_nodes": [list(pair) for pair in same],
+        "monotonicity": {
+            "checked": checked,
+            "violations": [{"column": v.column, "finer": list(v.finer), "coarser": list(v.coarser)} for v in wrong],
+        },
+        "nodes": [_row_json(comparison, row) for row in comparison.rows],
+        "warnings": list(comparison.warnings),
+    }
+
+
+def _definition_json(definition: Definition) -> dict[str, Any]:
+    requirement = definition.requirement
+    return {
+        "name": definition.name,
+        "model": definition.model.name,
+        "sensitive": list(requirement.sensitive),
+        "from": definition.origin,
+        "asked": {k: asked_json(v) for k, v in definition.model.asked().items() if v is not None}
+        if definition.asked
+        else None,
+        "columns": list(definition.columns),
+    }
+
+
+def _asked_json(comparison: Comparison, definition: Definition) -> dict[str, Any]:
+    nodes = comparison.satisfying(definition)
+    return {
+        "definition": definition.name,
+        "satisfying": len(nodes),
+        "minimal": [list(node) for node in minimal(nodes)],
+        "best": best(comparison, definition),
+    }
+
+
+def _row_json(comparison: Comparison, row: Row) -> dict[str, Any]:
+    return {
+        "levels": list(row.node),
+        "blocks": row.blocks,
+        "metrics": metrics_json(row.figures),
+        "tightest": {
+            column: number_json(value.value)
+            for definition, values in zip(comparison.definitions, row.values, strict=True)
+            for column, value in zip(definition.columns, values, strict=True)
+        },
+        "satisfied": {name: verdict.satisfied for name, verdict in row.verdicts.items()},
+    }
+
+
+def write_csv(comparison: Comparison, path: str | Path) -> None:
+    """The complete table: a line for each node, "inf" for infinity, true or false for the definitions that ask."""
+    names = comparison.task.spec.quasi_identifiers
+    columns = [column for definition in comparison.definitions for column in definition.columns]
+    verdicts = [f"satisfies {definition.name}" for definition in comparison.asked]
+    with Path(path).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([*names, "height", "rows", *SHOWN, *columns, *verdicts])
+        for row in comparison.rows:
+            metrics = metrics_json(row.figures)
+            found = [number_json(value.value) for values in row.values for value in values]
+            passed = [str(verdict.satisfied).lower() for verdict in row.verdicts.values()]
+            shown = [row.blocks, metrics["average_block_size"], metrics["discernibility"]]
+            writer.writerow([*row.node, metrics["height"], comparison.task.source.rows, *shown, *found, *passed])

@@ -1,0 +1,161 @@
+"""The metrics of a task's nodes: fetches no more counts than a metric needs."""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from qblock.blocks import Ints, Mask
+from qblock.lattice import Node
+from qblock.search.strategies.tags import up
+from qblock.search.task import Assessment, Task
+from qblock.search.utility import formulas
+from qblock.search.utility.metrics import BY_NAME, Leaves, Published
+from qblock.search.utility.workload import Query
+from qblock.search.utility.workload_of_spec import workload_of
+
+SHOWN = ("height", "average_block_size", "discernibility", "loss", "precision", "non_uniform_entropy", "kl_divergence")
+LEAF_ROWS = 2_000_000
+"""Above this many rows of the leaf frequency set, the metrics that need all of it are computed only when asked for."""
+MARGINAL = ("height", "loss", "precision", "non_uniform_entropy")
+"""Without suppression these need no more than how often each leaf of each attribute occurs; suppressing a row never
+improves them, so that they bound what a node can reach with it."""
+
+
+class Metrics:
+    """Metrics of nodes of one task. by_sizes: the choice must not depend on anything but block sizes."""
+
+    def __init__(self, task: Task, *, by_sizes: bool = False) -> None:
+        self._task = task
+        self._sets = task.source.frequency_sets
+        self._by_sizes = by_sizes or task.sizes_only
+        self._leaf_sets: dict[int, Leaves] = {}
+        self._alone: dict[tuple[int, int, str], float] = {}
+        self._discernibility: Ints = np.zeros(task.lattice.shape, dtype=np.int64)
+        """Over the lattice: it is at least this much, since it never falls upward and finer nodes are known."""
+        if not self._sets.entities:
+            for node, sizes in self._sets.known_sizes().items():
+                self._learn(node, sizes.size, sizes.blocks)
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The metrics that answers give: those of SHOWN, and the error of queries where the spec mentions it."""
+        search = self._task.spec.search
+        named = search.workload is not None or search.choose_by == "query_error"
+        return (*SHOWN, "query_error") if named else SHOWN
+
+    def of(self, assessment: Assessment, names: tuple[str, ...] | None = None) -> dict[str, Any]:
+        """The metrics of an assessed node, by name."""
+        large = self._sets.leaf_rows > LEAF_ROWS
+        asked = self._task.spec.search.choose_by
+        keys, rows = assessment.counts.keys[assessment.kept], assessment.counts.rows[assessment.kept]
+        return {
+            name: BY_NAME[name].of(self._published(assessment.node, name, keys, rows))
+            for name in names or self.shown
+            if not (large and BY_NAME[name].needs == "leaf" and name != asked)
+        }
+
+    def rank(self, node: Node, name: str) -> Any:
+        """One metric of one satisfying node, from its block sizes alone where that is enough."""
+        task, metric = self._task, BY_NAME[name]
+        if name == "height" or (name in MARGINAL and not task.budget):
+            return self.unsuppressed(node, name)
+        if metric.needs == "sizes" and not self._sets.entities and (self._by_sizes or not task.budget):
+            sizes = task.sizes(node)
+            self._learn(node, sizes.size, sizes.blocks)
+            kept = sizes.size >= (task.least if task.budget else 1)
+            return metric.of(self._sized(node, sizes.size[kept], sizes.blocks[kept]))
+        if metric.needs == "leaf" and not task.budget:
+            nothing = np.zeros(0, dtype=np.int64)
+            leaves, queries = self._needed(name)
+            return metric.of(
+                Published(
+                    node, task.source.hierarchies, task.source.rows, 0, nothing, nothing, leaves=leaves, queries=queries
+                )
+            )
+        return metric.of(self._published(node, name, *self._kept(node)))
+
+    def bound(self, node: Node, name: str) -> Any:
+        """What the metric of a node cannot be better than, with far less counting; None where nothing is known."""
+        if not self._task.budget:
+            return None
+        if name in MARGINAL:
+            return self.unsuppressed(node, name)
+        return int(self._discernibility[node]) if name == "discernibility" else None
+
+    def unsuppressed(self, node: Node, name: str) -> Any:
+        """A metric of MARGINAL where nothing is suppressed."""
+        source = self._task.source
+        if name in ("height", "precision"):
+            nothing = np.zeros(0, dtype=np.int64)
+            return BY_NAME[name].of(Published(node, source.hierarchies, source.rows, 0, nothing, nothing))
+        if name == "non_uniform_entropy":
+            return math.fsum(self._of_attribute(i, level, name) for i, level in enumerate(node))
+        parts = [math.log1p(self._of_attribute(i, level, name)) for i, level in enumerate(node)]
+        return math.expm1(math.fsum(parts) / len(parts)) if parts else 0.0
+
+    def _of_attribute(self, attribute: int, level: int, name: str) -> float:
+        """Loss or entropy of one attribute by itself; few values, asked for over and over."""
+        key = (attribute, level, name)
+        if key not in self._alone:
+            hierarchy, (codes, rows) = self._task.source.hierarchies[attribute], self._marginals[attribute]
+            column, of = codes[:, None], ((level,), [hierarchy])
+            self._alone[key] = (
+                formulas.loss(column, rows, *of, 0, self._task.source.rows)
+                if name == "loss"
+                else formulas.non_uniform_entropy(column, rows, *of)
+            )
+        return self._alone[key]
+
+    def _learn(self, node: Node, size: Ints, blocks: Ints) -> None:
+        floor = self._discernibility[up(node)]
+        np.maximum(floor, BY_NAME["discernibility"].of(self._sized(node, size, blocks)), out=floor)
+
+    @cached_property
+    def _marginals(self) -> list[tuple[Ints, Ints]]:
+        return self._sets.marginals()
+
+    def _sized(self, node: Node, size: Ints, blocks: Ints) -> Published:
+        source = self._task.source
+        suppressed = source.rows - int((size * blocks).sum())
+        return Published(node, source.hierarchies, source.rows, suppressed, size, blocks)
+
+    def _kept(self, node: Node) -> tuple[Ints, Ints]:
+        """Keys and rows of the blocks that would be published."""
+        kept: Mask
+        if self._by_sizes:
+            plain = self._sets.blocks(node, ())[0]
+            assert plain.keys is not None
+            keys, rows = plain.keys, self._sets.row_counts(node) if self._sets.entities else plain.rows
+            kept = plain.rows >= self._task.least
+        else:
+            counts = self._task.counts(node)
+            self._learn(node, *np.unique(counts.rows, return_counts=True))
+            keys, rows, kept = counts.keys, counts.rows, ~counts.failing
+        return (keys[kept], rows[kept]) if self._task.budget else (keys, rows)
+
+    def _published(self, node: Node, name: str, keys: Ints, rows: Ints) -> Published:
+        source = self._task.source
+        leaves, queries = self._needed(name)
+        return Published.of_blocks(node, source.hierarchies, keys, rows, source.rows, leaves, queries)
+
+    def _needed(self, name: str) -> tuple[Leaves | None, tuple[Query, ...] | None]:
+        if name == "query_error":
+            sensitive, asked = self._workload
+            return self._leaves(sensitive), asked
+        return (self._leaves(0) if BY_NAME[name].needs == "leaf" else None), None
+
+    @cached_property
+    def _workload(self) -> tuple[int, tuple[Query, ...]]:
+        return workload_of(self._task.source)
+
+    def _leaves(self, sensitive: int) -> Leaves:
+        """The leaf frequency set with one sensitive attribute (where there is none: the leaves alone)."""
+        if sensitive not in self._leaf_sets:
+            wanted = (sensitive,) if self._task.source.sensitives else ()
+            codes, value, count = self._sets.leaf_counts(wanted)
+            self._leaf_sets[sensitive] = Leaves(codes, value[:, 0] if wanted else np.zeros_like(count), count)
+        return self._leaf_sets[sensitive]

@@ -1,0 +1,79 @@
+"""The count queries of a spec, over the codes of its source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from qblock.comparison import Matcher
+from qblock.errors import InputError, quoted
+from qblock.search.utility.workload import Query, random_workload
+from qblock.source import SourceTable
+from qblock.spec.workload import Between, Condition, DrawnWorkload
+from qblock.warehouse.dimensions import is_value
+from qblock.warehouse.protocol import Kind
+
+NUMBERS = ("integer", "decimal", "float")
+
+
+def workload_of(source: SourceTable) -> tuple[int, tuple[Query, ...]]:
+    """The queries, and the number of the sensitive attribute that they restrict (the first where none is named).
+
+    Raises InputError for a value that no leaf has, and for a range without any.
+    """
+    asked = source.spec.search.workload or DrawnWorkload()
+    sensitives = list(source.sensitives)
+    if isinstance(asked, DrawnWorkload):
+        values = source.sensitives[sensitives[0]].reference.values if sensitives else 0
+        return 0, random_workload(
+            source.hierarchies,
+            values,
+            queries=asked.queries,
+            attributes=asked.attributes,
+            selectivity=asked.selectivity,
+            seed=asked.seed,
+        )
+    named = [name for name in asked.names if name in source.sensitives]
+    place = source.spec.at("search", "workload")
+    found = []
+    for number, query in enumerate(asked.queries, 1):
+        wanted = {name: _codes(source, f"{place}: query {number}, {name}", name, what) for name, what in query}
+        leaves = tuple(wanted.get(name) for name in source.quasi_identifiers)
+        found.append(Query(leaves, wanted.get(named[0]) if named else None))
+    return (sensitives.index(named[0]) if named else 0), tuple(found)
+
+
+def _codes(source: SourceTable, place: str, name: str, wanted: Condition) -> tuple[int, ...]:
+    labels: Sequence[str | None] = (
+        source.sensitives[name].reference.domain
+        if name in source.sensitives
+        else source.hierarchies[source.quasi_identifiers.index(name)].leaves
+    )
+    if isinstance(wanted, Between):
+        inside = [code for code, label in enumerate(labels) if _between(label, wanted, source.columns[name].kind)]
+        if not inside:
+            raise InputError(f"{place}: no value of {name} is in this range")
+        return tuple(inside)
+    named = Matcher(labels, source.columns[name].kind)
+    codes = set()
+    for value in wanted:
+        code = named.find(value)
+        if code is None:
+            raise InputError(f"{place}: {quoted(value)} is no value of {name}")
+        codes.add(code)
+    return tuple(sorted(codes))
+
+
+def _between(label: str | None, wanted: Between, kind: Kind) -> bool:
+    if label is None:
+        return False
+    return all(
+        end is None or (_at_most(label, end, kind) if upper else _at_most(end, label, kind))
+        for end, upper in ((wanted.least, False), (wanted.most, True))
+    )
+
+
+def _at_most(one: str, other: str, kind: Kind) -> bool:
+    if kind in NUMBERS and is_value(one, "decimal") and is_value(other, "decimal"):
+        return Fraction(one) <= Fraction(other)
+    return one <= other

@@ -1,0 +1,68 @@
+"""Counts of a population in another table of the warehouse."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from qblock.blocks import Blocks
+from qblock.errors import InputError
+from qblock.frequency import FrequencySets, number
+from qblock.lattice import Node
+from qblock.source.columns import check_covered
+from qblock.source.table import SourceTable
+from qblock.warehouse import queries
+from qblock.warehouse.protocol import TableName
+
+
+class Population:
+    """The blocks of a population table over the same quasi-identifiers, node by node."""
+
+    def __init__(self, source: SourceTable, table_name: str, place: str, prefix: str = "qblock_population") -> None:
+        session, spec = source.session, source.spec
+        table = TableName.parse(table_name)
+        columns = session.columns(table)
+        missing = [name for name in spec.quasi_identifiers if name not in columns]
+        if missing:
+            raise InputError(
+                f"{place}: the population {table} has no column {missing[0]!r}; it needs every quasi-identifier"
+            )
+        relation = session.relation(table)
+        coded = {f"q{i}": name for i, name in enumerate(spec.quasi_identifiers)}
+        dimensions = dict(zip(coded, source.dimensions, strict=True))
+        scanned = {}
+        for key, name in coded.items():
+            own, theirs = source.columns[name], columns[name]
+            value = session.comparable(relation.c[name], theirs)
+            scanned[key] = (
+                value if own.kind == theirs.kind else session.convert(session.text_of(value, theirs.kind), own)
+            )
+        raw = session.store(f"{prefix}_raw", queries.raw_scan(relation, scanned))
+        leaf = session.store(f"{prefix}_leaf", queries.coded(raw, dimensions))
+        try:
+            rows = check_covered(spec, session, raw, leaf, coded, source.columns, dimensions, False)
+        except InputError as error:
+            raise InputError(f"{place}: in the population {table}: {error}") from None
+        session.drop(raw)
+        self._leaves = [d.leaves for d in source.dimensions]
+        self._sets = FrequencySets(session, leaf, source.dimensions, 0, rows, name=f"{prefix}_set")
+        bottom = self._sets.lattice.bottom
+        mine = self.counted(bottom, source.frequency_sets.blocks(bottom, ())[0])
+        lost = 0 if mine.population is None else int(np.count_nonzero(mine.population == 0))
+        if lost:
+            raise InputError(
+                f"{place}: {lost} combinations of quasi-identifiers of the source are not in the population {table}; "
+                "a population must hold everybody that the source holds"
+            )
+
+    def counted(self, node: Node, blocks: Blocks) -> Blocks:
+        """The blocks with the population's rows in each, and the sizes of the population's other blocks."""
+        theirs = self._sets.blocks(node, ())[0]
+        assert blocks.keys is not None
+        assert theirs.keys is not None
+        numbers, _ = number(np.concatenate([blocks.keys, theirs.keys]), self._leaves)
+        rows = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
+        rows[numbers[len(blocks) :]] = theirs.rows
+        alone = ~np.isin(numbers[len(blocks) :], numbers[: len(blocks)])
+        return replace(blocks, population=rows[numbers[: len(blocks)]], population_only=theirs.rows[alone])
