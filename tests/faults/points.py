@@ -24,7 +24,8 @@ from typing import Any
 import sqlalchemy as sa
 
 import qblock
-from qblock.release import apply, recover, run, stamps, steps, together
+from qblock.joint import turn
+from qblock.release import apply, recover, run, steps
 
 PACKAGE = str(Path(qblock.__file__).parent)
 JOB = tuple(str(Path(PACKAGE, room)) for room in ("release", "publish", "joint", "ledger"))
@@ -55,9 +56,9 @@ def arm(point: Point) -> Callable[[], object]:
 
         Path.replace = renamed  # type: ignore[method-assign]
     elif "begun" in point:
-        stamps.begin = _around(stamps.begin, point["begun"], stop)
+        run.begin = _around(run.begin, point["begun"], stop)
     elif "crosswalk" in point:
-        together.record = _around(together.record, point["crosswalk"], stop)
+        turn.record = _around(turn.record, point["crosswalk"], stop)
     elif "record" in point:
         for module in (run, recover):
             module.record = _recording(module.record, point, stop)  # type: ignore[attr-defined]

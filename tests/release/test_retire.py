@@ -82,7 +82,7 @@ def test_versions_of_a_retired_release_count_as_read(job: Job) -> None:
     job.set(entity="name").run()
     retire(job.spec)
     job.change(NEWCOMER)
-    with pytest.raises(Refused, match=r"2 versions together .* joint cells 1 fail"):
+    with pytest.raises(Refused, match=r"2 versions together .* 1 of [0-9]+ joint cells fail"):
         job.run(force=True)
     assert shown(job) == 0
 

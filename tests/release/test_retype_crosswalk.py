@@ -26,7 +26,7 @@ from release.jobs import Job
 
 pytestmark = pytest.mark.either_engine
 
-FOUR = "of 4 joint cells 4 fail"
+FOUR = "4 of 4 joint cells fail"
 
 
 def refused(job: Job, node: dict[str, int]) -> str:

@@ -198,7 +198,7 @@ def without_stamps(patch: pytest.MonkeyPatch) -> None:
     for module in (duckdb_target, postgresql_target):
         patch.setattr(module, "mark_text", lambda release, version, _: f"qblock release {release} version {version}")
     patch.setattr("qblock.release.run.new_stamp", lambda: None)
-    patch.setattr(Run, "begin", lambda *_: None)
+    patch.setattr(Run, "begin", lambda run, version, joint=None: vars(run).update(version=version))
 
 
 @pytest.fixture

@@ -9,9 +9,11 @@ import typer
 
 from qblock.cli.log import Log
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress
-from qblock.cli.publish import LogFormat, Wait
+from qblock.cli.publish import LogFormat, PlanOnly, Wait, print_plan
 from qblock.files import read_input
+from qblock.release.erase import check_erasable
 from qblock.release.erase import erase as run_erase
+from qblock.release.plan import plan_erase
 from qblock.spec import load_spec
 
 
@@ -36,6 +38,7 @@ def erase(
             "published, and the versions that show them are dropped.",
         ),
     ] = False,
+    plan_: PlanOnly = False,
     wait: Wait = 0,
     log_format: LogFormat = None,
     json_: Json = False,
@@ -44,12 +47,17 @@ def erase(
     """People withdraw from a release that names its entities.
 
     Without --now they wait until enough people of their block withdraw, and leave together with a later release: one
-    who leaves alone would tell their value to whoever kept the version before. Copies that readers have made cannot be
+    who leaves alone would reveal their value to whoever kept the version before. Copies that readers have made cannot be
     recalled. People are named to the letter, by the text of the entity column; a name that is nobody's stops it all.
     """
     log = Log.of(log_format, False)
     loaded = load_spec(spec)
     named = [*(people or []), *(_lines(file) if file is not None else [])]
+    if plan_:
+        number = len(set(named))
+        check_erasable(loaded, number)
+        print_plan(plan_erase(loaded, number, now=now, wait=wait), json_)
+        return
     with progress(quiet or not now or log.format is not None) as report:
         found = run_erase(loaded, named, now=now, wait=wait, progress=report, entries=log)
     if json_:

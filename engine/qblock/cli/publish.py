@@ -18,6 +18,7 @@ from qblock.cli.result_file import ResultFile
 from qblock.ledger.history import history as read_history
 from qblock.release.apply import release as run_release
 from qblock.release.foresee import foreseen
+from qblock.release.plan import Plan, plan_rollback
 from qblock.release.result import ReleaseResult
 from qblock.release.rollback import rollback as run_rollback
 from qblock.release.run import NOT_PROTECTED
@@ -58,6 +59,7 @@ LogFormat = Annotated[
 Wait = Annotated[
     float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another run of this release.")
 ]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Only show what would be done, step by step; write nothing.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -71,7 +73,11 @@ def register(app: typer.Typer) -> None:
 
 def plan(spec: SpecPath, json_: Json = False) -> None:
     """What `release` would do, step by step: the very steps that it runs. Writes nothing."""
-    made = foreseen(load_spec(spec))
+    print_plan(foreseen(load_spec(spec)), json_)
+
+
+def print_plan(made: Plan, json_: bool) -> None:
+    """Show the steps of a job, and what is known ahead."""
     if json_:
         answer(made.to_json())
         return
@@ -150,7 +156,7 @@ def verify(
     head: Annotated[str | None, typer.Option(help="The last ledger head that you kept.")] = None,
     json_: Json = False,
 ) -> None:
-    """Recompute the guarantees of the published version from what is published, and hold them against the ledger."""
+    """Recompute the guarantees of the published version from what is published, and compare them with the ledger."""
     result = run_verify(load_spec(spec), expected_head=head)
     found = result.to_json()
     if json_:
@@ -175,6 +181,7 @@ def verify(
 def rollback(
     spec: SpecPath,
     version: Annotated[int, typer.Argument(min=1, metavar="VERSION", help="The version; `history` lists them.")],
+    plan_: PlanOnly = False,
     wait: Wait = 0,
     result: Result = None,
     result_force: Annotated[bool, typer.Option("--result-force", "--force", help=REPLACE)] = False,
@@ -184,11 +191,14 @@ def rollback(
     log_format: LogFormat = None,
     json_: Json = False,
 ) -> None:
-    """Publish an older version again, after the same checks as a release: its kept copy is counted once more.
+    """Publish an older version again, after the same checks as a release: its kept copy is recounted.
 
     Its content and guarantees must be those in the ledger, and it must satisfy what the spec asks now. The next
     `release` publishes the source's data again.
     """
+    if plan_:
+        print_plan(plan_rollback(load_spec(spec), version, wait=wait), json_)
+        return
     log = Log.of(log_format, False)
     replaced = ResultFile(result, force=result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
@@ -204,7 +214,7 @@ def rollback(
         elif found["status"] == "unchanged":
             console().print(f"Nothing to do: readers see version {version} already, and it passes every check.")
         elif "reason" not in found:
-            _print_published(found, "Went back to")
+            _print_published(found, "Rolled back to")
 
     job.run(perform, show)
 

@@ -46,6 +46,12 @@ class Newcomers:
         return [member for cohort in self.cohorts for member in cohort.members]
 
 
+def check_cohorts(spec: Spec) -> None:
+    """Raise InputError where newcomers are to wait and the spec does not say until when."""
+    if spec.checked_together and (spec.versions.on_refusal == "hold_back" or spec.versions.cohort is not None):
+        cohort_size(spec)
+
+
 def cohort_size(spec: Spec) -> int:
     """The size that closes a cohort. Raises InputError where there is none, or one smaller than any block must be."""
     least, asked = least_rows(spec.privacy), spec.versions.cohort

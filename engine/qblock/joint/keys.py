@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.joint.crosswalk import Book, key_of, keyed
+from qblock.joint.crosswalk import Book, key_of, keyed, own_book
+from qblock.ledger.events import Event
+from qblock.ledger.place import Place
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.writer import ledger_transaction, record
+
+WHY = "the crosswalk has a new key, taken over the digests of the one before"
 
 
 def new_key(book: Book) -> tuple[int, dict[str, int]]:
@@ -34,3 +42,32 @@ def people(book: Book) -> dict[str, int]:
     everybody = sa.union(*(sa.select(table.c.release, table.c.entity) for table in t.of_entities)).subquery("everybody")
     query = sa.select(everybody.c.release, sa.func.count().label("n")).group_by(everybody.c.release)
     return {row["release"]: int(row["n"]) for row in book.own.fetch(query.order_by(everybody.c.release)).to_pylist()}
+
+
+def owed(book: Book, release: str) -> list[dict[str, Any]]:
+    """Changes of the key that the ledger of a release may not say yet (DuckDB)."""
+    t = book.tables.rekeyed
+    return list(book.own.fetch(sa.select(t).where(t.c.release == release).order_by(t.c.key)).to_pylist())
+
+
+def settle(place: Place, release: str) -> None:
+    """Write into the ledger of a release what a `rekey` that was killed owes it; twice is once. Under a lock."""
+    with own_book(place) as book:
+        found = owed(book, release)
+    if not found:
+        return
+    with ledger_reader(place) as reader:
+        said = {event.detail.get("key") for event in reader.history(release) if event.state == "rekeyed"}
+    with ledger_transaction(place) as connection:
+        for row in found:
+            if row["key"] not in said:
+                record(connection, rekeyed_event(row))
+    with own_book(place) as book:
+        t = book.tables.rekeyed
+        book.own.run(sa.delete(t).where(t.c.release == release))
+
+
+def rekeyed_event(row: Mapping[str, Any]) -> Event:
+    """What the ledger says of a new key. row: release, key (its number) and people."""
+    detail = {"key": row["key"], "people": row["people"]}
+    return Event(release=row["release"], state="rekeyed", run=secrets.token_hex(8), detail=detail, reason=WHY)

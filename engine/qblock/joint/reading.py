@@ -14,6 +14,7 @@ from qblock.joint.tables import tables
 from qblock.joint.withdrawals import CELL, WITHDRAWN
 from qblock.ledger import migrate
 from qblock.ledger.place import SCHEMA, Place, translated
+from qblock.ledger.stamps import SHOWN
 from qblock.ledger.writer import opened
 
 STAMPED = "0008"
@@ -76,3 +77,15 @@ def _readable(connection: sa.Connection) -> bool | None:
         return False
     allowed = "SELECT has_table_privilege(:version, 'SELECT') AND has_table_privilege(:apart, 'SELECT')"
     return True if connection.scalar(sa.text(allowed), names) else None
+
+
+def lacking(place: Place, versions: list[int], *, there: bool) -> str:
+    """What is said of versions whose part of the crosswalk is missing."""
+    named = ", ".join(map(str, versions[:SHOWN])) + (", ..." if len(versions) > SHOWN else "")
+    said = f"the ledger has shown version {named} checked together with others, and the crosswalk lacks it"
+    return said if there else f"{said}: {crosswalk_place(place)} gone"
+
+
+def crosswalk_place(place: Place) -> str:
+    """Where the crosswalk is, as the beginning of a sentence about it."""
+    return f"the file {place.folder / FILE} is" if place.engine == "duckdb" else f"its tables in schema {SCHEMA} are"

@@ -47,7 +47,7 @@ IDENTIFYING: tuple[State, ...] = (*PUBLISHING, "moved")
 """The states whose newest event says what the release's source and view are."""
 LISTS = ("quasi_identifiers", "node", "columns", "readers", "audience")
 """Columns of an event that hold JSON lists."""
-Choice = Literal["minimal", "sizes", "pinned"]
+HowChosen = Literal["minimal", "sizes", "pinned"]
 Stage = Literal["search", "recheck", "verify"]
 Counts = Mapping[str, Any]
 """Names to whole numbers, or to mappings or lists of them."""
@@ -85,7 +85,7 @@ class Event:
     version: int | None = None
     quasi_identifiers: tuple[str, ...] | None = None
     node: tuple[int, ...] | None = None
-    choice: Choice | None = None
+    choice: HowChosen | None = None
     protected: bool | None = None
     joint: str | None = None
     rows_source: int | None = None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from qblock.ledger.events import LISTS, RecordedEvent, time_text
+from qblock.ledger.events import LISTS, PUBLISHING, RecordedEvent, time_text
 from qblock.ledger.place import place_of
 from qblock.ledger.reader import LedgerReader, ledger_reader
 from qblock.spec import Spec
+
+UNFINISHED = ("staged", "checked")
+"""States of a version whose run has not ended yet."""
 
 
 def history(spec: Spec) -> dict[str, Any]:
@@ -56,3 +60,19 @@ def _json(event: RecordedEvent) -> dict[str, Any]:
         row[name] = None if row[name] is None else list(row[name])
     row["detail"] = dict(event.detail)
     return row
+
+
+def last_events(reader: LedgerReader, release: str) -> dict[int, RecordedEvent]:
+    """The newest event of each version."""
+    return {event.version: event for event in reader.history(release) if event.version is not None}
+
+
+def published_versions(events: Iterable[RecordedEvent]) -> list[int]:
+    """The versions that were published and not dropped since; a rollback to one that failed does not undo that."""
+    kept: dict[int, None] = {}
+    for event in events:
+        if event.version is not None and event.state in PUBLISHING:
+            kept[event.version] = None
+        elif event.version is not None and event.state == "retired":
+            kept.pop(event.version, None)
+    return list(kept)

@@ -69,6 +69,11 @@ class Place:
         """The ledger's DuckDB file."""
         return Path(self.url.database or "") if self.engine == "duckdb" else None
 
+    @property
+    def store_text(self) -> str:
+        """Where the private state is, for a message."""
+        return f"the private folder {self.folder}" if self.engine == "duckdb" else f"schema {SCHEMA}"
+
     def within(self, file: Path) -> str:
         """A file of the spec's folder relative to it, so that both can be moved together; any other by its path."""
         folder = self.folder.parent

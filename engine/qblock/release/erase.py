@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,22 +12,23 @@ from qblock.joint.crosswalk import open_book, own_book, prepare
 from qblock.joint.excluded import FAILED, LEAVING, OUT, entities_apart
 from qblock.joint.excluded import QUEUED as WAITING
 from qblock.joint.named import kept_people, looked_up
+from qblock.joint.turn import record_erasure
 from qblock.joint.withdrawals import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
+from qblock.ledger.history import retired_by
 from qblock.ledger.lock import release_lock
-from qblock.ledger.migrate import upgrade_ledger
-from qblock.ledger.place import Place, place_of
+from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
-from qblock.publish.targets import target_of
-from qblock.release import move, stamps, together
+from qblock.ledger.stamps import record_refusal
+from qblock.release import runner, steps
 from qblock.release.apply import release, retire
-from qblock.release.identity import check_identity, identity_of
+from qblock.release.job import Job
 from qblock.release.log import Entries
 from qblock.release.outcome import outcome
-from qblock.release.plan import plan
+from qblock.release.plan import Plan, plan, plan_erase
 from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult
-from qblock.release.retire import retired_by
 from qblock.release.run import Run
+from qblock.release.runner import run_steps
 from qblock.search import Progress
 from qblock.spec import Spec
 from qblock.warehouse import open_warehouse
@@ -89,36 +89,101 @@ def erase(
     stays so.
     """
     named = list(dict.fromkeys(entities))
-    if not named:
+    check_erasable(spec, len(named))
+    made = plan_erase(spec, len(named), now=now, wait=wait, judge=False)
+    run = _Erasure(made, named, now, wait, progress, log, entries)
+    run_steps(run, made.steps, PERFORM, _record_failure)
+    return run.result()
+
+
+def check_erasable(spec: Spec, people: int) -> None:
+    """Raise InputError where nobody is named, or the spec does not say who a row is about."""
+    if not people:
         raise InputError("nobody is named: give the values of the entity column, or a file with one on each line")
-    if not together.applies(spec):
+    if not spec.checked_together:
         raise InputError(
             f"{spec.at('versions')}: people can withdraw where the spec says who a row is about and versions are "
             "checked together: write `entity: COLUMN`, with `count: rows` and without `joint: none`"
         )
-    place = place_of(spec)
-    with release_lock(place, spec.release, wait):
-        upgrade_ledger(place)
-        target = target_of(spec, place)
-        check_identity(spec, place, identity_of(spec, place, target))
-        move.finish(spec, place, target)
-        try:
-            stamps.check(spec, place, target, joint=True)
-        except Refused as error:
-            stamps.record_refusal(place, spec.release, secrets.token_hex(8), error)
-            raise
-        prepare(place)
-        found = _people(place, spec, named)
-        with outcome().doing(RECORDED, partial(_recorded, place, spec, found, now)):
-            shown, stuck, removal = _set_apart(place, spec, found, now)
-        if removal is not None:
-            people = {"people": shown, "companions": len(removal.companions)}
-            together.record_erasure(place, spec.release, secrets.token_hex(8), people)
-    if removal is None:
-        notes = [QUEUED] if shown > stuck else []
-        notes += [STUCK.format(stuck)] if stuck else []
-        return EraseResult("queued", spec.release, len(named), shown, notes=[*notes, NOT_RECALLED])
-    return _publish_without(spec, len(named), shown, removal, wait, progress, log, entries)
+
+
+class _Erasure(Job):
+    """One run. digests: of those named; shown: how many any version has shown; stuck: how many were in a batch that
+    failed; removal: what was taken out at once; left: what is said of versions that stay for now."""
+
+    digests: list[str]
+
+    def __init__(
+        self,
+        made: Plan,
+        named: Sequence[str],
+        now: bool,
+        wait: float,
+        progress: Progress | None,
+        log: Callable[[str], None] | None,
+        entries: Entries | None,
+    ) -> None:
+        super().__init__(made.spec, made.place, made.target, (), log, entries)
+        self.named, self.now, self.wait = named, now, wait
+        self.releasing = partial(release, self.spec, wait=wait, progress=progress, log=log, entries=entries)
+        self.shown = self.stuck = 0
+        self.removal: Removal | None = None
+        self.release_result: ReleaseResult | None = None
+        self.left: list[str] = []
+
+    def result(self) -> EraseResult:
+        """What it came to."""
+        removal, release = self.removal, self.spec.release
+        if removal is None:
+            notes = [QUEUED] if self.shown > self.stuck else []
+            notes += [STUCK.format(self.stuck)] if self.stuck else []
+            return EraseResult("queued", release, len(self.named), self.shown, notes=[*notes, NOT_RECALLED])
+        return EraseResult(
+            "erased",
+            release,
+            len(self.named),
+            self.shown,
+            companions=len(removal.companions),
+            retired=sorted(_concerned(removal) - set(kept_versions(self))),
+            published=self.release_result,
+            notes=[*self.left, NOT_RECALLED],
+        )
+
+
+def _record_failure(run: _Erasure, error: BaseException) -> None:
+    """Only what was found out of the private state: whoever is named stays out of the ledger."""
+    if isinstance(error, Refused) and not run.state_known:
+        record_refusal(run.place, run.spec.release, run.id, error)
+
+
+def _find(run: _Erasure, _: steps.FindPeople) -> None:
+    prepare(run.place)
+    run.digests = _people(run.place, run.spec, run.named)
+
+
+def _take_out(run: _Erasure, step: steps.SetApart) -> None:
+    place, spec, digests = run.place, run.spec, run.digests
+    with outcome().doing(RECORDED, partial(_recorded, place, spec, digests, step.now)):
+        run.shown, run.stuck, run.removal = _set_apart(place, spec, digests, step.now)
+    if run.removal is not None:
+        record_erasure(place, spec.release, run.id, {"people": run.shown, "companions": len(run.removal.companions)})
+
+
+def _publish(run: _Erasure, _: steps.PublishWithout) -> None:
+    run.lock_held.close()  # the release takes it for itself
+    assert run.removal is not None
+    run.release_result = _publish_without(run, _concerned(run.removal))
+
+
+def _drop(run: _Erasure, step: steps.DropShowing) -> None:
+    done = run.release_result
+    if done is None or done.status == "unchanged":
+        with release_lock(run.place, run.spec.release, run.wait):
+            run.left = retire(_release_run(run), step.keep)
+
+
+def _concerned(removal: Removal) -> set[int]:
+    return {version.version for version in removal.versions}
 
 
 def _people(place: Place, spec: Spec, names: Sequence[str]) -> list[str]:
@@ -160,45 +225,36 @@ def _set_apart(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> t
         return shown, stuck, removal
 
 
-def is_retired(run: Run) -> bool:
+def _release_run(run: _Erasure) -> Run:
+    return Run(plan(run.spec, wait=run.wait, judge=False))
+
+
+def _is_retired(run: _Erasure) -> bool:
     """Whether the release shows nothing, as it was retired: then no version without the people is to be published."""
     with ledger_reader(run.place) as reader:
         return retired_by(reader, run.spec.release) is not None
 
 
-def _publish_without(
-    spec: Spec,
-    asked: int,
-    shown: int,
-    removal: Removal,
-    wait: float,
-    progress: Progress | None,
-    log: Callable[[str], None] | None,
-    entries: Entries | None,
-) -> EraseResult:
-    run = Run(plan(spec, wait=wait, judge=False))
-    concerned = {version.version for version in removal.versions}
-    published = None
-    if concerned and not is_retired(run):
-        try:
-            published = release(spec, wait=wait, progress=progress, log=log, entries=entries)
-        except QblockError as error:
-            run.read_ledger()
-            with release_lock(run.place, spec.release, wait):
-                retire(run, spec.versions.keep)
-            if run.current is not None and run.current.version in concerned:
-                raise type(error)(f"{STILL_SHOWN.format(version=run.current.version)}: {error}") from error
-            raise
-    with release_lock(run.place, spec.release, wait):
-        left = retire(run, spec.versions.keep) if published is None or published.status == "unchanged" else []
-    kept = set(kept_versions(run))
-    return EraseResult(
-        "erased",
-        spec.release,
-        asked,
-        shown,
-        companions=len(removal.companions),
-        retired=sorted(concerned - kept),
-        published=published,
-        notes=[*left, NOT_RECALLED],
-    )
+def _publish_without(run: _Erasure, concerned: set[int]) -> ReleaseResult | None:
+    """A version without the people, where one shows them. What shows them is dropped even where none can be made."""
+    if not concerned or _is_retired(run):
+        return None
+    try:
+        return run.releasing()
+    except QblockError as error:
+        other = _release_run(run)
+        other.read_ledger()
+        with release_lock(run.place, run.spec.release, run.wait):
+            retire(other, run.spec.versions.keep)
+        if other.current is not None and other.current.version in concerned:
+            raise type(error)(f"{STILL_SHOWN.format(version=other.current.version)}: {error}") from error
+        raise
+
+
+PERFORM: runner.Perform[_Erasure] = {
+    **runner.BEGIN,
+    steps.FindPeople: _find,
+    steps.SetApart: _take_out,
+    steps.PublishWithout: _publish,
+    steps.DropShowing: _drop,
+}

@@ -27,11 +27,13 @@ from qblock.errors import InputError, Refused
 from qblock.joint.crosswalk import crosswalk_of
 from qblock.joint.tables import tables as crosswalk_tables
 from qblock.ledger.events import IDENTIFYING, Event, RecordedEvent, canonical
+from qblock.ledger.history import UNFINISHED, last_events, published_versions
 from qblock.ledger.kept import Kept
 from qblock.ledger.lock import release_lock
 from qblock.ledger.migrate import known_revision, revision, revisions, upgrade_ledger
 from qblock.ledger.place import Place, make_private, place_of, translated
 from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.stamps import Written
 from qblock.ledger.tables import tables
 from qblock.ledger.writer import OPEN_SECONDS, ledger_transaction, opened, record, set_pointer
 from qblock.publish.targets import Target, target_of
@@ -40,10 +42,9 @@ from qblock.publish.targets.duckdb_marks import marked_views
 from qblock.publish.targets.mark import mark_text
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.publish.targets.postgresql_move import move_view
-from qblock.release import roles, stamps, together
+from qblock.release import private_state, roles
 from qblock.release.identity import Identity, difference, identity_of
 from qblock.release.outcome import outcome
-from qblock.release.recover import UNFINISHED, last_events, published_versions
 from qblock.spec import Spec, spec_digest
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import quote, quote_text
@@ -133,11 +134,11 @@ def _check_target(spec: Spec, earlier: str, place: Place, target: Target) -> Non
 def _check_state(spec: Spec, earlier: str, place: Place) -> None:
     """What is published and kept of the earlier name, and the ledger, know of each other."""
     before = replace(spec, release=earlier)
-    found = stamps.compare(
-        before, place, target_of(before, place), joint=together.applies(spec), seconds=OPEN_SECONDS
+    found = private_state.compare(
+        before, place, target_of(before, place), joint=spec.checked_together, seconds=OPEN_SECONDS
     ).problems
     if found:
-        raise Refused(stamps.refusal(place, earlier, found))
+        raise Refused(private_state.refusal(place, earlier, found))
 
 
 def _check(reader: LedgerReader, spec: Spec, earlier: str, place: Place, identity: Identity) -> RecordedEvent | None:
@@ -260,9 +261,9 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
         problem = difference(reader, spec, place, identity_of(spec, place, target))
         if problem is not None:
             raise Refused(f"a move of this release is not finished: {problem}")
-        broken = stamps.Written.of(reader, spec.release).problems
+        broken = Written.of(reader, spec.release).problems
         if broken:
-            raise Refused(stamps.refusal(place, spec.release, broken))
+            raise Refused(private_state.refusal(place, spec.release, broken))
         kept = {v: _columns(reader, spec.release, v) for v in published_versions(reader.history(spec.release))}
         current = reader.pointer(spec.release)
     with opened(place, read_only=True) as connection, translated(place):

@@ -13,7 +13,8 @@ from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.place import translated
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.writer import opened
-from qblock.release.recover import SECONDS, Running
+from qblock.release.job import Job
+from qblock.release.recover import SECONDS
 
 Ask = Callable[[], str | None]
 """Finds out whether something was done: what is said of it, or None where it was not."""
@@ -119,7 +120,7 @@ def outcome() -> Outcome:
     return _current.get() or Outcome()
 
 
-def published(run: Running, version: int, *, again: bool = False) -> str | None:
+def published(run: Job, version: int, *, again: bool = False) -> str | None:
     """What is said of a version that a run has published, however it ended; None where it has not.
 
     On DuckDB a file that was renamed into place is read, though the ledger says so only after the next run.
@@ -136,7 +137,7 @@ def published(run: Running, version: int, *, again: bool = False) -> str | None:
     return said if since[-1] is own[-1] and own[-1].state == "checked" and run.target.landed(version) else None
 
 
-def _history(run: Running) -> list[RecordedEvent]:
+def _history(run: Job) -> list[RecordedEvent]:
     """The events of the release, also where a signal came before this process could close the ledger's file.
 
     DuckDB opens a file in one way at a time in a process: then it can be read only as it is open.

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from qblock.joint.cohorts import check_cohorts
 from qblock.ledger import migrate
 from qblock.ledger.place import Place, place_of, translated
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.writer import opened
 from qblock.publish.targets import Target, target_of
-from qblock.release import move, roles, stamps, steps, together
+from qblock.release import move, private_state, roles, steps
 from qblock.release.identity import check_identity, identity_of
+from qblock.release.steps import Step
 from qblock.spec import Spec
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a release would do. current: the version that readers see now."""
+    """What a job would do. current: the version that readers see now; next_version: the number of the next one."""
 
     spec: Spec
     place: Place
     target: Target
-    steps: tuple[steps.Step, ...]
+    steps: tuple[Step, ...]
     current: int | None
     notes: tuple[str, ...]
+    next_version: int = 1
+
+    def then(self, *more: Step) -> Plan:
+        """The same with more steps at its end."""
+        return replace(self, steps=(*self.steps, *more))
 
     @property
     def refused(self) -> list[str]:
@@ -32,9 +39,9 @@ class Plan:
         upgrade = next(step for step in self.steps if isinstance(step, steps.UpgradeLedger))
         if upgrade.found not in (None, upgrade.needed):
             return []
-        joint = together.applies(self.spec)
-        found = stamps.compare(self.spec, self.place, self.target, joint=joint).problems
-        return [f"a run would be refused: {stamps.refusal(self.place, self.spec.release, found)}"] if found else []
+        spec, place = self.spec, self.place
+        found = private_state.compare(spec, place, self.target, joint=spec.checked_together).problems
+        return [f"a run would be refused: {private_state.refusal(place, spec.release, found)}"] if found else []
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -53,39 +60,68 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     target that cannot be used (inside the source, unknown reader), Refused for another source or view than the ledger
     has of the release, QblockError where the ledger's database cannot be reached.
     """
-    place = place_of(spec)
-    target = target_of(spec, place)
-    # What a move has not finished yet has the name of before.
-    notes = [] if move.pending(place, spec.release) else target.check()
-    together.check_spec(spec)
-    revision, current, version = _ledger(spec, place)
-    if judge and revision in (None, migrate.revisions()[-1]):
-        identity = identity_of(spec, place, target)
-        check_identity(spec, place, identity)
-        notes += roles.judge(spec, place, identity)
-    models = tuple(dict.fromkeys(requirement.model.name for requirement in spec.privacy))
+    begun = _begun(spec, wait, judge)
+    models = _models(spec)
     published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")
     search: steps.Step
     if spec.pinned is not None:
         search = steps.CheckNode(spec.pinned, models)
     else:
         search = steps.Search(spec.search.strategy, spec.search.choose_from, spec.search.choose_by, models)
-    made: tuple[steps.Step, ...] = (
-        steps.Lock(spec.release, wait),
-        steps.UpgradeLedger(revision, migrate.revisions()[-1]),
-        steps.CheckPrivateState(spec.release, together.applies(spec)),
+    engine = begun.place.engine
+    return begun.then(
         steps.ClearLeftovers(spec.release),
-        *((steps.CheckReaders(spec.publish.readers),) if place.engine == "postgresql" else ()),
-        steps.Snapshot(place.engine, spec.source.table),
+        *((steps.CheckReaders(spec.publish.readers),) if engine == "postgresql" else ()),
+        steps.Snapshot(engine, spec.source.table),
         steps.CheckDisclosure(spec.insensitives),
         search,
-        steps.CheckEarlierVersions(current, spec.versions.joint, together.applies(spec), force),
-        steps.CopyVersion(version, published),
+        steps.CheckEarlierVersions(begun.current, spec.versions.joint, spec.checked_together, force),
+        steps.CopyVersion(begun.next_version, published),
         steps.Recheck(models),
-        steps.Publish(target.view, spec.publish.readers),
+        steps.Publish(begun.target.view, spec.publish.readers),
         steps.Retire(spec.versions.keep),
     )
-    return Plan(spec, place, target, made, current, tuple(notes))
+
+
+def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = True) -> Plan:
+    """The steps of a rollback to a version; raises what `plan` raises."""
+    begun = _begun(spec, wait, judge)
+    return begun.then(
+        steps.ClearLeftovers(spec.release),
+        steps.CheckVersion(version, _models(spec)),
+        steps.Republish(version, begun.target.view),
+    )
+
+
+def plan_erase(spec: Spec, people: int, *, now: bool = False, wait: float = 0, judge: bool = True) -> Plan:
+    """The steps by which people withdraw. people: how many are named. Raises what `plan` raises."""
+    begun = _begun(spec, wait, judge)
+    at_once = (steps.PublishWithout(begun.target.view), steps.DropShowing(spec.versions.keep)) if now else ()
+    return begun.then(steps.FindPeople(people, spec.entity or ""), steps.SetApart(now), *at_once)
+
+
+def _begun(spec: Spec, wait: float, judge: bool) -> Plan:
+    """The steps that every job begins with."""
+    place = place_of(spec)
+    target = target_of(spec, place)
+    # What a move has not finished yet has the name of before.
+    notes = [] if move.pending(place, spec.release) else target.check()
+    check_cohorts(spec)
+    revision, current, version = _ledger(spec, place)
+    if judge and revision in (None, migrate.revisions()[-1]):
+        identity = identity_of(spec, place, target)
+        check_identity(spec, place, identity)
+        notes += roles.judge(spec, place, identity)
+    made = (
+        steps.Lock(spec.release, wait),
+        steps.UpgradeLedger(revision, migrate.revisions()[-1]),
+        steps.CheckPrivateState(spec.release, spec.checked_together),
+    )
+    return Plan(spec, place, target, made, current, tuple(notes), version)
+
+
+def _models(spec: Spec) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(requirement.model.name for requirement in spec.privacy))
 
 
 def _ledger(spec: Spec, place: Place) -> tuple[str | None, int | None, int]:

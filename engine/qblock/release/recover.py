@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import fields
-from typing import TYPE_CHECKING, Protocol
 
 from qblock.errors import QblockError, Refused
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
+from qblock.ledger.history import UNFINISHED, last_events, published_versions
 from qblock.ledger.kept import forget_kept
-from qblock.ledger.place import Place
-from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.reader import ledger_reader
 from qblock.ledger.writer import ledger_transaction, record, set_pointer
-from qblock.publish.targets import Target
-from qblock.spec import Spec
+from qblock.release.job import Job
 
-if TYPE_CHECKING:
-    from qblock.release.run import Run
-
-UNFINISHED = ("staged", "checked")
 SECONDS = 2.0
 """A run that is being stopped does not wait long for the ledger."""
 
 
-class Running(Protocol):
-    """What is read of a run."""
-
-    id: str
-    spec: Spec
-    place: Place
-    target: Target
-
-
-def clear_leftovers(run: Running) -> list[str]:
+def clear_leftovers(run: Job) -> list[str]:
     """Under the release's lock: settle every version that no run has finished; says what was done."""
     said = []
     release = run.spec.release
@@ -63,29 +47,13 @@ def clear_leftovers(run: Running) -> list[str]:
     return said
 
 
-def last_events(reader: LedgerReader, release: str) -> dict[int, RecordedEvent]:
-    """The newest event of each version."""
-    return {event.version: event for event in reader.history(release) if event.version is not None}
-
-
-def kept_versions(run: Running) -> list[int]:
+def kept_versions(run: Job) -> list[int]:
     """The versions that were published and not dropped since."""
     with ledger_reader(run.place) as reader:
         return published_versions(reader.history(run.spec.release))
 
 
-def published_versions(events: Iterable[RecordedEvent]) -> list[int]:
-    """The same; going back to a version that failed does not undo that it was published."""
-    kept: dict[int, None] = {}
-    for event in events:
-        if event.version is not None and event.state in PUBLISHING:
-            kept[event.version] = None
-        elif event.version is not None and event.state == "retired":
-            kept.pop(event.version, None)
-    return list(kept)
-
-
-def record_failure(run: Run, error: BaseException) -> None:
+def record_failure(run: Job, error: BaseException) -> None:
     """Record why a run ended without a publication, as far as that can be; the error itself is what is raised."""
     stopped = not isinstance(error, Exception)
     with suppress(Exception):

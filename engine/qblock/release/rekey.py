@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -11,20 +10,17 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import InputError
-from qblock.joint.crosswalk import FILE, Book, own_book, prepare
-from qblock.joint.keys import new_key
+from qblock.joint.crosswalk import FILE, own_book, prepare
+from qblock.joint.keys import new_key, rekeyed_event, settle
 from qblock.ledger import migrate
-from qblock.ledger.events import Event
 from qblock.ledger.lock import place_lock
 from qblock.ledger.place import Place, translated
-from qblock.ledger.reader import ledger_reader
-from qblock.ledger.writer import ledger_transaction, opened, record
-from qblock.release import stamps
+from qblock.ledger.writer import opened, record
+from qblock.release import private_state
 from qblock.release.outcome import outcome
 
 BACKUPS = "backups from before still hold the old digests and keys: keep them as private as the crosswalk, or drop them"
 NEW = "the crosswalk has a new key"
-WHY = "the crosswalk has a new key, taken over the digests of the one before"
 
 
 @dataclass(frozen=True)
@@ -47,13 +43,13 @@ def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
     QblockError for faults.
     """
     if not _has_crosswalk(place):
-        stamps.check_crosswalk(place)
+        private_state.check_crosswalk(place)
         raise InputError(
             "there is no crosswalk here, and so no key to change: the first release of a spec with `entity` makes it"
         )
     with place_lock(place, "ledger rekey", wait) as lock:
         migrate.upgrade_ledger(place)
-        stamps.check_crosswalk(place)
+        private_state.check_crosswalk(place)
         prepare(place)
         with own_book(place) as book:
             known = len(book.key_numbers())
@@ -62,7 +58,7 @@ def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
             owed = [{"release": release, "key": number, "people": n} for release, n in releases.items()]
             if place.engine == "postgresql":
                 for row in owed:
-                    record(book.own.connection, _event(row))
+                    record(book.own.connection, rekeyed_event(row))
             elif owed:
                 book.own.connection.execute(sa.insert(book.tables.rekeyed), owed)
             lock.check()
@@ -76,34 +72,6 @@ def _has_new(place: Place, known: int) -> str | None:
     """NEW where the crosswalk has more keys than were known."""
     with own_book(place) as book:
         return NEW if len(book.key_numbers()) > known else None
-
-
-def owed(book: Book, release: str) -> list[dict[str, Any]]:
-    """Changes of the key that the ledger of a release may not say yet (DuckDB)."""
-    t = book.tables.rekeyed
-    return list(book.own.fetch(sa.select(t).where(t.c.release == release).order_by(t.c.key)).to_pylist())
-
-
-def settle(place: Place, release: str) -> None:
-    """Write into the ledger of a release what a `rekey` that was killed owes it; twice is once. Under a lock."""
-    with own_book(place) as book:
-        found = owed(book, release)
-    if not found:
-        return
-    with ledger_reader(place) as reader:
-        said = {event.detail.get("key") for event in reader.history(release) if event.state == "rekeyed"}
-    with ledger_transaction(place) as connection:
-        for row in found:
-            if row["key"] not in said:
-                record(connection, _event(row))
-    with own_book(place) as book:
-        t = book.tables.rekeyed
-        book.own.run(sa.delete(t).where(t.c.release == release))
-
-
-def _event(row: Mapping[str, Any]) -> Event:
-    detail = {"key": row["key"], "people": row["people"]}
-    return Event(release=row["release"], state="rekeyed", run=secrets.token_hex(8), detail=detail, reason=WHY)
 
 
 def _has_crosswalk(place: Place) -> bool:

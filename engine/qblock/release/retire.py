@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,11 +18,12 @@ from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.writer import OPEN_SECONDS, record, set_pointer
 from qblock.publish.targets import Target
-from qblock.release import move, stamps, together
-from qblock.release.identity import Identity, check_identity, identity_of
+from qblock.release import private_state
+from qblock.release.job import Job
 from qblock.release.outcome import outcome
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers
+from qblock.release.runner import settle_identity
 from qblock.spec import Spec
 
 RETIRED = "the release was retired: its view was taken away, and its versions and the ledger were kept"
@@ -44,33 +44,23 @@ class RetireResult:
         return dict(vars(self))
 
 
-@dataclass
-class _Retiring:
-    """One run, as `clear_leftovers` reads it, too."""
+def _recorder(job: Job, version: int | None) -> Callable[[sa.Connection, State], None]:
+    """How the ledger says that nothing is shown any more."""
 
-    id: str
-    spec: Spec
-    place: Place
-    target: Target
-    identity: Identity
+    def write(connection: sa.Connection, state: State) -> None:
+        event = Event(
+            release=job.spec.release,
+            state=state,
+            run=job.id,
+            version=version,
+            view=job.target.view,
+            target=job.identity.target,
+            reason=RETIRED,
+        )
+        record(connection, event)
+        set_pointer(connection, job.spec.release, None)
 
-    def recorder(self, version: int | None) -> Callable[[sa.Connection, State], None]:
-        """How the ledger says that nothing is shown any more."""
-
-        def write(connection: sa.Connection, state: State) -> None:
-            event = Event(
-                release=self.spec.release,
-                state=state,
-                run=self.id,
-                version=version,
-                view=self.target.view,
-                target=self.identity.target,
-                reason=RETIRED,
-            )
-            record(connection, event)
-            set_pointer(connection, self.spec.release, None)
-
-        return write
+    return write
 
 
 def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = None) -> RetireResult:
@@ -82,15 +72,13 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
     that shows nothing, or is not the one that the ledger has under this name, and what `plan` raises.
     """
     made = plan(spec, wait=wait, judge=False)
+    job = Job(spec, made.place, made.target)
     with release_lock(made.place, spec.release, wait):
         upgrade_ledger(made.place)
-        identity = identity_of(spec, made.place, made.target)
-        check_identity(spec, made.place, identity)
-        move.finish(spec, made.place, made.target)
-        run = _Retiring(secrets.token_hex(8), spec, made.place, made.target, identity)
-        found = stamps.compare(spec, made.place, made.target, joint=together.applies(spec), seconds=OPEN_SECONDS)
+        settle_identity(job)
+        found = private_state.compare(spec, made.place, made.target, joint=spec.checked_together, seconds=OPEN_SECONDS)
         notes = [f"{UNKNOWN}: {'; '.join(found.problems)}"] if found.problems else []
-        for message in notes or clear_leftovers(run):
+        for message in notes or clear_leftovers(job):
             if log is not None:
                 log(message)
         with ledger_reader(made.place) as reader:
@@ -102,8 +90,8 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
         elif current is None and not any(mark.shown for mark in made.target.marks()):
             raise Refused(f"release {spec.release} shows nothing: no version of it is published")
         else:
-            with outcome().doing("the release was retired", partial(_retired, run)):
-                made.target.close(run.recorder(current))
+            with outcome().doing("the release was retired", partial(_retired, job)):
+                made.target.close(_recorder(job, current))
         with ledger_reader(made.place) as reader:
             head = reader.head(spec.release)
     version = before.version if before is not None else current
@@ -119,12 +107,12 @@ KEPT = (
 )
 
 
-def _retired(run: _Retiring) -> str | None:
+def _retired(job: Job) -> str | None:
     """What is said of a release that was to be retired, however that ended."""
-    with ledger_reader(run.place) as reader:
-        if retired_by(reader, run.spec.release) is None:
+    with ledger_reader(job.place) as reader:
+        if retired_by(reader, job.spec.release) is None:
             return None
-    if any(mark.shown for mark in run.target.marks()):
+    if any(mark.shown for mark in job.target.marks()):
         return "the ledger says that the release was retired, and its file is still there: run it once more"
     return "the release was retired"
 

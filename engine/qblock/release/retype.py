@@ -23,7 +23,7 @@ from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.place import Place, place_of
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.writer import ledger_transaction, record
-from qblock.release import stamps, together
+from qblock.release import private_state
 from qblock.release.plan import Plan
 from qblock.release.steps import UpgradeLedger
 from qblock.source.columns import checked_columns
@@ -66,7 +66,7 @@ def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
     together, Refused where there is no crosswalk, or it was lost, or a value does not read the same both ways (how
     many, by column), and what opening the source raises; nothing is moved then.
     """
-    if not together.applies(spec):
+    if not spec.checked_together:
         raise InputError(
             f"{spec.at('versions')}: only a release whose versions are checked together keeps column types: write "
             "`entity: COLUMN`, with `count: rows` and without `joint: none`"
@@ -74,7 +74,7 @@ def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
     place = place_of(spec)
     with release_lock(place, spec.release, wait) as lock:
         upgrade_ledger(place)
-        stamps.check_crosswalk(place, spec.release)
+        private_state.check_crosswalk(place, spec.release)
         prepare(place)
         warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
         try:
@@ -97,7 +97,7 @@ def type_note(made: Plan) -> str | None:
     """What a plan adds where the types of the source's columns are not those of the newest version. Reads only."""
     spec, place = made.spec, made.place
     upgraded = all(step.found == step.needed for step in made.steps if isinstance(step, UpgradeLedger))
-    if not together.applies(spec) or not upgraded or not has_book(place):
+    if not spec.checked_together or not upgraded or not has_book(place):
         return None
     with ledger_reader(place) as reader:
         shown = {e.version for e in reader.history(spec.release) if e.state in PUBLISHING}

@@ -29,13 +29,12 @@ import sqlalchemy as sa
 from qblock.errors import Busy, InputError, Refused
 from qblock.files import read_input
 from qblock.ledger.events import PUBLISHING, RecordedEvent
+from qblock.ledger.history import UNFINISHED, last_events
 from qblock.ledger.lock import release_lock
 from qblock.ledger.place import Place, translated
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.writer import opened
-from qblock.release import together
 from qblock.release.identity import Identity
-from qblock.release.recover import UNFINISHED, last_events
 from qblock.resources import sql_text
 from qblock.spec import Spec
 from qblock.warehouse.postgresql import quote
@@ -71,7 +70,7 @@ def published_columns(spec: Spec) -> tuple[tuple[str, str], ...]:
 
 def entity_checked(spec: Spec) -> str | None:
     """The column by which versions are checked together, where they are."""
-    return spec.entity if together.applies(spec) else None
+    return spec.entity if spec.checked_together else None
 
 
 def conflicts(protector: Shown, publisher: Shown, *, own: bool = False) -> tuple[list[str], list[str]]:

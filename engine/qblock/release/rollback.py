@@ -2,68 +2,46 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 
 import sqlalchemy as sa
 
 from qblock.errors import Refused
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, RecordedEvent, State
+from qblock.ledger.history import UNFINISHED, published_versions
 from qblock.ledger.kept import Kept, PublishedColumn, kept_digest
-from qblock.ledger.lock import HeldLock, release_lock
-from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.reader import LedgerReader, ledger_reader
 from qblock.ledger.writer import ledger_transaction, record, set_pointer
 from qblock.models import Tightest
 from qblock.publish.carried_over import Rematched, rematch
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again
-from qblock.publish.targets import Rows
-from qblock.release import move, roles, stamps, steps, together
-from qblock.release.identity import Identity, check_identity, identity_of
-from qblock.release.log import Entries, Telling
+from qblock.publish.targets import Checked, Rows
+from qblock.release import private_state, roles, runner, steps
+from qblock.release.job import Job
+from qblock.release.log import Entries
 from qblock.release.outcome import outcome, published
-from qblock.release.plan import Plan, plan
-from qblock.release.recover import SECONDS, UNFINISHED, clear_leftovers, published_versions, reason_of
+from qblock.release.plan import Plan, plan_rollback
+from qblock.release.recover import SECONDS, clear_leftovers, reason_of
 from qblock.release.result import ReleaseResult
 from qblock.release.retire import check_not_retired
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
+from qblock.release.runner import run_steps
 from qblock.search.answer import requirements_json
 from qblock.spec import Spec, same_spec
 
 NEXT_RUN = (
-    "the next run of the job publishes what the source holds then; to keep this version, mend the source first or "
+    "the next run of the job publishes what the source holds then; to keep this version, fix the source first or "
     "pause the schedule"
 )
 CHANGED = (
     "the spec has changed since this version was published: it was checked for what the spec asks now, with the "
     "reference quantities of its own time"
 )
-
-
-@dataclass(frozen=True)
-class CheckVersion(steps.Step):
-    version: int
-    models: tuple[str, ...]
-
-    def describe(self) -> str:
-        return (
-            f"Count the kept copy of version {self.version} again: content and guarantees as the ledger has them, "
-            f"and {', '.join(self.models)} as the spec asks now."
-        )
-
-
-@dataclass(frozen=True)
-class Republish(steps.Step):
-    version: int
-    view: str
-
-    def describe(self) -> str:
-        return f"Publish version {self.version} again as {self.view}, together with the ledger row."
 
 
 def rollback(
@@ -82,80 +60,52 @@ def rollback(
     what the spec asks now: the refusal is in the ledger, and what was published stays published. Raises InputError,
     Busy and QblockError as a release does.
     """
-    made = plan(spec, wait=wait, judge=False)
-    lock, upgrade, state, clear = made.steps[:4]
-    if isinstance(upgrade, steps.UpgradeLedger) and upgrade.found is None:
-        stamps.check(spec, made.place, made.target, joint=together.applies(spec))
+    made = plan_rollback(spec, version, wait=wait, judge=False)
+    upgrade = next(step for step in made.steps if isinstance(step, steps.UpgradeLedger))
+    if upgrade.found is None:
+        private_state.check(spec, made.place, made.target, joint=spec.checked_together)
         raise Refused(f"release {spec.release} has no ledger: it was never published")
     run = _Rollback(made, version, log, entries)
-    run.say.begin(lock)
-    with release_lock(run.place, spec.release, wait) as held:
-        run.say.begin(upgrade)
-        upgrade_ledger(run.place)
-        try:
-            run.say.begin(state)
-            run.settle_identity()
-            run.notes += stamps.check(spec, run.place, run.target, joint=together.applies(spec))
-            run.say.begin(clear)
-            run.notes += roles.judge(spec, run.place, run.identity)
-            check_not_retired(run.place, run.target, spec.release)
-            for message in clear_leftovers(run):
-                run.say(message)
-            run.perform(held)
-        except BaseException as error:
-            run.record_failure(error)
-            raise
+    run_steps(run, made.steps, PERFORM, _Rollback.record_failure)
     return run.result()
 
 
-class _Rollback:
-    """One run: what the ledger says of the version, and what its copy holds."""
+class _Rollback(Job):
+    """One run: what the ledger says of the version, and what its copy holds. version: to publish again; lowest_joint:
+    `none` once any version was published without the joint check."""
 
-    identity: Identity
     event: RecordedEvent
     first: RecordedEvent
     recorded: list[Guarantee]
     kept: Kept
     matched: Rematched
     tightest: list[Tightest | None]
+    checked: Checked
 
     def __init__(
         self, made: Plan, version: int, log: Callable[[str], None] | None, entries: Entries | None = None
     ) -> None:
-        self.spec, self.place, self.target = made.spec, made.place, made.target
+        super().__init__(made.spec, made.place, made.target, made.notes, log, entries)
         self.version = version
-        self.id = secrets.token_hex(8)
-        self.notes = list(made.notes)
-        self.unchanged = False
-        self.joint = made.spec.versions.joint
-        self.started = time.monotonic()
-        self.say = Telling(self.id, self.spec.release, log, entries)
+        self.lowest_joint = made.spec.versions.joint
 
-    def settle_identity(self) -> None:
-        """Find source and view; raises Refused where the ledger has others under this name."""
-        self.identity = identity_of(self.spec, self.place, self.target)
-        check_identity(self.spec, self.place, self.identity)
-        move.finish(self.spec, self.place, self.target)
-
-    def perform(self, lock: HeldLock) -> None:
-        """Check the version and publish it."""
-        models = tuple(dict.fromkeys(requirement.model.name for requirement in self.spec.privacy))
-        self.say.begin(CheckVersion(self.version, models))
+    def check_version(self) -> None:
+        """Hold the ledger, the kept copy and the spec against each other."""
         self._read_ledger()
-        lock.check()
-        with self.target.checking(self.version, self.kept.columns) as checked:
-            problems = self._check(checked.rows)
-            if problems:
-                raise self._refused("; ".join(problems))
-            if self.unchanged:
-                return
-            self.say.begin(Republish(self.version, self.target.view))
-            lock.check()
-            roles.judge(self.spec, self.place, self.identity, running=True)
-            said, number = f"version {self.version} was published again", self.version
-            ask = partial(published, self, number, again=True)
-            with outcome().doing(said, ask, status="rolled_back", version=number):
-                self.notes += checked.publish(self._record)
+        self.lock.check()
+        self.checked = self.transaction.enter_context(self.target.checking(self.version, self.kept.columns))
+        problems = self._check(self.checked.rows)
+        if problems:
+            raise self._refused("; ".join(problems))
+
+    def republish(self) -> None:
+        """Publish the version that was checked."""
+        self.lock.check()
+        roles.judge(self.spec, self.place, self.identity, running=True)
+        said, number = f"version {self.version} was published again", self.version
+        ask = partial(published, self, number, again=True)
+        with outcome().doing(said, ask, status="rolled_back", version=number):
+            self.notes += self.checked.publish(self._record)
 
     def _read_ledger(self) -> None:
         release, version = self.spec.release, self.version
@@ -174,7 +124,7 @@ class _Rollback:
             if self._shows_withdrawn(events):
                 raise self._refused("people have withdrawn since it was published")
             if any(e.joint == "none" for e in published):
-                self.joint = "none"
+                self.lowest_joint = "none"
             self.recorded = reader.guarantees(release, self.first.number)
             self._read_reference(reader)
             same = same_spec(self.spec, self.first.spec_digest)
@@ -189,10 +139,10 @@ class _Rollback:
             raise self._refused("; ".join(self.matched.problems))
 
     def _shows_withdrawn(self, events: Sequence[RecordedEvent]) -> bool:
-        if not together.applies(self.spec):
+        if not self.joint.together:
             return any(e.state == "erased" and e.number > self.event.number for e in events)
-        together.make_ready(self)
-        return self.version in together.showing_withdrawn(self)
+        self.joint.make_ready()
+        return self.version in self.joint.showing_withdrawn()
 
     def _read_reference(self, reader: LedgerReader) -> None:
         text = reader.reference(self.spec.release, self.version)
@@ -245,14 +195,14 @@ class _Rollback:
             "release": self.spec.release,  # the version may be of an earlier name
             "state": state,
             "run": self.id,
-            "joint": self.joint,
+            "joint": self.lowest_joint,
             "view": self.target.view,
             **self.identity.columns(),
             "entity": self.event.entity if self.event.columns else roles.entity_checked(self.spec),
             "columns": roles.published_columns(self.spec),
             "audience": self.spec.versions.audience,
             "stale_after": self.spec.versions.stale_after,
-            "reason": NOT_JOINT if self.joint == "none" and state == "rolled_back" else None,
+            "reason": NOT_JOINT if self.lowest_joint == "none" and state == "rolled_back" else None,
         }
         record(connection, Event(**{**kept, **now}), self._guarantees())
         if state == "rolled_back":
@@ -272,7 +222,7 @@ class _Rollback:
                 state="refused" if isinstance(error, Refused) else "failed",
                 run=self.id,
                 version=self.version if own in UNFINISHED else None,
-                joint=self.joint,
+                joint=self.lowest_joint,
                 detail={"rollback_to": self.version},
                 reason=reason_of(error, stopped=not isinstance(error, Exception)),
             )
@@ -297,7 +247,7 @@ class _Rollback:
             head = reader.head(self.spec.release)
         pairs = [(q, t) for q, t in zip(self.spec.privacy, self.tightest, strict=True) if t is not None]
         notes = list(self.notes)
-        if self.joint == "none":
+        if self.lowest_joint == "none":
             notes.append(NOT_JOINT)
         if not event.protected:
             notes.append(NOT_PROTECTED)
@@ -321,7 +271,22 @@ class _Rollback:
             choice=event.choice or "minimal",
             protected=bool(event.protected),
             optimality="not searched",
-            joint=self.joint,
+            joint=self.lowest_joint,
             seconds=time.monotonic() - self.started,
             notes=notes,
         )
+
+
+def _clear(run: _Rollback, _: steps.ClearLeftovers) -> None:
+    run.notes += roles.judge(run.spec, run.place, run.identity)
+    check_not_retired(run.place, run.target, run.spec.release)
+    for message in clear_leftovers(run):
+        run.say(message)
+
+
+PERFORM: runner.Perform[_Rollback] = {
+    **runner.BEGIN,
+    steps.ClearLeftovers: _clear,
+    steps.CheckVersion: lambda run, _: run.check_version(),
+    steps.Republish: lambda run, _: run.republish(),
+}

@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from qblock.joint.admission import Admission
-from qblock.joint.gate import Verdict
-from qblock.joint.withdrawals import Batch
-from qblock.ledger.events import PUBLISHING, Choice, Event, Guarantee, RecordedEvent, State, canonical
+from qblock.ledger.events import PUBLISHING, Event, Guarantee, HowChosen, RecordedEvent, State, canonical
 from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept
-from qblock.ledger.lock import HeldLock
 from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.stamps import Begun, begin
 from qblock.ledger.writer import record, set_pointer
 from qblock.models import Tightest
-from qblock.publish.copy import Copy
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import Counted
 from qblock.publish.targets import Checked, Record, new_stamp
-from qblock.release import move, roles, stamps
-from qblock.release.identity import Identity, check_identity, identity_of
-from qblock.release.log import Entries, Telling
+from qblock.release import roles
+from qblock.release.chosen import Chosen
+from qblock.release.job import Job
+from qblock.release.log import Entries
 from qblock.release.plan import Plan
 from qblock.release.result import ReleaseResult
-from qblock.release.waiting import Waiting
 from qblock.search import Progress
 from qblock.search.answer import requirements_json
 from qblock.search.run import SearchResult
-from qblock.search.task import Assessment, Task
+from qblock.search.task import Task
 from qblock.spec import same_spec, spec_digest
 
 NOT_JOINT = (
@@ -50,22 +45,15 @@ SEARCH_FIGURES = ("nodes_total", "nodes_evaluated", "queries", "strategy", "sati
 """What a result says of the search."""
 
 
-class Run:
+class Run(Job):
     """The state of one run; steps fill it in the order of the plan."""
 
     task: Task
     found: SearchResult
-    chosen: Assessment
-    labels: list[dict[str, int]]
-    copy: Copy
-    kept: Kept
-    digest: str
+    chosen: Chosen
     version: int
-    lock: HeldLock
     checked: Checked
     published_digests: dict[int, str | None]
-    identity: Identity
-    admission: Admission | None = None
 
     def __init__(
         self,
@@ -73,32 +61,17 @@ class Run:
         progress: Progress | None = None,
         log: Callable[[str], None] | None = None,
         entries: Entries | None = None,
+        *,
+        force: bool = False,
     ) -> None:
-        self.spec, self.place, self.target = plan.spec, plan.place, plan.target
-        self.id = secrets.token_hex(8)
+        super().__init__(plan.spec, plan.place, plan.target, plan.notes, log, entries)
         self.stamp = new_stamp()
-        self.say = Telling(self.id, self.spec.release, log, entries)
         self.progress = progress
-        self.lock_held = ExitStack()
-        self.transaction = ExitStack()
-        self.ledger_ready = self.unchanged = self.published = self.begun = self.state_known = False
+        self.force = force
+        self.begun = self.fell_back = False
         self.recheck: Counted | None = None
-        self.together: Verdict | None = None
-        self.waiting: Waiting | None = None
-        self.doubted: Batch | None = None
         self.current: RecordedEvent | None = None
-        self.inherited: RecordedEvent | None = None
-        self.fell_back = self.force = False
         self.confirmed: str | None = None
-        self.detail: dict[str, int] = {}
-        self.notes = list(plan.notes)
-        self.started = time.monotonic()
-
-    def settle_identity(self) -> None:
-        """Find source and view; raises Refused where the ledger has others under this name."""
-        self.identity = identity_of(self.spec, self.place, self.target)
-        check_identity(self.spec, self.place, self.identity)
-        move.finish(self.spec, self.place, self.target)
 
     def read_ledger(self) -> None:
         """The version that readers see, all that were ever published, and the number of the next one."""
@@ -126,26 +99,26 @@ class Run:
             and event.content_digest == digest
             and event.reference_digest == kept_digest(kept.text())
             and (event.target == self.identity.target or (event.target is None and event.view == self.target.view))
-            and self.target.intact(event.version, self.copy.columns)
+            and self.target.intact(event.version, self.chosen.copy.columns)
         )
         if same and event is not None and event.version is not None:
             self.version = event.version
-            self.digest = digest
+            self.chosen = replace(self.chosen, digest=digest)
         return same
 
     def as_recorded(self) -> tuple[str, Kept]:
         """Digest and quantities of the copy in the text form of the version that readers see, which may be older."""
-        event = self.current
+        event, chosen = self.current, self.chosen
         if event is None or event.version is None:
-            return self.digest, self.kept
+            return chosen.digest, chosen.kept
         with ledger_reader(self.place) as reader:
             text = reader.reference(self.spec.release, event.version)
         if text is None or kept_digest(text) != event.reference_digest:
-            return self.digest, self.kept
-        kept = self.kept.as_in(Kept.of_text(text))
-        if kept.columns == self.kept.columns:
-            return self.digest, kept
-        rows = self.copy.query.subquery("qblock_copy")
+            return chosen.digest, chosen.kept
+        kept = chosen.kept.as_in(Kept.of_text(text))
+        if kept.columns == chosen.kept.columns:
+            return chosen.digest, kept
+        rows = chosen.copy.query.subquery("qblock_copy")
         return content_digest(self.task.source.session, rows, kept.columns), kept
 
     @property
@@ -161,39 +134,45 @@ class Run:
         """Whether an attacker who knows the search learns nothing from what was chosen and suppressed."""
         if self.task.protected:
             return True
-        if self.fell_back or self.chosen.suppressed:
+        if self.fell_back or self.chosen.assessment.suppressed:
             return False
-        return bool(self.inherited.protected) if self.inherited else self.found.choice != "minimal"
+        inherited = self.joint.inherited
+        return bool(inherited.protected) if inherited else self.found.choice != "minimal"
 
     @property
-    def choice(self) -> Choice:
+    def how_chosen(self) -> HowChosen:
         """How the node was chosen: for one that is kept, how the first version's was."""
-        return self.inherited.choice or "pinned" if self.inherited else self.found.choice
+        inherited = self.joint.inherited
+        return inherited.choice or "pinned" if inherited else self.found.choice
 
     @property
     def tightest(self) -> list[Tightest]:
         """The verdicts over the copy; those of the search where the copy does not suffice."""
-        again = self.recheck.tightest if self.recheck else (None,) * len(self.chosen.tightest)
-        return [one or other for one, other in zip(again, self.chosen.tightest, strict=True)]
+        searched = self.chosen.assessment.tightest
+        again = self.recheck.tightest if self.recheck else (None,) * len(searched)
+        return [one or other for one, other in zip(again, searched, strict=True)]
 
     def guarantees(self, stage: Literal["search", "recheck"]) -> list[Guarantee]:
-        again = self.recheck.tightest if self.recheck and stage == "recheck" else (None,) * len(self.chosen.tightest)
+        searched = self.chosen.assessment.tightest
+        again = self.recheck.tightest if self.recheck and stage == "recheck" else (None,) * len(searched)
         found: list[Guarantee] = []
-        for requirement, one, other in zip(self.spec.privacy, again, self.chosen.tightest, strict=True):
+        for requirement, one, other in zip(self.spec.privacy, again, searched, strict=True):
             found += Guarantee.of(requirement, one or other, "recheck" if one else "search")
         return found
 
-    def begin(self, joint: str | None = None) -> None:
-        """Write the version and its stamp down, once, before the crosswalk or the target is touched."""
+    def begin(self, version: int, joint: str | None = None) -> str:
+        """Write the version and its stamp down, once, before the crosswalk or the target is touched; the stamp."""
         if not self.begun:
-            stamps.begin(self.place, stamps.Begun(self.spec.release, self.version, self.stamp, self.id, joint))
+            self.version = version
+            begin(self.place, Begun(self.spec.release, version, self.stamp, self.id, joint))
             self.begun = True
+        return self.stamp
 
     def record(self, connection: sa.Connection, state: State) -> None:
         """Write the event of a transition of the version, and what goes with it."""
         release = self.spec.release
         if state == "staged":
-            write_kept(connection, release, self.version, self.kept.text())
+            write_kept(connection, release, self.version, self.chosen.kept.text())
         record(connection, self._event(state), self.guarantees("search" if state == "staged" else "recheck"))
         if state == "published":
             set_pointer(connection, release, self.version)
@@ -208,28 +187,28 @@ class Run:
         return retire
 
     def _event(self, state: State) -> Event:
-        joint = self.spec.versions.joint
+        joint, chosen = self.spec.versions.joint, self.chosen
         return Event(
             release=self.spec.release,
             state=state,
             run=self.id,
             version=self.version,
             quasi_identifiers=self.spec.quasi_identifiers,
-            node=self.chosen.node,
-            choice=self.choice,
+            node=chosen.assessment.node,
+            choice=self.how_chosen,
             protected=self.protected,
             joint=joint,
             rows_source=self.task.source.rows,
-            rows_published=self.copy.rows,
-            rows_suppressed=self.chosen.suppressed,
+            rows_published=chosen.copy.rows,
+            rows_suppressed=chosen.assessment.suppressed,
             spec_digest=spec_digest(self.spec),
             hierarchy_digest=self.hierarchy_digest,
-            content_digest=self.digest,
-            reference_digest=kept_digest(self.kept.text()),
+            content_digest=chosen.digest,
+            reference_digest=kept_digest(chosen.kept.text()),
             stamp=self.stamp,
             view=self.target.view,
             stale_after=self.spec.versions.stale_after,
-            detail=self.detail,
+            detail=self.joint.detail,
             reason=NOT_JOINT if joint == "none" and state == "published" else None,
             **self.identity.columns(),
             entity=roles.entity_checked(self.spec),
@@ -240,20 +219,20 @@ class Run:
 
     def result(self) -> ReleaseResult:
         """What the run came to."""
-        outcome = self.found.outcome
+        outcome, chosen = self.found.outcome, self.chosen
         return ReleaseResult(
             status="unchanged" if self.unchanged else "published",
             release=self.spec.release,
             run=self.id,
             version=self.version,
-            node=dict(zip(self.spec.quasi_identifiers, self.chosen.node, strict=True)),
-            rows=self.copy.rows,
-            suppressed=self.chosen.suppressed,
+            node=dict(zip(self.spec.quasi_identifiers, chosen.assessment.node, strict=True)),
+            rows=chosen.copy.rows,
+            suppressed=chosen.assessment.suppressed,
             view=self.target.view,
-            digest=self.digest,
+            digest=chosen.digest,
             ledger_head=self._head(),
             tightest=self._tightest_json(),
-            choice=self.choice,
+            choice=self.how_chosen,
             protected=self.protected,
             optimality=outcome.optimality if outcome else "pinned",
             joint=self.spec.versions.joint,
@@ -270,7 +249,7 @@ class Run:
         return requirements_json(self.spec.privacy, self.tightest)
 
     def _notes(self) -> list[str]:
-        notes = [*self.notes, *self.task.warnings]
+        notes = [*self.notes, *self.joint.notes, *self.task.warnings]
         if self.spec.versions.joint == "none":
             notes.append(NOT_JOINT)
         if not self.protected:
@@ -289,7 +268,7 @@ def retirable(run: Run, keep: int) -> list[int]:
 
 
 def old_versions(reader: LedgerReader, release: str, keep: int) -> list[int]:
-    """The same for a reader."""
+    """Published versions of a release beyond the newest `keep`, oldest first; never the current one."""
     there: dict[int, None] = {}
     for event in reader.history(release):
         if event.version is not None and (event.state in PUBLISHING or event.state == "retired"):

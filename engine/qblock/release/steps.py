@@ -158,7 +158,7 @@ class Recheck(Step):
     models: tuple[str, ...]
 
     def describe(self) -> str:
-        return f"Count the copy again by itself and hold it against the search: rows, blocks, {', '.join(self.models)}."
+        return f"Recount the copy independently and compare it with the search: rows, blocks, {', '.join(self.models)}."
 
 
 @dataclass(frozen=True)
@@ -177,3 +177,67 @@ class Retire(Step):
 
     def describe(self) -> str:
         return f"Drop versions beyond the newest {self.keep}; the ledger keeps their rows."
+
+
+@dataclass(frozen=True)
+class CheckVersion(Step):
+    version: int
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        return (
+            f"Recount the kept copy of version {self.version}: content and guarantees as the ledger has them, "
+            f"and {', '.join(self.models)} as the spec asks now."
+        )
+
+
+@dataclass(frozen=True)
+class Republish(Step):
+    version: int
+    view: str
+
+    def describe(self) -> str:
+        return f"Publish version {self.version} again as {self.view}, together with the ledger row."
+
+
+@dataclass(frozen=True)
+class FindPeople(Step):
+    people: int
+    column: str
+
+    def describe(self) -> str:
+        return (
+            f"Look the {self.people} people named up by column {self.column}, in earlier versions and in the source; "
+            "do nothing if a name is nobody's."
+        )
+
+
+@dataclass(frozen=True)
+class SetApart(Step):
+    now: bool
+
+    def describe(self) -> str:
+        if self.now:
+            return "Take them out at once, with everybody who shares a joint cell with them."
+        return (
+            "Take out at once whoever was never shown; the others wait until a batch of their block closes by its size."
+        )
+
+
+@dataclass(frozen=True)
+class PublishWithout(Step):
+    view: str
+
+    def describe(self) -> str:
+        return f"If a version shows any of them, publish one without them as {self.view}, by the steps of a release."
+
+
+@dataclass(frozen=True)
+class DropShowing(Step):
+    keep: int
+
+    def describe(self) -> str:
+        return (
+            f"Drop the versions that show them, but for the one that readers see, and those beyond the newest "
+            f"{self.keep}."
+        )

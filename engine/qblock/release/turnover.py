@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
 from qblock.errors import Refused
 from qblock.joint.crosswalk import Book, open_book, own_book
 from qblock.joint.turnover import Turnover, keep, turnover
+from qblock.joint.waiting import StartOver
 from qblock.ledger.events import Event
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.writer import ledger_transaction, record
 from qblock.publish.digest import content_digest
-from qblock.release import waiting
-from qblock.release.waiting import StartOver
-from qblock.source import Admitted, SourceTable
+from qblock.release.run import Run
+from qblock.source import SourceTable
 from qblock.spec import Spec
-
-if TYPE_CHECKING:
-    from qblock.release.run import Run
 
 
 class TurnoverRefused(Refused):
@@ -27,23 +21,12 @@ class TurnoverRefused(Refused):
     confirm: str | None = None
 
 
-def entering(run: Run) -> Callable[[SourceTable], Admitted | None] | None:
-    """The hook of `waiting.entering`, which looks first at how many went and came."""
-    then = waiting.entering(run)
-    if then is None:
-        return None
-
-    def settled(source: SourceTable) -> Admitted | None:
-        _check(run, source)
-        return then(source)
-
-    return settled
-
-
-def _check(run: Run, source: SourceTable) -> None:
-    assert run.admission is not None
+def check_turnover(run: Run, source: SourceTable) -> None:
+    """Raise TurnoverRefused where too many went or came and the spec does not confirm it, StartOver where it does."""
+    if run.joint.admission is None:
+        return
     with open_book(run.place, source.session) as book:
-        found = turnover(book, source, run.admission, run.published_digests)
+        found = turnover(book, source, run.joint.admission, run.published_digests)
     if found.too_many:
         digest = source_digest(source)
         if run.spec.versions.confirm != digest:

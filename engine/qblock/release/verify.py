@@ -19,7 +19,7 @@ from qblock.publish import kept_counts
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import Counted, count_again
 from qblock.publish.targets import Rows, Target, target_of
-from qblock.release import stamps, together
+from qblock.release import private_state
 from qblock.release.result import VerifyResult
 from qblock.release.retire import refusal, retired_by
 from qblock.search.answer import requirements_json
@@ -73,7 +73,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
 def _private_state(spec: Spec, place: Place, target: Target) -> list[str]:
     """What is published or kept and the ledger does not know; said once where the pointer row says so too."""
     try:
-        return stamps.compare(spec, place, target, joint=together.applies(spec)).problems
+        return private_state.compare(spec, place, target, joint=spec.checked_together).problems
     except Unreachable:
         raise
     except QblockError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -23,37 +23,42 @@ from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
 from qblock.warehouse import open_warehouse
 from qblock.warehouse.duckdb import DuckdbWarehouse
+from qblock.warehouse.protocol import Session
 
 
 @contextmanager
 def open_task(
-    spec: Spec,
-    *,
-    name_values: bool = True,
-    published: bool = True,
-    relation: Admitted | None = None,
-    again: Callable[[SourceTable], Admitted | None] | None = None,
+    spec: Spec, *, name_values: bool = True, published: bool = True, relation: Admitted | None = None
 ) -> Iterator[Task]:
-    """Open the source of a spec within one snapshot and scan it (see open_source); all is released at the end.
+    """Open the source of a spec within one snapshot and scan it (see open_source); all is released at the end."""
+    with open_snapshot(spec, name_values=name_values) as session:
+        source = open_source(spec, session, name_values=name_values, published=published, relation=relation)
+        with task_over(source) as task:
+            yield task
 
-    again: looks at the source, and gives what is to be released of it instead; it is scanned anew then, in the same
-    snapshot.
-    """
-    with ExitStack() as stack:
-        stack.enter_context(values_shown(name_values))
+
+@contextmanager
+def open_snapshot(spec: Spec, *, name_values: bool = True) -> Iterator[Session]:
+    """Open the warehouse of a spec in one read-only transaction. name_values: whether errors may show values."""
+    with values_shown(name_values), ExitStack() as stack:
         warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
         stack.callback(warehouse.close)
-        session = stack.enter_context(warehouse.snapshot())
-        source = open_source(spec, session, name_values=name_values, published=published, relation=relation)
-        instead = again(source) if again is not None else None
-        if instead is not None:
-            session.clear()
-            source = open_source(spec, session, name_values=name_values, published=published, relation=instead)
-        if spec.search.roll_up == "local" and warehouse.engine != "duckdb":
-            local = DuckdbWarehouse(None, spec.search.memory_limit)
-            stack.callback(local.close)
-            source = local_frequency_sets(source, stack.enter_context(local.snapshot()))
+        yield stack.enter_context(warehouse.snapshot())
+
+
+@contextmanager
+def task_over(source: SourceTable) -> Iterator[Task]:
+    """The questions of a spec about an open source; frequency sets are rolled up where `search.roll_up` says."""
+    spec = source.spec
+    if spec.search.roll_up != "local" or source.session.engine == "duckdb":
         yield Task(source)
+        return
+    local = DuckdbWarehouse(None, spec.search.memory_limit)
+    try:
+        with local.snapshot() as session:
+            yield Task(local_frequency_sets(source, session))
+    finally:
+        local.close()
 
 
 @dataclass(frozen=True, eq=False)

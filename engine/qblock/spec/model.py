@@ -261,6 +261,11 @@ class Spec:
         return self.publish.view or self.release
 
     @property
+    def checked_together(self) -> bool:
+        """Whether versions are checked together: the spec says who a row is about, and does not waive it."""
+        return self.entity is not None and self.count == "rows" and self.versions.joint != "none"
+
+    @property
     def pinned(self) -> tuple[int, ...] | None:
         """The pinned node as levels in the order of `quasi_identifiers`."""
         node = self.search.node

@@ -1,0 +1,108 @@
+"""What a run does about earlier versions where they are not checked together: the same words, and next to nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+
+from qblock.blocks import Reference
+from qblock.errors import Refused
+from qblock.joint import withdrawals
+from qblock.joint.admission import Admission
+from qblock.joint.crosswalk import has_book, own_book
+from qblock.joint.waiting import StartOver
+from qblock.lattice import Node
+from qblock.ledger.events import RecordedEvent
+from qblock.ledger.place import Place
+from qblock.search.run import SearchResult
+from qblock.search.task import Assessment, Task
+from qblock.source import SourceTable
+from qblock.spec import Spec
+from qblock.warehouse.protocol import Session
+
+
+class NotJoint:
+    """Versions are not checked together: nobody waits, and everybody in the source is let in.
+
+    admission: who is in the snapshot, None for everybody; inherited: the event of the version whose node is kept;
+    detail: counts for the private ledger; notes: for the person who runs the job.
+    """
+
+    together = False
+    admission: Admission | None = None
+    inherited: RecordedEvent | None = None
+
+    def __init__(self, spec: Spec, place: Place, run: str) -> None:
+        self.spec, self.place, self.run = spec, place, run
+        self.detail: dict[str, int] = {}
+        self.notes: list[str] = []
+
+    def make_ready(self) -> None:
+        """Make the crosswalk where it is missing, before the snapshot, which would not see it otherwise."""
+
+    def settle_leaving(self) -> None:
+        """Record who has left with a version that is published, in the crosswalk and as an event of the ledger."""
+
+    def discard_unseen(self, shown: Collection[int]) -> None:
+        """Take out of the crosswalk what an earlier run recorded and never showed. shown: versions readers saw."""
+
+    def check_withdrawn(self) -> None:
+        """Raise Refused where people have withdrawn, and the spec would have them shown again."""
+        if not has_book(self.place):
+            return
+        with own_book(self.place) as book:
+            gone = len(withdrawals.withdrawn(book, self.spec.release))
+        if gone:
+            raise Refused(
+                f"{gone} people have withdrawn from release {self.spec.release}, and without `entity`, or with "
+                "`versions: {joint: none}` or `count: entities`, they would be shown again; nothing is published. "
+                "Publish under another release name from a table that they are not in"
+            )
+
+    def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
+        """Begin with a snapshot; the spec in force. current: the version that readers see; shown: all they ever saw."""
+        return self.spec
+
+    def let_in(self, source: SourceTable) -> Admission | None:
+        """Whom of the source to open again, where some wait or leave; None where it is to be used as it is."""
+        return None
+
+    def opened(self, source: SourceTable) -> None:
+        """Count who waits, once the source is opened for good."""
+        self.detail = {"quarantined": source.quarantined} if source.quarantined else {}
+
+    def check_alone(self, task: Task, version: int) -> None:
+        """Raise StartOver where cohorts fail by themselves at the node that is kept."""
+
+    def attempts(self, task: Task, found: SearchResult, first: Assessment, kept: Node | None) -> Iterator[Assessment]:
+        """The nodes to try, by `versions.on_refusal`: the chosen one, then the published one, or coarser ones."""
+        yield first
+
+    def check(
+        self,
+        task: Task,
+        chosen: Assessment,
+        references: Sequence[Sequence[Reference]],
+        version: int,
+        shown: Collection[int],
+        begin: Callable[[int], str],
+    ) -> None:
+        """Check a node together with all that was ever shown, and record it in the crosswalk when it passes.
+
+        Recorded before anything is staged, so that nothing is ever shown that is not in it. version: the next one's
+        number; begin: writes the version down under its number before the crosswalk is touched, and gives its stamp.
+        Raises Refused, saying how many cells fail and why, never whose, and StartOver.
+        """
+
+    def unchanged(self, version: int) -> None:
+        """Readers see this version already, which has passed."""
+
+    def still_complete(self, session: Session) -> bool:
+        """Whether no other release of the audience recorded a version since the check, asked when publishing."""
+        return True
+
+    def start_over(self, again: StartOver) -> None:
+        """Begin again: what a check has told outlasts the run, whatever becomes of it."""
+
+    def showing_withdrawn(self) -> list[int]:
+        """The versions still kept that show people who have left since, but for the one that readers see."""
+        return []

@@ -1,0 +1,36 @@
+"""Releases that the same readers may hold: the crosswalk must have every version of theirs."""
+
+from __future__ import annotations
+
+from qblock.errors import Refused
+from qblock.joint.crosswalk import Book
+from qblock.joint.episodes import VersionKey
+from qblock.joint.reading import lacking
+from qblock.joint.versions import recorded
+from qblock.ledger.events import PUBLISHING
+from qblock.ledger.place import Place
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stamps import Written
+from qblock.spec import Spec
+
+
+def check_audience(book: Book, spec: Spec, place: Place) -> None:
+    """Raise Refused where a release that the same readers may hold has versions that no crosswalk knows."""
+    known = {version.key for version in recorded(book)}
+    with ledger_reader(place) as reader:
+        for name in spec.versions.audience:
+            events = [e for e in reader.history(name) if e.state in PUBLISHING and e.version is not None]
+            without = [e.version for e in events if VersionKey(name, e.version or 0) not in known]
+            lost = [v for v in without if v is not None and Written.of(reader, name).together(v)]
+            if lost:
+                raise Refused(
+                    f"release {name}, which versions.audience names: {lacking(place, lost, there=True)}; nothing is "
+                    "published. Restore it from a backup"
+                )
+            if without:
+                raise Refused(
+                    f"version {without[0]} of release {name}, which versions.audience names, was published without a "
+                    "crosswalk (without `entity`, or with `versions: {joint: none}`), so no version can be checked "
+                    "together with it; nothing is published. Leave it out of the audience if no reader can hold both, "
+                    "or write `versions: {joint: none}`"
+                )

@@ -1,0 +1,284 @@
+"""The part that versions checked together have in one run: who is let in, the verdict, and what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from qblock.blocks import Reference
+from qblock.errors import Refused
+from qblock.joint import withdrawals
+from qblock.joint.admission import Admission, freeze
+from qblock.joint.alone import NotJoint
+from qblock.joint.audience import check_audience
+from qblock.joint.changed import Changed, check_changed
+from qblock.joint.crosswalk import Book, open_book, own_book, prepare
+from qblock.joint.edits import moved_by_edits
+from qblock.joint.explanation import explanation
+from qblock.joint.gate import Verdict, check, unchanged
+from qblock.joint.keys import owed, settle
+from qblock.joint.versions import Candidate, candidate, discard, least_rows, published_node, record, recorded
+from qblock.joint.waiting import NOBODY, STAY_IN, StartOver, Waiting, start_over, start_over_alone, waiting_at
+from qblock.joint.withdrawals import Batch, failed, left
+from qblock.lattice import Node
+from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
+from qblock.ledger.history import published_versions
+from qblock.ledger.place import Place
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stamps import written
+from qblock.ledger.writer import ledger_transaction
+from qblock.ledger.writer import record as record_event
+from qblock.search.run import SearchResult
+from qblock.search.task import Assessment, Task
+from qblock.search.utility.measure import Metrics
+from qblock.search.utility.metrics import BY_NAME
+from qblock.source import SourceTable
+from qblock.spec import Spec
+from qblock.warehouse.protocol import Session
+
+MOST_COARSER = 40
+"""How many coarser nodes `on_refusal: coarsen` tries: each is a check over everybody."""
+COARSENED = (
+    "the node was coarsened until all versions passed together; that finer nodes failed is information about the "
+    "sensitive values (versions.on_refusal: coarsen)"
+)
+PINNED = "the best node failed together with earlier versions: the published node was kept (versions.on_refusal: pin)"
+KEPT = "the published node was kept, as all versions must have one (versions.on_refusal: hold_back)"
+
+
+class TogetherRefused(Refused):
+    """A version passes alone and fails together with those before it."""
+
+
+class JointVersions(NotJoint):
+    """Versions are checked together. waiting: who waits and who leaves with this one; doubted: the batch of people
+    who withdrew that this attempt is without; verdict: of the check that passed."""
+
+    together = True
+
+    def __init__(self, spec: Spec, place: Place, run: str) -> None:
+        super().__init__(spec, place, run)
+        self.waiting: Waiting | None = None
+        self.doubted: Batch | None = None
+        self.verdict: Verdict | None = None
+
+    def make_ready(self) -> None:
+        prepare(self.place)
+
+    def settle_leaving(self) -> None:
+        # Also what a change of the key that was killed still owes the ledger.
+        release = self.spec.release
+        with own_book(self.place) as book:
+            anybody = withdrawals.anybody_leaving(book, release)
+            owing = owed(book, release)
+        if owing:
+            settle(self.place, release)
+        if not anybody:
+            return
+        with ledger_reader(self.place) as reader:
+            published = {e.version for e in reader.history(release) if e.state in PUBLISHING and e.version}
+        with own_book(self.place) as book:
+            people = withdrawals.settle_leaving(book, self.spec, published)
+        if people:
+            record_erasure(self.place, release, self.run, {"people": people})
+
+    def discard_unseen(self, shown: Collection[int]) -> None:
+        # By the word of the ledger that has written it down; before the snapshot, and in a transaction of its own:
+        # the version that this run records may have the same number.
+        known = written(self.place, self.spec.release)
+        with own_book(self.place) as book:
+            for version in recorded(book, self.spec.release):
+                number = version.key.version
+                if number not in shown and known.wrote(number, version.stamp):
+                    discard(book, version.key)
+
+    def check_withdrawn(self) -> None:
+        pass
+
+    def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
+        self.waiting = None
+        # With the quasi-identifiers of the first publication; moves wait.
+        self.admission = Admission(self.spec, self.place, shown=tuple(shown))
+        spec = self.spec
+        if spec.versions.on_refusal != "hold_back" or spec.pinned is not None or current is None:
+            return spec
+        if current.node is None:
+            return spec
+        if current.quasi_identifiers != spec.quasi_identifiers:
+            raise Refused(
+                f"newcomers wait by the blocks of the published node, and version {current.version} of release "
+                f"{spec.release} has other quasi-identifiers; pin a node in the spec (search.node), or publish under "
+                "another release name"
+            )
+        self.inherited = current
+        return replace(spec, search=replace(spec.search, node=current.node))
+
+    def let_in(self, source: SourceTable) -> Admission | None:
+        assert self.admission is not None
+        with open_book(self.place, source.session) as book:
+            shown = published_node(book, self.spec)
+            node = source.spec.pinned if source.spec.pinned is not None else shown
+            if shown is None or node is None:
+                return None
+            self.waiting = waiting_at(book, source, self.admission, node, self.doubted is not None)
+        if self.waiting is None:
+            return None
+        wait = self.waiting.newcomers
+        self.admission = Admission(
+            self.spec,
+            self.place,
+            admitted=None if wait is None else wait.admitted,
+            leaving=self.waiting.leaving.members,
+            shown=self.admission.shown,
+        )
+        return self.admission
+
+    def opened(self, source: SourceTable) -> None:
+        assert self.admission is not None
+        found = {"quarantined": self.waiting.quarantined if self.waiting else source.quarantined}
+        found |= {"moves_waiting": self.admission.moves(source.session)}
+        found |= self.waiting.counts if self.waiting else {}
+        self.detail = {name: n for name, n in found.items() if n}
+
+    def check_alone(self, task: Task, version: int) -> None:
+        if task.spec.pinned is None or self.waiting is None:
+            return
+        again = start_over_alone(self.spec, self.waiting, task.assess(task.spec.pinned), version)
+        if again is not None:
+            raise again
+
+    def attempts(self, task: Task, found: SearchResult, first: Assessment, kept: Node | None) -> Iterator[Assessment]:
+        yield first
+        policy, outcome = self.spec.versions.on_refusal, found.outcome
+        if policy == "pin" and kept is not None and kept != first.node and kept in task.lattice:
+            assessment = task.assess(kept)
+            if assessment.satisfied:
+                self.notes.append(PINNED)
+                yield assessment
+        if policy == "coarsen" and outcome is not None:
+            metrics, by = Metrics(task), self.spec.search.choose_by
+            sign = 1 if BY_NAME[by].better == "smaller" else -1
+            others = [node for node in outcome.satisfying() if node != first.node]
+            ranked = sorted(others, key=lambda node: (sign * metrics.rank(node, by), sum(node), node))
+            for number, node in enumerate(ranked[:MOST_COARSER]):
+                if not number:
+                    self.notes.append(COARSENED)
+                yield task.assess(node)
+
+    def check(
+        self,
+        task: Task,
+        chosen: Assessment,
+        references: Sequence[Sequence[Reference]],
+        version: int,
+        shown: Collection[int],
+        begin: Callable[[int], str],
+    ) -> None:
+        spec = self.spec
+        with open_book(self.place, task.source.session) as book:
+            known = [one.key.version for one in recorded(book, spec.release)]
+            # What no reader was shown, and no ledger wrote down, may be evidence from before stamps (discard_unseen).
+            version = max([version, *(number + 1 for number in known if number not in shown)])
+            check_audience(book, spec, self.place)
+            _check_recorded(spec, self.place, set(shown) - set(known))
+            found = candidate(book, task, chosen, version)
+            verdict = check(book, spec, references, found)
+            verdict, changed = check_changed(book, spec, references, found, verdict)
+            self.detail |= changed.detail if changed else {}
+            self._note_edits(book, found)
+            if not verdict.passed:
+                again = start_over(book, spec, self.waiting, verdict, found, version) if self.waiting else None
+                if again is not None:
+                    raise again
+                why = explanation(book, spec, task.source.hierarchies, least_rows(spec.privacy), found)
+                raise TogetherRefused(refusal(verdict, why.lines(), changed))
+            record(book, found, begin(version))
+            # Those who leave are in no version from this one on.
+            left(book, spec, self.waiting.leaving if self.waiting else NOBODY, found)
+            self._condemn_doubted(book, version)
+            freeze(book, task.source, found)
+        self.verdict = verdict
+
+    def unchanged(self, version: int) -> None:
+        if self.doubted is not None:
+            with own_book(self.place) as book:
+                self._condemn_doubted(book, version)
+
+    def still_complete(self, session: Session) -> bool:
+        if self.verdict is None:
+            return True
+        with open_book(self.place, session) as book:
+            return unchanged(book, self.spec, self.verdict)
+
+    def start_over(self, again: StartOver) -> None:
+        self.notes.append(str(again))
+        self.waiting = None
+        self.doubted = again.doubted or self.doubted
+        with own_book(self.place) as book:
+            again.settle(book)
+
+    def showing_withdrawn(self) -> list[int]:
+        with own_book(self.place) as book:
+            showing = withdrawals.showing_withdrawn(book, self.spec.release)
+        if not showing:
+            return []
+        with ledger_reader(self.place) as reader:
+            kept = published_versions(reader.history(self.spec.release))
+            current = reader.pointer(self.spec.release)
+        return [v for v in showing if v in kept and v != current]
+
+    def _note_edits(self, book: Book, found: Candidate) -> None:
+        changed, people = moved_by_edits(book, self.spec, found)
+        if changed:
+            moved = (
+                f"{people} people are shown under another label"
+                if people
+                else "nobody's label changes by it at this node"
+            )
+            note = f"the hierarchy of {', '.join(changed)} is not the one of the version before: {moved}"
+            self.notes = [*(n for n in self.notes if n != note), note]
+
+    def _condemn_doubted(self, book: Book, version: int) -> None:
+        """Without the batch that was doubted the versions pass together: so the batch is what failed."""
+        if self.doubted is not None:
+            failed(book, self.spec, self.doubted, version)
+            self.notes.append(STAY_IN.format(len(self.doubted.members)))
+
+
+def joint_versions(spec: Spec, place: Place, run: str) -> NotJoint:
+    """The versions of a release in a run."""
+    return (JointVersions if spec.checked_together else NotJoint)(spec, place, run)
+
+
+def record_erasure(place: Place, release: str, run: str, people: Mapping[str, int]) -> None:
+    """Write in the ledger that people have left, and that copies cannot be recalled."""
+    event = Event(release=release, state="erased", run=run, detail=people, reason=withdrawals.NOT_RECALLED)
+    with ledger_transaction(place) as connection:
+        record_event(connection, event)
+
+
+def _check_recorded(spec: Spec, place: Place, missing: Collection[int]) -> None:
+    if not missing:
+        return
+    first, known = min(missing), written(place, spec.release)
+    since = "" if first in known.shown and known.shown[first].stamp else ", or it was lost"
+    raise Refused(
+        f"version {first} of release {spec.release} was published without a crosswalk (without `entity`, or with "
+        f"`versions: {{joint: none}}`){since}, so no later version can be checked together with it; publish under "
+        "another release name, or write `versions: {joint: none}`"
+    )
+
+
+def refusal(verdict: Verdict, why: Sequence[str] = (), changed: Changed | None = None) -> str:
+    """What a refused joint check says to the person who must act. changed: why rows count as linked, if they do."""
+    models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
+    how = "with rows that can be linked" if verdict.mode == "linked" else "by people whose value did not change"
+    because = f"{changed}. " if changed else ""
+    more = f"To explain: {'; '.join(why)}. " if why else ""
+    return (
+        f"{verdict.versions} versions together tell more than each one alone ({how}): {verdict.failing} of "
+        f"{verdict.cells} joint cells fail, with {verdict.rows} people in them ({models}). Joint cells are people who "
+        f"look the same in every version ever published. {because}{more}Nothing is published; keep the published node "
+        "(search.node), wait until newcomers and leavers come in larger groups, or write `versions: {on_refusal: ...}` "
+        "with pin, coarsen or hold_back"
+    )

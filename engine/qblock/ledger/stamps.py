@@ -1,0 +1,133 @@
+"""Stamps: what the ledger has written down of a version before anything else is touched.
+
+Every version has a random stamp. The ledger writes it down (`begin`) before the crosswalk or the target is touched; the
+crosswalk's row, the private copy and the published object carry it, and so do the version's events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+
+from qblock.errors import Refused
+from qblock.ledger.events import PUBLISHING, Event, RecordedEvent, time_text
+from qblock.ledger.place import Place
+from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.tables import tables
+from qblock.ledger.writer import ledger_transaction, record
+
+SHOWN = 3
+"""How many versions a message names."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A version that a run is about to build. joint: how it is checked together with others, where it is."""
+
+    release: str
+    version: int
+    stamp: str
+    run: str
+    joint: str | None
+    recorded_at: str = field(default_factory=lambda: time_text(datetime.now(UTC)))
+
+
+def begin(place: Place, begun: Begun) -> None:
+    """Write a version and its stamp down in the ledger, in a transaction of its own."""
+    with ledger_transaction(place) as connection:
+        connection.execute(tables(connection).begun.insert(), [asdict(begun)])
+
+
+@dataclass(frozen=True)
+class Written:
+    """What the ledger has written down of a release. begun: stamp and way of the joint check of each version begun;
+    broken: what is wrong with the chain of events, one sentence each.
+    """
+
+    events: tuple[RecordedEvent, ...]
+    begun: Mapping[tuple[int, str | None], str | None]
+    pointer: int | None
+    broken: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, reader: LedgerReader, release: str) -> Written:
+        begun = {(row["version"], row["stamp"]): row["joint"] for row in reader.begun(release)}
+        broken = tuple(reader.verify_chain(release))
+        return cls(tuple(reader.history(release)), begun, reader.pointer(release), broken)
+
+    @property
+    def problems(self) -> list[str]:
+        """Why this ledger is not to be acted on, whatever else is there: events are missing or were altered."""
+        found = list(self.broken[:SHOWN])
+        if self.pointer is not None and self.pointer not in self.shown:
+            found.append(f"the pointer row names version {self.pointer}, {self.why(self.pointer)}")
+        return found
+
+    @property
+    def shown(self) -> dict[int, RecordedEvent]:
+        """The versions that readers were shown, each with the newest event that says so, in the order of these."""
+        found: dict[int, RecordedEvent] = {}
+        for event in self.events:
+            if event.state in PUBLISHING and event.version is not None:
+                found.pop(event.version, None)
+                found[event.version] = event
+        return found
+
+    @property
+    def left(self) -> int:
+        """How many people have withdrawn or left with them at the least: those of one event are different people."""
+        counts = [e.detail.get("people", 0) + e.detail.get("companions", 0) for e in self.events if e.state == "erased"]
+        return max(counts, default=0)
+
+    def missing(self, known: Container[int]) -> list[int]:
+        """The versions that the ledger has shown checked together with others, other than those known."""
+        return [version for version in self.shown if version not in known and self.together(version)]
+
+    def together(self, version: int) -> bool:
+        """Whether a version that was shown had been checked together with others, as its run wrote down.
+
+        Of one from before stamps it is not known.
+        """
+        return self.begun.get((version, self.shown[version].stamp)) is not None
+
+    def wrote(self, version: int, stamp: str | None, *, staged: bool = False) -> bool:
+        """Whether this ledger has written the version down; one from before stamps is known by its number.
+
+        staged: that it was begun does not suffice, there must be an event of it.
+        """
+        if stamp is None:
+            return any(event.version == version for event in self.events)
+        if (version, stamp) in self.begun and not staged:
+            return True
+        return any((e.version, e.stamp) == (version, stamp) for e in self.events)
+
+    def may_be_kept(self, version: int, stamp: str | None) -> bool:
+        """Whether a version of the crosswalk that no event names may be evidence from before stamps.
+
+        An older program wrote into the crosswalk first, and a run of it may have been stopped there. Whether anybody
+        saw that version is not known, so it is kept, and counts.
+        """
+        newest = max((e.version for e in self.events if e.version is not None), default=0)
+        return stamp is None and bool(self.shown) and version <= newest + 1
+
+    def why(self, version: int) -> str:
+        """What the ledger knows instead of a version, as the end of a sentence."""
+        numbers = {event.version for event in self.events if event.version is not None}
+        if not numbers:
+            return "and the ledger knows no version of it"
+        if version > max(numbers):
+            return f"and the ledger ends at version {max(numbers)}"
+        return f"and that is not the version {version} that the ledger knows"
+
+
+def written(place: Place, release: str) -> Written:
+    """What the ledger of a place has written down of a release."""
+    with ledger_reader(place) as reader:
+        return Written.of(reader, release)
+
+
+def record_refusal(place: Place, release: str, run: str, error: Refused) -> None:
+    """Write in the ledger why nothing was done."""
+    with ledger_transaction(place) as connection:
+        record(connection, Event(release=release, state="refused", run=run, reason=str(error)))

@@ -1,0 +1,44 @@
+"""A decision of a run: the node, and everything that follows from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qblock.ledger.kept import Kept
+from qblock.publish.copy import Copy, copy_of, label_codes
+from qblock.publish.digest import content_digest
+from qblock.publish.kept_counts import plain_parts
+from qblock.publish.recheck import needs_more
+from qblock.search.task import Assessment, Task
+from qblock.source.declared import leaf_marks, stated_attributes
+from qblock.spec import Spec
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """assessment: of the node; labels: for each quasi-identifier, the code of each label; copy: what is to be
+    published; kept: what the version is checked with later; digest: of the copy's content."""
+
+    assessment: Assessment
+    labels: list[dict[str, int]]
+    copy: Copy
+    kept: Kept
+    digest: str
+
+    @classmethod
+    def of(cls, spec: Spec, task: Task, assessment: Assessment) -> Chosen:
+        """What follows from choosing a node; spec: the release's, whose node may not be pinned."""
+        counts, source = assessment.counts, task.source
+        copy = copy_of(task, assessment)
+        references = tuple(tuple(part.reference for part in parts) for parts in counts.parts)
+        more = {
+            number: found
+            for number, (requirement, parts) in enumerate(zip(spec.privacy, counts.parts, strict=True))
+            if needs_more(spec, requirement) and (found := plain_parts(parts, assessment.kept)) is not None
+        }
+        stated = stated_attributes(spec)
+        marks = {h.attribute: leaf_marks(h) for h in source.hierarchies if h.attribute in stated}
+        marks |= {name: leaf_marks(v.hierarchy) for name, v in source.sensitives.items() if name in stated}
+        kept = Kept(copy.columns, references, more, marks)
+        digest = content_digest(source.session, copy.query.subquery("qblock_copy"), copy.columns)
+        return cls(assessment, label_codes(task, assessment.node), copy, kept, digest)

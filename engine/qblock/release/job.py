@@ -1,0 +1,44 @@
+"""What every run of a job knows, whether it releases, rolls back, erases or retires: its place, and how far it got."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+
+from qblock.joint.turn import joint_versions
+from qblock.ledger.lock import HeldLock
+from qblock.ledger.place import Place
+from qblock.publish.targets import Target
+from qblock.release.identity import Identity
+from qblock.release.log import Entries, Telling
+from qblock.spec import Spec
+
+
+class Job:
+    """One run of a job on a release. id: as the ledger has it; lock_held: what is let go at its end; transaction: what
+    is open in between; ledger_ready: failures can be recorded; state_known: ledger and versions know of each other;
+    unchanged: nothing was to be done; published: readers see something else now."""
+
+    identity: Identity
+    lock: HeldLock
+
+    def __init__(
+        self,
+        spec: Spec,
+        place: Place,
+        target: Target,
+        notes: Sequence[str] = (),
+        log: Callable[[str], None] | None = None,
+        entries: Entries | None = None,
+    ) -> None:
+        self.spec, self.place, self.target = spec, place, target
+        self.id = secrets.token_hex(8)
+        self.say = Telling(self.id, spec.release, log, entries)
+        self.notes = list(notes)
+        self.joint = joint_versions(spec, place, self.id)
+        self.lock_held = ExitStack()
+        self.transaction = ExitStack()
+        self.ledger_ready = self.state_known = self.unchanged = self.published = False
+        self.started = time.monotonic()

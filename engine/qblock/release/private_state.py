@@ -1,0 +1,160 @@
+"""Lost or older private state: what is published, the ledger and the crosswalk must know of each other.
+
+Every version carries a stamp (ledger.stamps). One that the
+ledger has not written down was made under another ledger: a folder that was lost, a backup that is older, a second job
+with the same target. What readers were shown then is not known, and nothing may be built on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from qblock.errors import Refused
+from qblock.joint.reading import Contents, contents, lacking
+from qblock.ledger.events import PUBLISHING
+from qblock.ledger.place import Place
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stamps import SHOWN, Written, written
+from qblock.ledger.writer import OPEN_SECONDS
+from qblock.publish.targets import Mark, Target
+from qblock.spec import Spec
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was compared. problems: what is there and not known, or the other way round, one sentence each; seen: the
+    version that readers see; newest: the one that the ledger has shown last."""
+
+    problems: list[str]
+    seen: int | None
+    newest: int | None
+
+
+def compare(spec: Spec, place: Place, target: Target, *, joint: bool, seconds: float = 0) -> Found:
+    """Hold what is published and kept, and the crosswalk, against the ledger. Reads only.
+
+    joint: whether the versions are checked together, so that the crosswalk must hold what the ledger has shown;
+    seconds: to wait for another process that has the crosswalk open, under the release's lock; 0 without it, to leave
+    the crosswalk out then.
+    """
+    found = _compared(spec, place, target, joint, seconds)
+    # Without the lock a run may have gone on between two reads.
+    return _compared(spec, place, target, joint, seconds) if found.problems and not seconds else found
+
+
+def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: float) -> Found:
+    # The ledger last: whatever another run shows meanwhile is in it before it is in its place.
+    marks = target.marks()
+    crosswalk = contents(place, spec.release, seconds) if joint else None
+    known = written(place, spec.release)
+    found = []
+    # A table of PostgreSQL is made in the transaction of its event, a file of DuckDB before it.
+    staged = place.engine == "postgresql"
+    unknown = {mark for mark in marks if not _knows(known, target, mark, staged)}
+    for mark in sorted(unknown, key=lambda mark: (not mark.shown, -mark.version))[:SHOWN]:
+        where, verb = (target.view, "shows") if mark.shown else (place.store_text, "keeps")
+        found.append(f"{where} {verb} version {mark.version} of release {spec.release}, {known.why(mark.version)}")
+    found += known.problems
+    if crosswalk is not None:
+        found += _crosswalk_problems(known, crosswalk, place)
+    if known.left:
+        found += _left_problems(known, crosswalk or contents(place, spec.release, seconds))
+    # A file says by itself what readers see; of tables the pointer row does.
+    seen = next((m.version for m in marks if m.shown), known.pointer if place.engine == "postgresql" else None)
+    landing = any(event.state == "checked" and event.version == seen for event in known.events[-1:])
+    newest = next(reversed(known.shown), None)
+    return Found(found, seen, seen if landing else newest)
+
+
+def _knows(known: Written, target: Target, mark: Mark, staged: bool) -> bool:
+    if not mark.shown and mark.version != known.pointer:
+        return known.wrote(mark.version, mark.stamp, staged=staged)
+    events = [event for event in known.events if event.version == mark.version]
+    shown = [event for event in events if event.state in PUBLISHING]
+    if mark.stamp is not None:
+        if any(event.stamp == mark.stamp for event in shown):
+            return True
+    elif shown and target.digest_of(mark) in {event.content_digest for event in shown}:
+        return True
+    # A run that was killed between the renaming and its record; the next one records it.
+    last = events[-1] if events else None
+    landed = last is not None and last.state == "checked" and last.stamp == mark.stamp
+    return landed and target.landed(mark.version)
+
+
+def _crosswalk_problems(known: Written, crosswalk: Contents, place: Place) -> list[str]:
+    shown, found = known.shown, []
+    for version, stamp in sorted(crosswalk.versions.items(), reverse=True):
+        if version in shown:
+            if stamp != shown[version].stamp:
+                found.append(f"the crosswalk holds another version {version} than the ledger has shown")
+        elif not known.wrote(version, stamp) and not known.may_be_kept(version, stamp):
+            found.append(f"the crosswalk holds version {version}, {known.why(version)}")
+    missing = known.missing(crosswalk.versions)
+    if missing:
+        found.append(lacking(place, missing, there=crosswalk.there))
+    return found[:SHOWN]
+
+
+def check_crosswalk(place: Place, only: str | None = None) -> None:
+    """Raise Refused where the crosswalk of a place lacks what the ledger has shown of any release, or of one.
+
+    A release whose newest version waived the joint check does without it.
+    """
+    found = []
+    with ledger_reader(place) as reader:
+        releases = {
+            release: Written.of(reader, release) for release in reader.releases() if not reader.successor(release)
+        }
+    for release, known in releases.items():
+        newest = next(reversed(known.shown.values()), None)
+        if only not in (None, release) or newest is None or newest.joint == "none":
+            continue
+        crosswalk = contents(place, release, OPEN_SECONDS)
+        missing = known.missing(crosswalk.versions) if crosswalk is not None else []
+        if crosswalk is not None and missing:
+            found.append(f"release {release}: {lacking(place, missing, there=crosswalk.there)}")
+    if found:
+        raise Refused(
+            f"the crosswalk is missing or older than what was shown: {'; '.join(found[:SHOWN])}. Nothing was changed; "
+            f"restore {place.store_text} (ledger, crosswalk and versions, whole and of one time) from the backup that "
+            "belongs to what is published"
+        )
+
+
+def _left_problems(known: Written, crosswalk: Contents | None) -> list[str]:
+    if crosswalk is None or crosswalk.out >= known.left:
+        return []
+    return [
+        f"{known.left} people have left, as the ledger says, and the crosswalk, which says who, knows {crosswalk.out}: "
+        "they would be shown again"
+    ]
+
+
+def refusal(place: Place, release: str, found: list[str]) -> str:
+    """What is said to the person who must act."""
+    other = "in another file (publish.url)" if place.engine == "duckdb" else "with another view"
+    back = "ledger, crosswalk and versions, whole and of one time"
+    return (
+        f"private state of release {release} is missing or older than what was shown, was altered, or another job "
+        f"publishes there: {'; '.join(found)}. Nothing is published, since what readers hold could not be checked "
+        f"against. Restore {place.store_text} ({back}) from the backup that belongs to what is published, or give this "
+        "job a release name and a target of its own. If it is lost for good, no later version of this release can be "
+        "protected together with the earlier ones: if only the crosswalk is lost, write `versions: {joint: none}`; "
+        f"else take the view away (qblock retire) and publish under another release name {other}, with `versions: "
+        "{joint: none}`"
+    )
+
+
+def check(spec: Spec, place: Place, target: Target, *, joint: bool) -> list[str]:
+    """Notes for the person who runs the job. Raises Refused where the ledger does not know what is there."""
+    release = spec.release
+    found = compare(spec, place, target, joint=joint, seconds=OPEN_SECONDS)
+    if found.problems:
+        raise Refused(refusal(place, release, found.problems))
+    if found.seen in (None, found.newest):
+        return []
+    return [
+        f"readers see version {found.seen} of release {release} again, and the ledger has shown version {found.newest} "
+        "since: what is published comes from an older copy; the ledger knows both, so it is safe to go on from there"
+    ]

@@ -1,0 +1,84 @@
+"""Performs the steps of a plan, says each of them, and has a failure recorded: for every job alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from qblock.joint.waiting import StartOver
+from qblock.ledger.lock import release_lock
+from qblock.ledger.migrate import upgrade_ledger
+from qblock.release import move, private_state, steps
+from qblock.release.identity import check_identity, identity_of
+from qblock.release.job import Job
+
+AnyJob = TypeVar("AnyJob", bound=Job)
+Perform = Mapping[type[steps.Step], Callable[[AnyJob, Any], None]]
+"""What is done for a step."""
+
+
+def run_steps(
+    job: AnyJob,
+    todo: Sequence[steps.Step],
+    perform: Perform[AnyJob],
+    record_failure: Callable[[AnyJob, BaseException], None],
+) -> None:
+    """Perform steps in their order, until one finds that nothing is to be done.
+
+    One that raises StartOver has the run begin again with the snapshot. record_failure: told of whatever else is
+    raised, once the ledger can be written and while nothing is published.
+    """
+    with job.lock_held:
+        try:
+            left = list(todo)
+            while left and not job.unchanged:
+                job.say.begin(left[0])
+                try:
+                    perform[type(left[0])](job, left[0])
+                except StartOver as again:
+                    job.say(str(again))
+                    job.transaction.close()
+                    job.joint.start_over(again)
+                    left = list(todo[[type(step) for step in todo].index(steps.Snapshot) :])
+                else:
+                    del left[0]
+        except BaseException as error:
+            job.transaction.close()
+            if job.ledger_ready and not job.published:
+                record_failure(job, error)
+            raise
+        finally:
+            job.transaction.close()
+
+
+def take_lock(job: Job, step: steps.Lock) -> None:
+    job.lock = job.lock_held.enter_context(release_lock(job.place, step.release, step.wait))
+
+
+def upgrade(job: Job, _: steps.UpgradeLedger) -> None:
+    upgrade_ledger(job.place)
+    job.ledger_ready = True
+
+
+def check_private_state(job: Job, step: steps.CheckPrivateState) -> None:
+    # First: what another release left is not ours to settle, and what a move has not finished has its earlier name.
+    settle_identity(job)
+    for note in private_state.check(job.spec, job.place, job.target, joint=step.joint):
+        job.say(note)
+        job.notes.append(note)
+    job.state_known = True
+
+
+def settle_identity(job: Job) -> None:
+    """Find source and view; raises Refused where the ledger has others under this name."""
+    job.identity = identity_of(job.spec, job.place, job.target)
+    check_identity(job.spec, job.place, job.identity)
+    move.finish(job.spec, job.place, job.target)
+
+
+BEGIN: dict[type[steps.Step], Callable[[Any, Any], None]] = {
+    steps.Lock: take_lock,
+    steps.UpgradeLedger: upgrade,
+    steps.CheckPrivateState: check_private_state,
+}
+"""What every job begins with."""
