@@ -22,8 +22,7 @@ from qblock.ledger.history import history
 from qblock.ledger.place import place_of
 from qblock.ledger.writer import opened
 from qblock.release.verify import verify
-from qblock.warehouse import duckdb as duckdb_warehouse
-from qblock.warehouse import open_warehouse
+from qblock.warehouse import open_warehouse, spill
 from qblock.warehouse.duckdb_files import logs_of
 from qblock.warehouse.faults import explain_duckdb
 
@@ -153,6 +152,6 @@ def test_a_full_temporary_folder_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         raise FileNotFoundError(2, "No usable temporary directory found in ['/tmp']")  # as Python has it
 
     create_table(f"duckdb:///{tmp_path}/warehouse.duckdb", "people", PEOPLE)
-    monkeypatch.setattr(duckdb_warehouse.tempfile, "mkdtemp", full)
+    monkeypatch.setattr(spill.tempfile, "mkdtemp", full)
     with pytest.raises(QblockError, match=r"no temporary folder can be written to .*: its disk is full"):
         open_warehouse(f"duckdb:///{tmp_path}/warehouse.duckdb", tmp_path)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,6 +20,7 @@ from qblock.warehouse.duckdb_files import check_database
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.protocol import Column, Kind, Session, TableName
 from qblock.warehouse.session import SqlSession, translated
+from qblock.warehouse.spill import SpillFolder
 
 SOURCE = "source"
 _KINDS: dict[str, Kind] = {
@@ -186,18 +185,6 @@ def _column(name: str, type_: str) -> Column:
     return Column(name, type_, kind, type_ if kind != "text" else "VARCHAR")
 
 
-def _spill_folder() -> str:
-    """A private folder for what does not fit into memory. Raises QblockError where none can be made."""
-    try:
-        return tempfile.mkdtemp(prefix="qblock-")
-    except OSError:
-        # Python says "no such file" where every temporary folder is full.
-        raise QblockError(
-            "no temporary folder can be written to ($TMPDIR, /tmp, /var/tmp): its disk is full, or this login may not "
-            "write there; make room, or name another folder in TMPDIR"
-        ) from None
-
-
 class DuckdbWarehouse:
     """A DuckDB file as a source: attached read-only, which keeps other processes from writing it meanwhile."""
 
@@ -205,7 +192,7 @@ class DuckdbWarehouse:
 
     def __init__(self, path: Path | None, memory_limit: str | None = None) -> None:
         self.path = path
-        self._spill = _spill_folder()
+        self._spill = SpillFolder()
         self._engine = duckdb_session.create_engine(sa.make_url("duckdb:///:memory:"), poolclass=sa.pool.StaticPool)
         self._memory_limit = memory_limit
 
@@ -217,7 +204,7 @@ class DuckdbWarehouse:
         driver: Any = connection.connection.driver_connection
         try:
             with translated(facts):
-                connection.exec_driver_sql(f"SET temp_directory = {quote_text(self._spill)}")
+                connection.exec_driver_sql(f"SET temp_directory = {quote_text(str(self._spill.path))}")
                 # It would be drawn on standard output, between the answers.
                 connection.exec_driver_sql("SET enable_progress_bar = false")
                 if self._memory_limit:
@@ -247,4 +234,4 @@ class DuckdbWarehouse:
 
     def close(self) -> None:
         self._engine.dispose()
-        shutil.rmtree(self._spill, ignore_errors=True)
+        self._spill.remove()
