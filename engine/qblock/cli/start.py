@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from qblock.cli.output import Json, answer, console, table
-from qblock.profile import init as init_spec
+from qblock.profiling import init as init_spec
 from qblock.spec.schema import json_schema
 
 
