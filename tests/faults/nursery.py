@@ -66,7 +66,12 @@ def _serve() -> None:
     import duckdb_sqlalchemy  # noqa: F401
     import psycopg  # noqa: F401
 
-    import qblock.cli.app  # noqa: F401
+    # Commands import their work when they run, which each child would do by itself.
+    import qblock.cli.app
+    import qblock.release.apply
+    import qblock.release.erase
+    import qblock.release.rollback
+    import qblock.release.verify  # noqa: F401
     from faults import points  # noqa: F401
 
     for line in sys.stdin:

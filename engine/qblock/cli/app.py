@@ -18,7 +18,7 @@ from qblock.cli import compare, erase, explore, hierarchies, ledger, publish, re
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
 from qblock.cli.streams import AnswerLost, check_answer, guarded
 from qblock.errors import values_shown
-from qblock.release.outcome import Outcome, asked
+from qblock.release.deeds import Outcome, asked
 
 EPILOG = (
     "Exit status: 0 done or nothing to do, 1 a fault outside (connection, disk), 2 the spec, a hierarchy or the "

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.cli.result_file import keep_own_files
-from qblock.search.answer import number_json
-from qblock.search.comparison.compare import Comparison, compare
-from qblock.search.comparison.tables import best, direct, epsilons, inclusions, to_json, violations, write_csv
-from qblock.search.definitions import adversary_of
-from qblock.search.run import open_task
-from qblock.spec import load_spec
+
+if TYPE_CHECKING:
+    from qblock.search.comparison.compare import Comparison
 
 MOST = 40
 """Nodes of the table of epsilons that are printed; --csv has all."""
@@ -48,6 +45,11 @@ def compare_command(
     adversary, and for the definitions of the spec (and of --definitions) which nodes satisfy them and which of them
     admits strictly more nodes than which.
     """
+    from qblock.search.comparison.compare import compare
+    from qblock.search.comparison.tables import to_json, write_csv
+    from qblock.search.run import open_task
+    from qblock.spec import load_spec
+
     loaded = load_spec(spec)
     if csv is not None:
         keep_own_files("--csv", csv, loaded)
@@ -63,6 +65,8 @@ def compare_command(
 
 
 def _print(found: Comparison) -> None:
+    from qblock.search.comparison.tables import violations
+
     out, task = console(), found.task
     out.print(
         f"{task.source.rows:,} rows; {len(found.definitions)} definitions at each of {len(found.lattice):,} nodes, "
@@ -85,6 +89,8 @@ def _print(found: Comparison) -> None:
 
 
 def _print_reach(found: Comparison) -> None:
+    from qblock.search.answer import number_json
+
     lines: list[list[Any]] = []
     for i, definition in enumerate(found.definitions):
         for j, (bound, column) in enumerate(zip(definition.bounds, definition.columns, strict=True)):
@@ -100,6 +106,10 @@ def _print_reach(found: Comparison) -> None:
 
 
 def _print_epsilons(found: Comparison) -> None:
+    from qblock.search.answer import number_json
+    from qblock.search.comparison.tables import epsilons
+    from qblock.search.definitions import adversary_of
+
     names = found.task.spec.quasi_identifiers
     for name, adversaries in epsilons(found):
         finite = [
@@ -119,6 +129,8 @@ def _print_epsilons(found: Comparison) -> None:
 
 
 def _print_asked(found: Comparison) -> None:
+    from qblock.search.comparison.tables import best, direct, inclusions, to_json
+
     lines = []
     answers = to_json(found)["asked"]
     for entry, definition in zip(answers, found.asked, strict=True):

@@ -10,7 +10,7 @@ import os
 from typing import ClassVar
 
 from qblock.errors import QblockError
-from qblock.release.outcome import UNPUBLISHED, Outcome
+from qblock.release.deeds import UNPUBLISHED, Outcome
 
 NOTHING = {
     ("release",): UNPUBLISHED,

@@ -11,10 +11,6 @@ from qblock.cli.log import Log
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress
 from qblock.cli.publish import LogFormat, PlanOnly, Wait, print_plan
 from qblock.files import read_input
-from qblock.release.erase import check_erasable
-from qblock.release.erase import erase as run_erase
-from qblock.release.plan import plan_erase
-from qblock.spec import load_spec
 
 
 def register(app: typer.Typer) -> None:
@@ -47,9 +43,14 @@ def erase(
     """People withdraw from a release that names its entities.
 
     Without --now they wait until enough people of their block withdraw, and leave together with a later release: one
-    who leaves alone would reveal their value to whoever kept the version before. Copies that readers have made cannot be
+    who leaves alone would reveal their value to whoever kept the version before. Copies that readers made cannot be
     recalled. People are named to the letter, by the text of the entity column; a name that is nobody's stops it all.
     """
+    from qblock.release.erase import check_erasable
+    from qblock.release.erase import erase as run_erase
+    from qblock.release.plan import plan_erase
+    from qblock.spec import load_spec
+
     log = Log.of(log_format, False)
     loaded = load_spec(spec)
     named = [*(people or []), *(_lines(file) if file is not None else [])]

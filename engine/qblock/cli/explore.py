@@ -8,10 +8,6 @@ import typer
 
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.errors import InputError
-from qblock.search.audit import audit_spec, audit_table
-from qblock.search.explain import explain_sql
-from qblock.search.run import open_task, refusal, run_search
-from qblock.spec import load_spec
 
 VERDICTS = {True: "yes", False: "NO", None: ""}
 TIGHTEST = "tightest: the strongest parameter that this table satisfies. "
@@ -45,6 +41,10 @@ def search(
     Publishes nothing. A node is one level per quasi-identifier: 0 publishes values as they are, the highest level
     publishes *. A minimal node satisfies every privacy model, and none that keeps more detail does.
     """
+    from qblock.search.explain import explain_sql
+    from qblock.search.run import open_task, refusal, run_search
+    from qblock.spec import load_spec
+
     if nodes not in ("minimal", "all"):
         raise InputError(f"--nodes {nodes}: right would be minimal or all")
     loaded = load_spec(spec)
@@ -151,6 +151,9 @@ def audit(
 
     Without --node: the pinned node of the spec, else the table as it is (bottom).
     """
+    from qblock.search.audit import audit_spec, audit_table
+    from qblock.spec import load_spec
+
     if (spec is None) == (url is None):
         raise InputError("say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive")
     if spec is not None:

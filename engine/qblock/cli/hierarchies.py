@@ -8,8 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from qblock.cli.output import Json, SpecPath, answer, console, table
-from qblock.search.run import open_task
-from qblock.spec import load_spec
 
 group = typer.Typer(
     help="Generalization hierarchies: build CSV files, check them against the source, load them as dimension tables.",
@@ -31,6 +29,8 @@ def build(
 ) -> None:
     """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
     from qblock.publish.hierarchies import write_hierarchies
+    from qblock.search.run import open_task
+    from qblock.spec import load_spec
 
     with open_task(load_spec(spec)) as task:
         files = write_hierarchies(task, Path(directory), force=force)
@@ -43,6 +43,9 @@ def build(
 @group.command("check")
 def check(spec: SpecPath, json_: Json = False) -> None:
     """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
+    from qblock.search.run import open_task
+    from qblock.spec import load_spec
+
     with open_task(load_spec(spec)) as task:
         found: list[dict[str, Any]] = [
             {
@@ -68,6 +71,8 @@ def check(spec: SpecPath, json_: Json = False) -> None:
 def load(spec: SpecPath, json_: Json = False) -> None:
     """Write the hierarchies as dimension tables: schema qblock on PostgreSQL, a file beside the ledger on DuckDB."""
     from qblock.publish.hierarchies import load_hierarchies
+    from qblock.search.run import open_task
+    from qblock.spec import load_spec
 
     with open_task(load_spec(spec)) as task:
         tables = load_hierarchies(task)

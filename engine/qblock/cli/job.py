@@ -17,16 +17,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qblock.cli.ending import exit_status, stopped, with_outcome
 from qblock.cli.log import Log
 from qblock.cli.result_file import ResultFile, result_bytes
 from qblock.cli.streams import AnswerLost, check_answer
 from qblock.errors import InputError, QblockError, Refused
-from qblock.release.outcome import outcome
-from qblock.release.result import ReleaseResult
-from qblock.spec import Spec
+from qblock.release.deeds import outcome
+
+if TYPE_CHECKING:
+    from qblock.release.result import ReleaseResult
+    from qblock.spec import Spec
 
 HOOK_VARIABLES = ("PATH", "HOME", "LANG")
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from qblock.cli.output import Json, SpecPath, answer, console, shown
 from qblock.cli.publish import Wait
-from qblock.ledger.migrate import upgrade_ledger
-from qblock.ledger.place import Place, place_of, place_of_url
-from qblock.release.move import move as run_move
-from qblock.release.rekey import BACKUPS
-from qblock.release.rekey import rekey as run_rekey
-from qblock.release.retype import retype as run_retype
-from qblock.spec import load_spec
+
+if TYPE_CHECKING:
+    from qblock.ledger.place import Place
 
 ledger = typer.Typer(help="The ledger of releases.", no_args_is_help=True)
 
@@ -29,6 +25,9 @@ Target = Annotated[str, typer.Argument(metavar="SPEC|URL", help="A release spec,
 
 
 def _place(target: str) -> Place:
+    from qblock.ledger.place import place_of, place_of_url
+    from qblock.spec import load_spec
+
     return place_of_url(target, Path.cwd()) if "://" in target else place_of(load_spec(target))
 
 
@@ -38,6 +37,8 @@ def upgrade(
     json_: Json = False,
 ) -> None:
     """Bring the ledger's schema to the version of this program; does nothing when it is there already."""
+    from qblock.ledger.migrate import upgrade_ledger
+
     place = _place(target)
     before, after = upgrade_ledger(place)
     if json_:
@@ -60,6 +61,9 @@ def rekey(
     All releases that share the crosswalk move, with everybody in it, people who are gone from the source too; checks of
     versions together find what they found before. Nothing may run there meanwhile (exit status 4, naming the release).
     """
+    from qblock.release.rekey import BACKUPS
+    from qblock.release.rekey import rekey as run_rekey
+
     found = run_rekey(_place(target), wait=wait)
     if json_:
         answer(found.to_json())
@@ -77,6 +81,9 @@ def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
 
     Needed once a column's type was changed, which the job refuses: every kept value must read the same in both types.
     """
+    from qblock.release.retype import retype as run_retype
+    from qblock.spec import load_spec
+
     found = run_retype(load_spec(spec), wait=wait)
     if json_:
         answer(found.to_json())
@@ -101,6 +108,9 @@ def move(
 
     The chain of events goes on under the new name. What readers see now is then seen as the view of SPEC.
     """
+    from qblock.release.move import move as run_move
+    from qblock.spec import load_spec
+
     found = run_move(load_spec(spec), earlier, wait=wait)
     if json_:
         answer(found.to_json())

@@ -5,12 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from qblock.cli.output import EVERY_SECONDS
 from qblock.cli.streams import json_text
 from qblock.errors import InputError
-from qblock.release.log import Entry, Level
+
+if TYPE_CHECKING:
+    from qblock.release.log import Entry, Level
 
 Format = Literal["text", "json"]
 
@@ -49,6 +51,8 @@ class Log:
 
     def say(self, message: str, *, step: str, level: Level = "info") -> None:
         """An entry of the command itself, about the run that spoke last."""
+        from qblock.release.log import Entry
+
         self(Entry(self.run, self.release, step, message, level))
 
     def progress(self) -> Callable[[int, int], None]:

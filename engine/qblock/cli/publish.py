@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -15,16 +15,9 @@ from qblock.cli.job import Hook, Job
 from qblock.cli.log import Log
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.cli.result_file import ResultFile
-from qblock.ledger.history import history as read_history
-from qblock.release.apply import release as run_release
-from qblock.release.foresee import foreseen
-from qblock.release.plan import Plan, plan_rollback
-from qblock.release.result import ReleaseResult
-from qblock.release.rollback import rollback as run_rollback
-from qblock.release.run import NOT_PROTECTED
-from qblock.release.verify import verify as run_verify
-from qblock.search.answer import number_json
-from qblock.spec import load_spec
+
+if TYPE_CHECKING:
+    from qblock.release.result import ReleaseResult
 
 Result = Annotated[
     Path | None,
@@ -73,6 +66,9 @@ def register(app: typer.Typer) -> None:
 
 def plan(spec: SpecPath, json_: Json = False) -> None:
     """What `release` would do, step by step: the very steps that it runs. Writes nothing."""
+    from qblock.release.foresee import foreseen
+    from qblock.spec import load_spec
+
     print_plan(foreseen(load_spec(spec)), json_)
 
 
@@ -115,6 +111,9 @@ def release(
     people went or came since the run before: exit status 3, until `versions.confirm` names the digest that the message
     (and `confirm` of the JSON result) gives.
     """
+    from qblock.release.apply import release as run_release
+    from qblock.spec import load_spec
+
     log = Log.of(log_format, verbose)
     replaced = ResultFile(result, force=force or result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
@@ -156,7 +155,10 @@ def verify(
     head: Annotated[str | None, typer.Option(help="The last ledger head that you kept.")] = None,
     json_: Json = False,
 ) -> None:
-    """Recompute the guarantees of the published version from what is published, and compare them with the ledger."""
+    """Recompute the guarantees of the published version from what is published, and hold them against the ledger."""
+    from qblock.release.verify import verify as run_verify
+    from qblock.spec import load_spec
+
     result = run_verify(load_spec(spec), expected_head=head)
     found = result.to_json()
     if json_:
@@ -196,9 +198,9 @@ def rollback(
     Its content and guarantees must be those in the ledger, and it must satisfy what the spec asks now. The next
     `release` publishes the source's data again.
     """
-    if plan_:
-        print_plan(plan_rollback(load_spec(spec), version, wait=wait), json_)
-        return
+    from qblock.release.rollback import rollback as run_rollback
+    from qblock.spec import load_spec
+
     log = Log.of(log_format, False)
     replaced = ResultFile(result, force=result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
@@ -221,6 +223,10 @@ def rollback(
 
 def history(spec: SpecPath, json_: Json = False) -> None:
     """The ledger of a release: versions, what was asked and reached, refusals and their reasons."""
+    from qblock.ledger.history import history as read_history
+    from qblock.release.run import NOT_PROTECTED
+    from qblock.spec import load_spec
+
     found = read_history(load_spec(spec))
     if json_:
         answer(found)
@@ -278,6 +284,8 @@ def _percent(share: float | None) -> str:
 
 
 def _reached(guarantee: dict[str, Any]) -> str:
+    from qblock.search.answer import number_json
+
     reached = guarantee["reached"]
     return shown(reached if reached in (None, "inf") else number_json(Fraction(reached)))
 

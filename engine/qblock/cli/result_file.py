@@ -20,12 +20,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qblock.errors import InputError
-from qblock.ledger.place import place_of
-from qblock.spec import Spec
-from qblock.warehouse.connect import duckdb_path, parse_url
+
+if TYPE_CHECKING:
+    from qblock.spec import Spec
 
 KEYS = {"status", "release", "exit_status"}
 """By which a result of an earlier run is known."""
@@ -69,6 +69,9 @@ def _same(path: Path, found: os.stat_result) -> bool:
 
 def protected_files(spec: Spec) -> Iterator[Protected]:
     """What a release lives on."""
+    from qblock.ledger.place import place_of
+    from qblock.warehouse.connect import duckdb_path, parse_url
+
     yield Protected(spec.path, "the spec")
     place = place_of(spec)
     if place.file is not None:

@@ -6,8 +6,6 @@ import typer
 
 from qblock.cli.output import Json, SpecPath, answer, console
 from qblock.cli.publish import Wait
-from qblock.release.retire import retire as run_retire
-from qblock.spec import load_spec
 
 
 def register(app: typer.Typer) -> None:
@@ -20,6 +18,9 @@ def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
 
     `release` and `rollback` refuse from then on; `release --force` publishes it again.
     """
+    from qblock.release.retire import retire as run_retire
+    from qblock.spec import load_spec
+
     found = run_retire(load_spec(spec), wait=wait)
     if json_:
         answer(found.to_json())

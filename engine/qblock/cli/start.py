@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 
 from qblock.cli.output import Json, answer, console, table
-from qblock.profiling import init as init_spec
-from qblock.spec.schema import json_schema
 
 
 def register(app: typer.Typer) -> None:
@@ -42,6 +40,8 @@ def init(
     json_: Json = False,
 ) -> None:
     """Profile a table, propose a role for each column, and write a spec and hierarchy files to edit."""
+    from qblock.profiling import init as init_spec
+
     proposals, files = init_spec(os.path.expandvars(url), table_, Path(directory), force=force)
     if json_:
         answer(
@@ -65,4 +65,6 @@ def init(
 
 def schema() -> None:
     """Print the JSON Schema of the spec, for editors."""
+    from qblock.spec.schema import json_schema
+
     answer(json_schema())

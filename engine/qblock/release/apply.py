@@ -16,8 +16,9 @@ from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
 from qblock.release import roles, runner, steps
 from qblock.release.chosen import Chosen
+from qblock.release.deeds import outcome
 from qblock.release.log import Entries
-from qblock.release.outcome import outcome, published
+from qblock.release.outcome import published
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers, record_failure
 from qblock.release.result import ReleaseResult

@@ -21,9 +21,9 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import record_refusal
 from qblock.release import runner, steps
 from qblock.release.apply import release, retire
+from qblock.release.deeds import outcome
 from qblock.release.job import Job
 from qblock.release.log import Entries
-from qblock.release.outcome import outcome
 from qblock.release.plan import Plan, plan, plan_erase
 from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult

@@ -43,8 +43,8 @@ from qblock.publish.targets.mark import mark_text
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.publish.targets.postgresql_move import move_view
 from qblock.release import private_state, roles
+from qblock.release.deeds import outcome
 from qblock.release.identity import Identity, difference, identity_of
-from qblock.release.outcome import outcome
 from qblock.spec import Spec, spec_digest
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import quote, quote_text

@@ -1,123 +1,16 @@
-"""What a command has done so far: every way out of it asks here, since an error may come after a publication."""
+"""Whether a run has published its version, asked of the ledger and the target; deeds.py has what is said of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from dataclasses import dataclass
-from typing import Literal
+from contextlib import suppress
 
-from qblock.errors import Busy, InputError, Refused
+from qblock.errors import Busy
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.place import translated
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.writer import opened
 from qblock.release.job import Job
 from qblock.release.recover import SECONDS
-
-Ask = Callable[[], str | None]
-"""Finds out whether something was done: what is said of it, or None where it was not."""
-UNPUBLISHED = "nothing was published"
-HISTORY = "`qblock history` shows it"
-
-
-@dataclass
-class Deed:
-    """Something that outlasts the command. said: that it was done, as a sentence; done: None while that is not known.
-
-    status, version: of a publication, as its result has them.
-    """
-
-    said: str
-    ask: Ask
-    status: Literal["published", "rolled_back"] | None = None
-    version: int | None = None
-    done: bool | None = None
-
-    def settle(self) -> None:
-        """Find out what is not known yet; what cannot be asked stays unknown."""
-        if self.done is not None:
-            return
-        try:
-            found = self.ask()
-        except (Exception, KeyboardInterrupt):
-            return
-        self.done, self.said = found is not None, found or self.said
-
-    @property
-    def sentence(self) -> str | None:
-        """What is said of it; None where it was not done."""
-        if self.done is None:
-            return f"whether {self.said} is not known, {HISTORY}"
-        return self.said if self.done else None
-
-
-class Outcome:
-    """What one command has done, oldest first."""
-
-    def __init__(self) -> None:
-        self.deeds: list[Deed] = []
-
-    @contextmanager
-    def doing(
-        self,
-        said: str,
-        ask: Ask,
-        *,
-        status: Literal["published", "rolled_back"] | None = None,
-        version: int | None = None,
-    ) -> Iterator[None]:
-        """What is done within, by one commit or rename, is done where this ends, and is asked for where it is left."""
-        deed = Deed(said, ask, status, version)
-        self.deeds.append(deed)
-        try:
-            yield
-        except (InputError, Refused):
-            # Decided before anything is committed.
-            deed.done = False
-            raise
-        except BaseException:
-            # At once, while the lock of the release is held; an error may have come after the commit.
-            deed.settle()
-            raise
-        deed.done = True
-
-    @property
-    def publication(self) -> Deed | None:
-        """The newest publication that was made, or of which that is not known."""
-        made = [deed for deed in self._settled() if deed.status is not None and deed.done is not False]
-        return made[-1] if made else None
-
-    def said(self, nothing: str | None = None) -> str | None:
-        """What was done, as sentences. nothing: what is said where nothing was, or of UNPUBLISHED no publication."""
-        found = [deed.sentence for deed in self._settled() if deed.sentence is not None]
-        if nothing is not None and not (self.publication if nothing == UNPUBLISHED else found):
-            found.append(nothing)
-        return "; ".join(found) or None
-
-    def _settled(self) -> list[Deed]:
-        for deed in self.deeds:
-            deed.settle()
-        return self.deeds
-
-
-_current: ContextVar[Outcome | None] = ContextVar("outcome", default=None)
-
-
-@contextmanager
-def asked() -> Iterator[Outcome]:
-    """The outcome of what is called within."""
-    token = _current.set(made := Outcome())
-    try:
-        yield made
-    finally:
-        _current.reset(token)
-
-
-def outcome() -> Outcome:
-    """That of the command which calls; one that nobody asks where it is not called by one that does."""
-    return _current.get() or Outcome()
 
 
 def published(run: Job, version: int, *, again: bool = False) -> str | None:

@@ -17,7 +17,7 @@ from qblock.ledger.lock import place_lock
 from qblock.ledger.place import Place, translated
 from qblock.ledger.writer import opened, record
 from qblock.release import private_state
-from qblock.release.outcome import outcome
+from qblock.release.deeds import outcome
 
 BACKUPS = "backups from before still hold the old digests and keys: keep them as private as the crosswalk, or drop them"
 NEW = "the crosswalk has a new key"

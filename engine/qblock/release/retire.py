@@ -19,8 +19,8 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.writer import OPEN_SECONDS, record, set_pointer
 from qblock.publish.targets import Target
 from qblock.release import private_state
+from qblock.release.deeds import outcome
 from qblock.release.job import Job
-from qblock.release.outcome import outcome
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers
 from qblock.release.runner import settle_identity

@@ -22,9 +22,10 @@ from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again
 from qblock.publish.targets import Checked, Rows
 from qblock.release import private_state, roles, runner, steps
+from qblock.release.deeds import outcome
 from qblock.release.job import Job
 from qblock.release.log import Entries
-from qblock.release.outcome import outcome, published
+from qblock.release.outcome import published
 from qblock.release.plan import Plan, plan_rollback
 from qblock.release.recover import SECONDS, clear_leftovers, reason_of
 from qblock.release.result import ReleaseResult

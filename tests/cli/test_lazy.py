@@ -1,0 +1,45 @@
+"""What takes long to import is imported by the command that needs it: `--version` and `--help` are there at once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("sqlalchemy", "alembic", "pydantic", "duckdb", "psycopg", "numpy", "pyarrow", "pandas", "jinja2", "sqlglot")
+LOADED = "import sys\n{}\nprint('loaded:', *sorted({{name.partition('.')[0] for name in sys.modules}}))"
+COMMAND = """
+from qblock.cli import main
+sys.argv = ["qblock", *{!r}]
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+"""
+
+
+def loaded(code: str) -> set[str]:
+    """The packages that a process has loaded in the end."""
+    ran = subprocess.run([sys.executable, "-c", LOADED.format(code)], capture_output=True, text=True, timeout=120)
+    assert ran.returncode == 0, ran.stderr
+    return set(ran.stdout.splitlines()[-1].split()[1:])
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"]])
+def test_nothing_heavy_is_loaded_for_a_word_about_the_program(arguments: list[str]) -> None:
+    assert not loaded(COMMAND.format(arguments)) & set(HEAVY)
+
+
+@pytest.mark.parametrize("arguments", [["release", "--help"], ["ledger", "move", "--help"], ["compare", "-h"]])
+def test_nothing_heavy_is_loaded_for_a_word_about_a_command(arguments: list[str]) -> None:
+    # typer itself looks at the types of a command's options with pydantic
+    assert not loaded(COMMAND.format(arguments)) & set(HEAVY) - {"pydantic"}
+
+
+def test_nothing_heavy_is_loaded_with_the_package() -> None:
+    assert not loaded("import qblock\nqblock.__version__\ndir(qblock)") & set(HEAVY)
+
+
+def test_what_a_command_needs_is_seen_here() -> None:
+    assert {"pydantic", "numpy"} <= loaded(COMMAND.format(["schema"]))
