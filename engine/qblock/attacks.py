@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from qblock.blocks import Blocks, Ints, Mask, Reference
+from qblock.models.base import measured
 from qblock.models.chunks import grouped
 from qblock.models.proximity import EpsilonMAnonymity
 from qblock.models.ratios import extreme, times
@@ -192,7 +193,7 @@ def proximity(blocks: Blocks, reference: Reference, epsilon: Fraction | int | No
     model = EpsilonMAnonymity(epsilon=near, m=1)
     m = model.tightest(blocks, reference).values[0].value
     assert isinstance(m, int | Fraction)
-    alone = model.measure("m", blocks, reference) == 1
+    alone = measured(model, "m", blocks, reference) == 1
     return Proximity(epsilon=near, share=1 / Fraction(m), **_within(blocks, alone))
 
 

@@ -26,7 +26,7 @@ def test_for_a_person(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr()
     assert shown.err == ""
     text = " ".join(shown.out.split())
-    assert "30 rows; 37 definitions at each of 6 nodes" in text
+    assert "30 rows; 41 definitions at each of 6 nodes" in text
     assert "Smallest epsilon of s by node (a, b) and adversary (class, stubbornness, prior)" in text
     assert "distinct_l_diversity(l=2) s admits every node that k_anonymity(k=3) admits, and 1 more" in text
     assert "none does" in text

@@ -98,7 +98,7 @@ def _(entry: Entry, folder: Path) -> None:
         n = sum(block.values())
         found = [adversary.smallest_epsilon(x, n, 0, sigma[value], total) for value, x in block.items()]
         assert max(found) == exact(expected)
-    with pytest.raises(ParameterError, match="at least 1"):
+    with pytest.raises(ParameterError, match="stubbornness >= 1"):
         one(histograms(entry["blocks"]), sigma)
 
 

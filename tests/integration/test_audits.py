@@ -11,6 +11,7 @@ from integration.hostile import NAMES
 from integration.sources import make_spec, quoted
 from integration.test_worked_examples import inpatients, load, tightest
 from qblock.errors import InputError, Refused
+from qblock.models import BY_NAME
 from qblock.search.audit import audit_spec, audit_table
 
 pytestmark = pytest.mark.either_engine
@@ -115,3 +116,50 @@ def test_what_cannot_be_audited(warehouse) -> None:
     warehouse("nobody", {"age": []}, {"age": "INTEGER"})
     with pytest.raises(Refused, match="nobody is empty"):
         audit_table(url, "nobody", ["age"], [])
+
+
+def covered(found: dict[str, Any]) -> set[str]:
+    return {entry["model"] for entry in found["tightest"]} | {entry["model"] for entry in found["not_computed"]}
+
+
+def test_every_model_is_computed_or_said_to_need_more(warehouse) -> None:
+    """Of a table nothing is known beside its rows: texts have no order, and there is no population."""
+    url = warehouse("t", {"q": list("xxyy"), "s": list("abab"), "n": [1, 2, 3, 4]})
+    found = audit_table(url, "t", ["q"], ["s", "n"])
+    assert covered(found) == set(BY_NAME)
+    assert {(entry["what"], entry["why"].split(":")[0]) for entry in found["not_computed"]} == {
+        ("k_map", "needs a population table, which `privacy` names for one of its models"),
+        ("delta_presence", "needs a population table, which `privacy` names for one of its models"),
+        ("t_closeness (s, distance=ordered)", "needs an order"),
+        ("t_closeness (s, distance=hierarchical)", "needs a taxonomy"),
+        ("t_closeness (n, distance=hierarchical)", "needs a taxonomy"),
+        ("epsilon_m_anonymity (s, epsilon=0)", "needs numbers"),
+        ("delta_l_diversity (s, delta=0, l=2)", "needs numbers"),
+    }
+    assert tightest(found["tightest"], "delta_l_diversity", {"delta": 3 / 20})["values"][0]["value"] == 2
+
+
+def test_a_population_of_the_spec_serves_every_model_that_needs_one(warehouse, tmp_path: Path) -> None:
+    url = warehouse("t", {"q": list("xxy"), "s": list("aba")})
+    warehouse("people", {"q": list("xxxxy")})
+    attributes = {"q": {"role": "quasi_identifier", "hierarchy": "suppress"}, "s": "sensitive"}
+    asked = [{"delta_presence": {"min": 0, "max": 0.75, "population": {"table": "people"}}}]
+    found = audit_spec(make_spec(url, "t", attributes, asked, tmp_path))
+    assert covered(found) == set(BY_NAME)
+    (presence,) = [entry for entry in found["tightest"] if entry["model"] == "delta_presence"]
+    assert (presence["holds"], [value["value"] for value in presence["values"]]) == (False, [0.5, 1])
+    (mapped,) = [entry for entry in found["tightest"] if entry["model"] == "k_map"]
+    assert (mapped["holds"], mapped["asked"]["population"], mapped["values"][0]["value"]) == (None, "people", 1)
+
+
+def test_what_the_spec_asks_is_not_said_twice(warehouse, tmp_path: Path) -> None:
+    """Another distance is another question; another number is none."""
+    url = warehouse("t", {"q": list("xxyy"), "s": [1, 2, 1, 1]})
+    attributes = {"q": {"role": "quasi_identifier", "hierarchy": "suppress"}, "s": "sensitive"}
+    asked = [{"recursive_cl_diversity": {"c": 5, "l": 3}}, {"t_closeness": {"t": 0.5, "distance": "ordered"}}]
+    found = audit_spec(make_spec(url, "t", attributes, asked, tmp_path))["tightest"]
+    assert [entry["holds"] for entry in found if entry["model"] == "recursive_cl_diversity"] == [False]
+    assert [(entry["asked"]["distance"], entry["holds"]) for entry in found if entry["model"] == "t_closeness"] == [
+        ("ordered", True),
+        ("equal", None),
+    ]

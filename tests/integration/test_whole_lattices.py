@@ -55,7 +55,7 @@ def check_nodes(result: SearchResult, world: World, expected: dict[tuple[int, ..
         assert entry["metrics"]["kl_divergence"] == pytest.approx(found.divergence, abs=1e-12)
         assert [given["model"] for given in entry["tightest"]] == [one.name for one in world.asked]
         for one, mine, theirs in zip(world.asked, entry["tightest"], found.tightest, strict=True):
-            for bound, value in zip(one.model.bounds, mine["values"], strict=True):
+            for bound, value in zip(one.model.about.bounds, mine["values"], strict=True):
                 assert (value["parameter"], value["attained"]) == (bound.parameter, bound.attained)
                 if world.people and (one.name, bound.parameter) == ("nt_closeness", "n"):
                     continue  # the whole table counts with its rows there

@@ -75,7 +75,7 @@ class World:
         tightest = [
             {
                 bound.parameter: [RULES[one.name].tightest(b, one.params, case)[bound.parameter] for b in kept]
-                for bound in one.model.bounds
+                for bound in one.model.about.bounds
             }
             for one in self.asked
         ]
@@ -162,7 +162,7 @@ def models(draw: st.DrawFn, name: str, case: Case, table: Table) -> Asked:
     """A model whose threshold is often exactly what some block of some node attains."""
     rule = RULES[name]
     params = rule.params(draw, case)
-    if "population" in BY_NAME[name].needs:
+    if "population" in BY_NAME[name].about.needs:
         params["population"] = "population"
     if "n" in params:
         # Where entities are counted, no block has more of them than the table.
@@ -214,7 +214,7 @@ def task_of(world: World, url: str, schema: str, folder: Path, **search: Any) ->
             prior = PriorTable(f"{schema}.prior", "value")
         if "population" in model.needs:
             model = replace(model, population=f"{schema}.population")
-        sensitive = ("s",) if model.uses_sensitive else ()
+        sensitive = ("s",) if model.about.uses_sensitive else ()
         requirements.append(Requirement(model, sensitive, index, 1, (), prior))
     with open_task(replace(spec, privacy=tuple(requirements))) as task:
         yield task

@@ -34,7 +34,8 @@ from laws.cases import Case  # noqa: E402
 from laws.draws import same, worst  # noqa: E402
 from laws.rules import RULES, Params  # noqa: E402
 from qblock.errors import InputError  # noqa: E402
-from qblock.models import BY_NAME  # noqa: E402
+from qblock.models import BY_NAME, asked  # noqa: E402
+from qblock.models.examples import example, required  # noqa: E402
 from qblock.search.run import open_task  # noqa: E402
 
 NUMERIC = ("DECIMAL(12,4)", "BIGINT", "DOUBLE PRECISION")
@@ -185,7 +186,7 @@ def world(draw: random.Random, folder: Path) -> World:
 def ask(draw: random.Random, made: World, raw: dict[Any, Any]) -> None:
     """Add one model to the spec and to what the reference is asked."""
     domain, numeric = made.table.values(), made.type in NUMERIC and None not in made.table.values()
-    name = draw.choice([n for n in NAMES if numeric or "numbers" not in BY_NAME[n].needs])
+    name = draw.choice([n for n in NAMES if numeric or "numbers" not in BY_NAME[n].about.needs])
     sets: dict[str, list[str]] = {
         k: draw.sample(made.case.names, min(len(made.case.names), draw.randint(0, 2))) for k in ("allowed", "protected")
     }
@@ -237,7 +238,7 @@ def ask(draw: random.Random, made: World, raw: dict[Any, Any]) -> None:
         "k_map": {"k": whole, "population": {"table": "people"}},
         "delta_presence": {"min": Fraction(0), "max": number("0.5", "1"), "population": {"table": "people"}},
         "epsilon_privacy": {"epsilon": number("1", "1.5", "4")},
-    }[name]
+    }.get(name) or {key: asked(example(BY_NAME[name]))[key] for key in required(BY_NAME[name])}
     entry: dict[str, Any] = {k: float(v) if isinstance(v, Fraction) else v for k, v in params.items() if v is not None}
     for key in ("allowed", "protected", "values"):
         if params.get(key) is not None:
@@ -251,7 +252,7 @@ def ask(draw: random.Random, made: World, raw: dict[Any, Any]) -> None:
             entry["bandwidth"] = float(params["bandwidth"])
     if name == "epsilon_privacy":
         adversary(draw, made, params, entry, written)
-    if BY_NAME[name].uses_sensitive:
+    if BY_NAME[name].about.uses_sensitive:
         entry["sensitive"] = "s"
     made.entries.append({name: entry})
     made.asked.append({"model": name, **params})
@@ -342,7 +343,7 @@ def compare(made: World, url: str, folder: Path, seed: str, outcome: Outcome) ->
             outcome.comparisons += 2
             if verdict.holds is not (not failing) or sorted(part.blocks.rows[part.failing(len(blocks))]) != failing:
                 outcome.differences.append(f"{place}: {verdict}, expected {failing}")
-            for bound, value in zip(BY_NAME[name].bounds, verdict.values, strict=True):
+            for bound, value in zip(BY_NAME[name].about.bounds, verdict.values, strict=True):
                 outcome.comparisons += 1
                 wanted = worst([values[bound.parameter] for _, values in each], bound.stricter)
                 if not same(value.value, wanted):

@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from qblock.errors import ParameterError
-from qblock.models import BY_NAME, Model
+from qblock.models import BY_NAME, REGISTRY, Model
+from qblock.models.examples import required
 
 CHOICES: dict[str, list[Any]] = {
     "reading": ["window", "literal"],
@@ -19,6 +20,10 @@ CHOICES: dict[str, list[Any]] = {
     "at_most": [False, True],
     "predicates": ["singletons", "guarded"],
 }
+"""A choice or flag that is not listed takes every word that is valid."""
+for _parameter in (parameter for model in REGISTRY for parameter in model.about.parameters):
+    if _parameter.kind in ("choice", "flag"):
+        CHOICES.setdefault(_parameter.name, list(_parameter.valid or (False, True)))  # type: ignore[arg-type]
 USUAL: dict[str, Any] = {"k": 2, "l": 2, "c": 2, "c1": 2, "c2": 10, "alpha": 1, "m": 2, "t": 0, "n": 5, "beta": 1}
 USUAL |= {"delta": 1, "min": 0, "max": 1, "epsilon": 1}
 
@@ -39,7 +44,8 @@ def variants(name: str) -> dict[tuple[str, ...], Model]:
     fields = [field for field in BY_NAME[name].__dataclass_fields__ if field in CHOICES]
     found = {}
     for values in itertools.product(*(CHOICES[field] for field in fields)):
-        params: dict[str, Any] = {f: USUAL[f] for f in BY_NAME[name].__dataclass_fields__ if f in USUAL}
+        examples = {p.name: p.example for p in BY_NAME[name].about.parameters if p.name in required(BY_NAME[name])}
+        params: dict[str, Any] = examples | {f: USUAL[f] for f in BY_NAME[name].__dataclass_fields__ if f in USUAL}
         params |= dict(zip(fields, values, strict=True))
         if params.get("distance") == "kernel_js":
             params["bandwidth"] = Fraction(1, 2)

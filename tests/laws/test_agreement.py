@@ -42,13 +42,13 @@ def agree(case: Case, model: Model, params: Params) -> None:
     rule, slow = RULES[model.name], case.slow[1]
     verdicts = [rule.passes(block, params, case) for block in slow]
     assert model.passes(*case.engine).tolist() == verdicts
-    assert model.holds(*case.engine) is all(verdicts)
+    assert bool(model.passes(*case.engine).all()) is all(verdicts)
     least = model.least_block_size(case.engine[1])
     assert all(block.size() >= least for block, verdict in zip(slow, verdicts, strict=True) if verdict)
     tightest = model.tightest(*case.engine)
     assert tightest.holds is all(verdicts)
     expected = [rule.tightest(block, params, case) for block in slow]
-    for bound, value in zip(model.bounds, tightest.values, strict=True):
+    for bound, value in zip(model.about.bounds, tightest.values, strict=True):
         assert (value.parameter, value.attained) == (bound.parameter, bound.attained)
         assert same(value.value, worst([found[bound.parameter] for found in expected], bound.stricter)), bound
 
@@ -63,17 +63,17 @@ def _given(model: Model) -> dict[str, Any]:
 def test_the_tightest_value_is_the_limit_of_what_holds(name: str, data: st.DataObject) -> None:
     case = data.draw(cases())
     drawn, _ = data.draw(models(name, case))
-    for bound in drawn.bounds:
+    for bound in drawn.about.bounds:
         lenient = RULES[name].lenient.get(bound.parameter, {})
         model = dataclasses.replace(drawn, **lenient)
         value = next(v.value for v in model.tightest(*case.engine).values if v.parameter == bound.parameter)
         assert value is not None
-        step = 1 if bound.parameter in model.whole else SMALL
+        step = 1 if bound.parameter in model.about.whole else SMALL
         sign = 1 if bound.stricter == "larger" else -1
 
         def verdict(x: Any, model: Model = model, parameter: str = bound.parameter) -> bool | None:
             changed = valid(model.name, {**_given(model), parameter: x}, case)
-            return None if changed is None else changed.holds(*case.engine)
+            return None if changed is None else bool(changed.passes(*case.engine).all())
 
         if value == math.inf:
             assert verdict(10**6) in (bound.stricter == "larger", None)
@@ -92,7 +92,7 @@ def test_a_table_without_blocks_holds_and_has_no_tightest_value(name: str, data:
     case = data.draw(cases())
     model, _ = data.draw(models(name, case))
     blocks, reference = case.only([]).engine
-    assert model.holds(blocks, reference)
+    assert model.passes(blocks, reference).all()
     tightest = model.tightest(blocks, reference)
     assert tightest.holds
     assert {value.value for value in tightest.values} == {None}
@@ -104,7 +104,7 @@ def test_entropy_at_a_whole_number(factor: int) -> None:
     counts = [4 * factor, *[factor] * 4]
     for change, verdict in ((0, True), (1, False)):
         case = plain_case([{v: n + change * (v == 0) for v, n in enumerate(counts)}])
-        assert BY_NAME["entropy_l_diversity"](l=4).holds(*case.engine) is verdict
+        assert bool(BY_NAME["entropy_l_diversity"](l=4).passes(*case.engine).all()) is verdict
     assert (
         BY_NAME["entropy_l_diversity"](l=1).tightest(*plain_case([dict(enumerate(counts))]).engine).values[0].value == 4
     )

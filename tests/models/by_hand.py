@@ -37,8 +37,8 @@ def passes(model: Model, given: tuple[Blocks, Reference]) -> list[bool]:
     """The verdict of each block; asserts that all ways of asking for it agree."""
     blocks, reference = given
     mask: list[bool] = model.passes(blocks, reference).tolist()
-    assert model.holds(blocks, reference) == model.tightest(blocks, reference).holds == all(mask)
-    assert [model.holds(blocks.select([i]), reference) for i in range(len(blocks))] == mask
+    assert model.passes(blocks, reference).all() == model.tightest(blocks, reference).holds == all(mask)
+    assert [model.passes(blocks.select([i]), reference).all() for i in range(len(blocks))] == mask
     least = model.least_block_size(reference)
     assert all(n >= least for n, passed in zip(blocks.rows.tolist(), mask, strict=True) if passed)
     return mask

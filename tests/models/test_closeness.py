@@ -11,7 +11,7 @@ import pytest
 
 from qblock.blocks import Blocks, Reference
 from qblock.errors import ParameterError
-from qblock.models import Monotone, TCloseness, chunks, distances
+from qblock.models import Monotone, TCloseness, chunks, distances, measured
 
 LN2 = Fraction("0.693147180559945")
 
@@ -20,10 +20,10 @@ def closeness(blocks: Blocks, reference: Reference, **asked: object) -> object:
     """The smallest t of the table; held against a check at it and just below it."""
     found = TCloseness(t=0, **asked).tightest(blocks, reference).values[0].value  # type: ignore[arg-type]
     if isinstance(found, Fraction):
-        assert TCloseness(t=found, **asked).holds(blocks, reference)  # type: ignore[arg-type]
+        assert TCloseness(t=found, **asked).passes(blocks, reference).all()  # type: ignore[arg-type]
         if found:
             below = TCloseness(t=found - Fraction(1, 10**15), **asked)  # type: ignore[arg-type]
-            assert not below.holds(blocks, reference)
+            assert not below.passes(blocks, reference).all()
             assert not below.tightest(blocks, reference).holds
     return found
 
@@ -138,10 +138,12 @@ def test_js_scales_with_probability() -> None:
 
 def test_kernel_js_at_the_threshold() -> None:
     blocks, reference = against([5, 5], {0: 2, 1: 2})
-    assert TCloseness(t=0, distance="kernel_js", bandwidth=1).holds(blocks, reference)
+    assert TCloseness(t=0, distance="kernel_js", bandwidth=1).passes(blocks, reference).all()
     near = against([10**9, 10**9], {0: 10**9 + 1, 1: 10**9})
-    assert not TCloseness(t=0, distance="kernel_js", bandwidth=1).holds(*near)  # about 3e-20, nothing to a double
-    assert TCloseness(t=Fraction(1, 10**19), distance="kernel_js", bandwidth=1).holds(*near)
+    assert (
+        not TCloseness(t=0, distance="kernel_js", bandwidth=1).passes(*near).all()
+    )  # about 3e-20, nothing to a double
+    assert TCloseness(t=Fraction(1, 10**19), distance="kernel_js", bandwidth=1).passes(*near).all()
 
 
 def test_kernel_js_uses_the_order_or_the_taxonomy_or_neither() -> None:
@@ -158,9 +160,9 @@ def test_kernel_js_uses_the_order_or_the_taxonomy_or_neither() -> None:
 
 def test_disjoint_blocks_reach_ln_2() -> None:
     blocks, reference = against([0, 7], {0: 3})
-    assert not TCloseness(t=Fraction("0.6931471805"), distance="kernel_js", bandwidth=1).holds(blocks, reference)
+    assert not TCloseness(t=Fraction("0.6931471805"), distance="kernel_js", bandwidth=1).passes(blocks, reference).all()
     assert closeness(blocks, reference) == 1
-    assert TCloseness(t=1).holds(blocks, reference)
+    assert TCloseness(t=1).passes(blocks, reference).all()
 
 
 @pytest.mark.parametrize("distance", ["equal", "ordered", "hierarchical"])
@@ -215,13 +217,13 @@ def test_against_the_definition(distance: str) -> None:
     model = TCloseness(t=0, distance=distance)
     total = int(reference.totals.sum())
     whole = [Fraction(int(n), total) for n in reference.totals]
-    measured = model.measure("t", blocks, reference)
+    found = measured(model, "t", blocks, reference)
     for i in range(len(blocks)):
         histogram = blocks.histogram(i)
         p = [Fraction(histogram.get(v, 0), sum(histogram.values())) for v in range(reference.values)]
         expected = by_definition(distance, p, whole, reference.taxonomy)
-        assert model.exact("t", blocks.select([i]), reference) == expected
-        assert measured[i] == pytest.approx(float(expected), abs=1e-12)
+        assert model._exact("t", blocks.select([i]), reference) == expected
+        assert found[i] == pytest.approx(float(expected), abs=1e-12)
 
 
 @pytest.mark.parametrize("asked", [{"distance": d} for d in ("equal", "ordered", "hierarchical")] + [
@@ -230,10 +232,10 @@ def test_against_the_definition(distance: str) -> None:
 def test_chunks_do_not_matter(asked: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     blocks, reference = random_table(3)
     model = TCloseness(t=Fraction(1, 4), **asked)  # type: ignore[arg-type]
-    at_once = model.measure("t", blocks, reference)
+    at_once = measured(model, "t", blocks, reference)
     monkeypatch.setattr(chunks, "PAIRS", 7)
     monkeypatch.setattr(chunks, "CELLS", 13)
-    np.testing.assert_allclose(model.measure("t", blocks, reference), at_once, rtol=1e-13)
+    np.testing.assert_allclose(measured(model, "t", blocks, reference), at_once, rtol=1e-13)
     assert len(list(chunks.parts(blocks))) > 20
 
 
@@ -258,8 +260,8 @@ def test_merging_never_raises_the_distance() -> None:
         {"distance": "kernel_js", "bandwidth": Fraction(1, 2)},
     ):
         model = TCloseness(t=0, **asked)  # type: ignore[arg-type]
-        fine = model.measure("t", blocks, reference)
-        coarse = model.measure("t", merged, reference)
+        fine = measured(model, "t", blocks, reference)
+        coarse = measured(model, "t", merged, reference)
         for b in range(len(merged)):
             assert coarse[b] <= fine[3 * b : 3 * b + 3].max() + 1e-12
     assert TCloseness(t=0).monotone == Monotone(generalization=True, suppression=False)

@@ -114,7 +114,7 @@ def test_least_block_size() -> None:
 def test_flags_and_parameters() -> None:
     assert PdRecursiveCLDiversity(c=1, l=2).monotone == Monotone(True, False)
     assert NpdRecursiveCLDiversity(c1=1, c2=0, l=2).monotone == Monotone(True, False)
-    assert NpdRecursiveCLDiversity(c1=1, c2=0, l=2).monotone_for_entities == Monotone(False, False)
+    assert NpdRecursiveCLDiversity(c1=1, c2=0, l=2).monotone.for_entities == Monotone(False, False)
     with pytest.raises(ParameterError, match="c > 0"):
         PdRecursiveCLDiversity(c=0, l=2)
     with pytest.raises(ParameterError, match="0 <= c2 < 100"):

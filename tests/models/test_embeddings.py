@@ -35,7 +35,7 @@ def test_t_close_tables_are_private() -> None:
     # The bound is met: a block with 1/10 of the first value.
     blocks = Blocks.of([{0: 1, 1: 9}])
     reference = Reference(10, ("a", "b"), np.array([3, 7]))
-    assert TCloseness(t=Fraction(1, 5)).holds(blocks, reference)
+    assert TCloseness(t=Fraction(1, 5)).passes(blocks, reference).all()
     found = EpsilonPrivacy(epsilon=1, adversary="III", prior="table").tightest(blocks, reference)
     assert found.values[0].value == 3  # (1 - 7/10)/(1 - 9/10) of the other value
     assert epsilon_of_t(Fraction(1, 10), shares, nearest=Fraction(1, 2)) == 3

@@ -12,7 +12,7 @@ import pytest
 from qblock import adversary
 from qblock.blocks import Blocks, Reference
 from qblock.errors import ParameterError
-from qblock.models import EpsilonPrivacy, Monotone, chunks
+from qblock.models import EpsilonPrivacy, Monotone, chunks, measured
 
 TABLE3 = [{0: 200, 1: 300}, {0: 1800, 1: 2700}, {0: 18000, 1: 2000}]
 MERGED = {
@@ -29,16 +29,16 @@ def smallest(blocks: Blocks, reference: Reference | None = None, **asked: object
     asked = {"adversary": "III", **asked}
     found = EpsilonPrivacy(epsilon=1, **asked).tightest(blocks, reference).values[0].value  # type: ignore[arg-type]
     if found == math.inf:
-        assert not EpsilonPrivacy(epsilon=10**9, **asked).holds(blocks, reference)  # type: ignore[arg-type]
+        assert not EpsilonPrivacy(epsilon=10**9, **asked).passes(blocks, reference).all()  # type: ignore[arg-type]
     else:
         at = EpsilonPrivacy(epsilon=found, **asked)  # type: ignore[arg-type]
         above = EpsilonPrivacy(epsilon=found + Fraction(1, 10**12), **asked)  # type: ignore[arg-type]
-        assert at.holds(blocks, reference)
+        assert at.passes(blocks, reference).all()
         assert at.tightest(blocks, reference).holds
-        assert above.holds(blocks, reference)
+        assert above.passes(blocks, reference).all()
         if found > 1:
             below = EpsilonPrivacy(epsilon=max(Fraction(1), found - Fraction(1, 10**15)), **asked)  # type: ignore[arg-type]
-            assert not below.holds(blocks, reference)
+            assert not below.passes(blocks, reference).all()
             assert not below.tightest(blocks, reference).holds
     return found
 
@@ -256,8 +256,8 @@ def test_monotone() -> None:
 def test_epsilon_one() -> None:
     # Reached by an adversary who cannot learn from rows, never by one who can.
     blocks, reference = one(2, 2)
-    assert EpsilonPrivacy(epsilon=1, adversary="III").holds(blocks, reference)
-    assert not EpsilonPrivacy(epsilon=1, adversary="I", stubbornness=10**6).holds(blocks, reference)
+    assert EpsilonPrivacy(epsilon=1, adversary="III").passes(blocks, reference).all()
+    assert not EpsilonPrivacy(epsilon=1, adversary="I", stubbornness=10**6).passes(blocks, reference).all()
     assert EpsilonPrivacy(epsilon=1, adversary="II", stubbornness=4).least_block_size(reference) > 4
     assert smallest(blocks, reference, adversary="II", stubbornness=4) > 1  # type: ignore[operator]
 
@@ -267,7 +267,7 @@ def test_products_beyond_64_bits_stay_exact() -> None:
     blocks, reference = one(n - 1, n)
     assert smallest(blocks, reference, adversary="II", stubbornness=sigma) == Fraction(2 * n - 2 + sigma, 2 * n - 1)
     model = EpsilonPrivacy(epsilon=Fraction(2 * n - 2 + sigma, 2 * n - 1), adversary="II", stubbornness=sigma)
-    assert model.holds(blocks, reference)
+    assert model.passes(blocks, reference).all()
 
 
 def test_entities_use_shares_of_all_counts() -> None:
@@ -294,10 +294,10 @@ def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     reference = Reference.of(blocks, taxonomy=np.array([[v, v % 2, 0] for v in range(4)]))
     for predicates in ("taxonomy", "negative", (("0", "3"), ("0", "1"))):
         model = EpsilonPrivacy(epsilon=2, adversary="III", prior="table", predicates=predicates)
-        at_once = model.measure("epsilon", blocks, reference)
+        at_once = measured(model, "epsilon", blocks, reference)
         with monkeypatch.context() as patch:
             patch.setattr(chunks, "PAIRS", 9)
-            np.testing.assert_array_equal(model.measure("epsilon", blocks, reference), at_once)
+            np.testing.assert_array_equal(measured(model, "epsilon", blocks, reference), at_once)
 
 
 SETTINGS = [
@@ -337,7 +337,7 @@ def test_merging_never_raises_epsilon(asked: dict[str, object]) -> None:
     merged = blocks.merged(np.arange(len(blocks)) // 2)
     for known in (0, 1):
         model = EpsilonPrivacy(epsilon=1, known=known, **asked)  # type: ignore[arg-type]
-        fine, coarse = (model.measure("epsilon", b, reference) for b in (blocks, merged))
+        fine, coarse = (measured(model, "epsilon", b, reference) for b in (blocks, merged))
         assert (coarse <= np.maximum(fine[::2], fine[1::2]) * (1 + 1e-12)).all()
 
 

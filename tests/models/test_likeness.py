@@ -78,7 +78,7 @@ def test_the_largest_gain_is_found_exactly() -> None:
     n = 10**9
     blocks = Blocks.of([{0: n + 1, 1: n}, {0: n, 1: n + 1}])
     reference = Reference(4 * n, ("a", "b", "c"), np.array([n, n - 1, 2 * n + 1]))
-    found = BetaLikeness(beta=1).ratio("beta", blocks, reference)
+    found = BetaLikeness(beta=1)._ratio("beta", blocks, reference)
     gains = [Fraction(int(p), int(q)) for p, q in zip(*found, strict=True)]
     factor = Fraction(4 * n, 2 * n + 1)
     assert gains == [Fraction(n, n - 1) * factor - 1, Fraction(n + 1, n - 1) * factor - 1]

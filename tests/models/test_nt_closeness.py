@@ -13,7 +13,7 @@ import pytest
 
 from qblock.blocks import Blocks, Containing, Reference
 from qblock.errors import ParameterError
-from qblock.models import Monotone, NtCloseness, TCloseness, chunks
+from qblock.models import Monotone, NtCloseness, TCloseness, chunks, measured
 
 Leaves = list[tuple[tuple[str, ...], int, int]]
 """(labels of one leaf, sensitive value, count)"""
@@ -43,15 +43,15 @@ def tightest(blocks: Blocks, reference: Reference, **asked: object) -> tuple[obj
     """(smallest t for the n asked, largest n for the t asked), each held against checks at and beyond it."""
     model = NtCloseness(**asked)  # type: ignore[arg-type]
     t, n = (value.value for value in model.tightest(blocks, reference).values)
-    assert model.holds(blocks, reference) == model.tightest(blocks, reference).holds == (t <= asked["t"])  # type: ignore[operator]
+    assert model.passes(blocks, reference).all() == model.tightest(blocks, reference).holds == (t <= asked["t"])  # type: ignore[operator]
     at, deeper = {**asked, "n": n}, {**asked, "n": n + 1}  # type: ignore[operator]
-    assert NtCloseness(**at).holds(blocks, reference)  # type: ignore[arg-type]
+    assert NtCloseness(**at).passes(blocks, reference).all()  # type: ignore[arg-type]
     if n < reference.rows:  # type: ignore[operator]
-        assert not NtCloseness(**deeper).holds(blocks, reference)  # type: ignore[arg-type]
+        assert not NtCloseness(**deeper).passes(blocks, reference).all()  # type: ignore[arg-type]
     if isinstance(t, Fraction):
-        assert NtCloseness(**{**asked, "t": t}).holds(blocks, reference)  # type: ignore[arg-type]
+        assert NtCloseness(**{**asked, "t": t}).passes(blocks, reference).all()  # type: ignore[arg-type]
         if t:
-            assert not NtCloseness(**{**asked, "t": t - Fraction(1, 10**15)}).holds(blocks, reference)  # type: ignore[arg-type]
+            assert not NtCloseness(**{**asked, "t": t - Fraction(1, 10**15)}).passes(blocks, reference).all()  # type: ignore[arg-type]
     return t, n
 
 
@@ -83,7 +83,7 @@ def test_a_chain_that_passes_fails_and_passes_again() -> None:
     found = [tightest(*chain(level), n=40, t=Fraction(1, 10))[0] for level in range(4)]
     assert found == [0, Fraction(1, 5), 0, 0]
     model = NtCloseness(n=40, t=Fraction(1, 10))
-    assert [model.holds(*chain(level)) for level in range(4)] == [True, False, True, True]
+    assert [model.passes(*chain(level)).all() for level in range(4)] == [True, False, True, True]
 
 
 def test_the_largest_n() -> None:
@@ -103,7 +103,7 @@ def test_a_subset_of_the_quasi_identifiers_can_fail() -> None:
     assert tightest(*x, **asked)[0] == Fraction(11, 36)
     assert tightest(*y, **asked)[0] == Fraction(1, 8)
     assert tightest(*neither, **asked)[0] == 0
-    assert [NtCloseness(**asked).holds(*table) for table in (both, x, y, neither)] == [True, False, True, True]  # type: ignore[arg-type]
+    assert [NtCloseness(**asked).passes(*table).all() for table in (both, x, y, neither)] == [True, False, True, True]  # type: ignore[arg-type]
 
 
 def test_n_of_one_and_of_the_whole_table() -> None:
@@ -152,18 +152,18 @@ def test_every_distance_is_the_one_of_t_closeness(distance: str) -> None:
                     around.select([place]).value, weights=around.select([place]).count, minlength=4
                 ).astype(np.int64)
                 model = TCloseness(t=0, **asked)  # type: ignore[arg-type]
-                found.append(model.exact("t", blocks.select([b]), replace(reference, totals=totals)))  # type: ignore[arg-type]
-        found.append(TCloseness(t=0, **asked).exact("t", blocks.select([b]), reference))  # type: ignore[arg-type]
+                found.append(model._exact("t", blocks.select([b]), replace(reference, totals=totals)))  # type: ignore[arg-type]
+        found.append(TCloseness(t=0, **asked)._exact("t", blocks.select([b]), reference))  # type: ignore[arg-type]
         expected.append(min(found))
     model = NtCloseness(n=n, t=0, **asked)  # type: ignore[arg-type]
-    measured = model.measure("t", blocks, reference)
+    doubles = measured(model, "t", blocks, reference)
     for b, value in enumerate(expected):
-        assert model.exact("t", blocks.select([b]), reference) == value
-        assert measured[b] == pytest.approx(float(value), abs=1e-12)
+        assert model._exact("t", blocks.select([b]), reference) == value
+        assert doubles[b] == pytest.approx(float(value), abs=1e-12)
     worst = model.tightest(blocks, reference).values[0].value
     assert worst == max(expected) > 0
     if isinstance(worst, Decimal):
-        assert NtCloseness(n=n, t=Fraction(worst) + Fraction(1, 10**20), **asked).holds(blocks, reference)  # type: ignore[arg-type]
+        assert NtCloseness(n=n, t=Fraction(worst) + Fraction(1, 10**20), **asked).passes(blocks, reference).all()  # type: ignore[arg-type]
     else:
         assert tightest(blocks, reference, n=n, t=Fraction(1, 9), **asked)[0] == worst
 
@@ -171,11 +171,11 @@ def test_every_distance_is_the_one_of_t_closeness(distance: str) -> None:
 def test_chunks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     blocks, reference = chain(0)
     model = NtCloseness(n=40, t=Fraction(1, 10))
-    at_once = model.measure("t", blocks, reference), model.measure("n", blocks, reference)
+    at_once = measured(model, "t", blocks, reference), measured(model, "n", blocks, reference)
     monkeypatch.setattr(chunks, "PAIRS", 1)
     monkeypatch.setattr(chunks, "CELLS", 1)
-    np.testing.assert_array_equal(model.measure("t", blocks, reference), at_once[0])
-    np.testing.assert_array_equal(model.measure("n", blocks, reference), at_once[1])
+    np.testing.assert_array_equal(measured(model, "t", blocks, reference), at_once[0])
+    np.testing.assert_array_equal(measured(model, "n", blocks, reference), at_once[1])
 
 
 def test_own_or_top_survives_merging() -> None:

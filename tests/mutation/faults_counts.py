@@ -33,8 +33,8 @@ SHARED: tuple[Mutation, ...] = (
     Mutation(
         "only the first bound decides",
         "models/base.py",
-        "        for bound in self.bounds:\n            if bound.decides",
-        "        for bound in self.bounds[:1]:\n            if bound.decides",
+        "        for bound in self.about.bounds:\n            if bound.decides",
+        "        for bound in self.about.bounds[:1]:\n            if bound.decides",
         "alpha_k or npd or delta_presence",
     ),
     Mutation(
@@ -126,8 +126,8 @@ DIVERSITY: tuple[Mutation, ...] = (
     Mutation(
         "recursive: not strict",
         "models/diversity.py",
-        'bounds = (Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False))',
-        'bounds = (Bound("l", "larger", decides=False), Bound("c", "smaller"))',
+        'bounds=(Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False))',
+        'bounds=(Bound("l", "larger", decides=False), Bound("c", "smaller"))',
         "recursive",
     ),
     Mutation(

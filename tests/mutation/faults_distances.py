@@ -175,8 +175,8 @@ LIKENESS: tuple[Mutation, ...] = (
     Mutation(
         "alpha: k is dropped",
         "models/likeness.py",
-        'bounds = (Bound("alpha", "smaller"), Bound("k", "larger"))',
-        'bounds = (Bound("alpha", "smaller"), Bound("k", "larger", decides=False))',
+        'bounds=(Bound("alpha", "smaller"), Bound("k", "larger"))',
+        'bounds=(Bound("alpha", "smaller"), Bound("k", "larger", decides=False))',
         "alpha_k",
     ),
     Mutation(
@@ -210,8 +210,8 @@ LIKENESS: tuple[Mutation, ...] = (
     Mutation(
         "disclosure: not strict",
         "models/likeness.py",
-        'bounds = (Bound("delta", "smaller", attained=False),)',
-        'bounds = (Bound("delta", "smaller"),)',
+        'bounds=(Bound("delta", "smaller", attained=False),)',
+        'bounds=(Bound("delta", "smaller"),)',
         "delta_disclosure",
     ),
     Mutation(

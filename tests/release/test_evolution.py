@@ -16,7 +16,7 @@ from qblock.ledger.parameters import newest, parameter_json, parameters_text
 from qblock.ledger.place import SCHEMA, place_of
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.writer import ledger_transaction
-from qblock.models import Model
+from qblock.models import Model, asked
 from qblock.release import run
 from qblock.release.plan import plan
 from qblock.release.rollback import rollback
@@ -37,7 +37,7 @@ PRIVACY = [
 
 def format_0(models: Sequence[Model]) -> str:
     """Parameters as the ledger had them before formats had numbers."""
-    return canonical({name: parameter_json(value) for name, value in models[0].asked().items()})
+    return canonical({name: parameter_json(value) for name, value in asked(models[0]).items()})
 
 
 def publish_as_before(job: Job) -> None:

@@ -261,7 +261,7 @@ def test_tightest_values_of_models_survive_the_database(ledger: Place) -> None:
     found: list[Guarantee] = []
     for name, parameters in asked.items():
         model = BY_NAME[name](**parameters)
-        sensitive = ("s",) if model.uses_sensitive else ()
+        sensitive = ("s",) if model.about.uses_sensitive else ()
         found += Guarantee.of(Requirement(model, sensitive), model.tightest(blocks, reference), "search")
     assert [(g.asked, g.reached, g.holds) for g in found if g.model != "entropy_l_diversity"] == [
         ("3", "2", False),

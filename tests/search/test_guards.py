@@ -18,7 +18,7 @@ from reference.tables import Block, Row, Table
 from qblock.blocks import Blocks, Guards, Reference
 from qblock.errors import InputError, ParameterError, Refused
 from qblock.joint.gate import check_models
-from qblock.models import EpsilonPrivacy
+from qblock.models import EpsilonPrivacy, asked
 from qblock.search.comparison.compare import compare
 from qblock.search.comparison.tables import epsilons
 from qblock.search.run import open_task, run_search
@@ -214,7 +214,7 @@ def test_not_monotone_the_union_guards_over_the_rows_of_those_who_guard_nothing(
     assert not model.monotone.suppression
     parts, union = counted([{0: 1, 1: 1}, {0: 10}], [[0], []]), counted([{0: 11, 1: 1}], [[0]])
     reference = Reference(12, ("u", "v"), np.array([11, 1]), guarded=((0,),))
-    assert model.holds(parts, reference)
+    assert model.passes(parts, reference).all()
     assert model.tightest(union, reference).values[0].value == Fraction(12, 2)
     assert EpsilonPrivacy(epsilon=2, adversary="III").monotone.generalization
 
@@ -239,7 +239,7 @@ def test_the_spec_names_the_table(tmp_path: Path) -> None:
     spec = read_spec(text_of(url, [ENTRY % "what, group: g"]), "spec.yaml", {})
     (requirement,) = spec.privacy
     assert requirement.guards == GuardTable("wishes", "who", "what", "g")
-    assert requirement.model.asked()["predicates"] == "guarded"
+    assert asked(requirement.model)["predicates"] == "guarded"
     schema = json_schema()
     jsonschema.validate(yaml.safe_load(text_of(url, [ENTRY % "what"])), schema)
     for entry, message in (

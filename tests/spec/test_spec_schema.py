@@ -10,13 +10,13 @@ import jsonschema
 import pytest
 import yaml
 from test_spec_load import SPEC
-from test_spec_privacy import ENTRIES, HEAD
+from test_spec_privacy import HEAD, entry_of
 
 from qblock.errors import ParameterError
-from qblock.models import REGISTRY, Model
+from qblock.models import BY_NAME, REGISTRY, Model, asked
 from qblock.spec import json_schema, read_spec
 from qblock.spec.privacy import parameters
-from qblock.spec.schema import RANGES, model_schema
+from qblock.spec.schema import model_schema
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +51,11 @@ def test_it_says_which_draft_it_is():
 
 @pytest.mark.parametrize("model", REGISTRY, ids=lambda model: model.name)
 def test_every_model_has_its_alternative(model: type[Model], validator: jsonschema.Draft202012Validator):
-    entry = f"  - {model.name}: {ENTRIES[model.name]}\n"
+    entry = f"  - {model.name}: {entry_of(model)}\n"
     assert valid(validator, HEAD + entry)
     assert not valid(validator, HEAD + entry.replace("{", "{zeta: 1, ", 1))
     assert not valid(validator, HEAD + f"  - {model.name}: 4\n")
-    assert ("sensitive" in model_schema(model)["properties"]) == model.uses_sensitive
+    assert ("sensitive" in model_schema(model)["properties"]) == model.about.uses_sensitive
     for name, (_, required) in parameters(model).items():
         assert (name in model_schema(model)["required"]) == required
 
@@ -109,8 +109,8 @@ def test_what_the_schema_refuses_the_loader_refuses(old: str, new: str, validato
 
 def sample(model: type[Model]) -> dict[str, Any]:
     """The parameters of this model's example, as its class takes them."""
-    text = HEAD + f"  - {model.name}: {ENTRIES[model.name]}\n"
-    return read_spec(text, "spec.yaml", {}).privacy[0].model.asked()
+    text = HEAD + f"  - {model.name}: {entry_of(model)}\n"
+    return asked(read_spec(text, "spec.yaml", {}).privacy[0].model)
 
 
 def bounded() -> list[tuple[type[Model], str, str, Any]]:
@@ -144,4 +144,10 @@ def test_every_number_has_a_range():
     for model in REGISTRY:
         for name, schema in model_schema(model)["properties"].items():
             if schema.get("type") in ("number", "integer"):
-                assert f"{model.name}.{name}" in RANGES or name in RANGES, (model.name, name)
+                assert {"minimum", "exclusiveMinimum"} & schema.keys(), (model.name, name)
+
+
+def test_an_editor_shows_what_a_model_means_in_words():
+    assert model_schema(BY_NAME["k_anonymity"])["description"] == (
+        "everybody is hidden among at least k people who look the same: n(q) >= k (Sweeney 2002; LD 2.2)"
+    )

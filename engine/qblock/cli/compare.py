@@ -84,6 +84,8 @@ def _print(found: Comparison) -> None:
     )
     for violation in wrong[:MOST]:
         out.print(f"  {violation.column}: {list(violation.finer)} -> {list(violation.coarser)}")
+    for one in found.not_computed:
+        out.print(f"not computed: {one.of}, {one.why}")
     for warning in found.warnings:
         out.print(f"warning: {warning}")
 

@@ -170,6 +170,8 @@ def audit(
     for warning in found["warnings"]:
         out.print(f"warning: {warning}")
     print_audited(found["tightest"])
+    for one in found["not_computed"]:
+        out.print(f"not computed: {one['what']}, {one['why']}")
     for told in found["attacks"]:
         out.print(f"\nAttacks on {told['sensitive']}")
         for figures in (entry for name, entry in told.items() if name != "sensitive"):

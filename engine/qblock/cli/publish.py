@@ -17,6 +17,7 @@ from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, 
 from qblock.cli.result_file import ResultFile
 
 if TYPE_CHECKING:
+    from qblock.release.plan import Plan
     from qblock.release.result import ReleaseResult
 
 Result = Annotated[

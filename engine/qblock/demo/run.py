@@ -12,17 +12,14 @@ from rich.table import Table
 
 from qblock.demo.load import load_people
 from qblock.demo.write import write_demo
+from qblock.models import asked as asked_of
+from qblock.models.examples import in_words
 from qblock.release.apply import release
 from qblock.spec import Spec, load_spec
 from qblock.warehouse import duckdb_session, postgresql_session
 from qblock.warehouse.connect import duckdb_path, parse_url
 
 ROWS_SHOWN = 5
-MEANING = {
-    "k_anonymity": "everybody is hidden among at least {k} people who look the same",
-    "entropy_l_diversity": "among those people, {sensitive} is as mixed as {l} equally frequent values",
-    "distinct_l_diversity": "among those people, {sensitive} has at least {l} different values",
-}
 
 
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
@@ -42,9 +39,8 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
     out(f"\n[bold]2. What is asked[/bold]  ({demo.spec})")
     for requirement in spec.privacy:
         model = requirement.model
-        asked = {k: v for k, v in model.asked().items() if v is not None}
-        text = MEANING[model.name].format(**asked, sensitive=" and ".join(requirement.sensitive))
-        out(f"   {model.name} {', '.join(f'{k}={v}' for k, v in asked.items())}: {text}")
+        given = ", ".join(f"{k}={v}" for k, v in asked_of(model).items() if v is not None)
+        out(f"   {model.name} {given}: {in_words(model, requirement.sensitive)}")
     out("\n[bold]3. The search[/bold]  Each column can be published as it is, or coarser and coarser up to *.")
     result = release(spec, force=True)
     found = result.to_json()

@@ -161,7 +161,7 @@ class Guarantee:
         else:
             models, names = (requirement.models[requirement.sensitive.index(sensitive)],), (sensitive,)
         model = models[0]
-        bounds = {bound.parameter: bound for bound in model.bounds}
+        bounds = {bound.parameter: bound for bound in model.about.bounds}
         parameters = parameters_text(models)
         about = canonical(list(names)) if len(names) > 1 else next(iter(names), None)
         found = []

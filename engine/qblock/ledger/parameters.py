@@ -15,12 +15,13 @@ from typing import Any
 
 from qblock.ledger.canonical import canonical, number_text
 from qblock.models import BY_NAME, Model
+from qblock.models import asked as asked_of
 from qblock.spec.formats import DEFAULTS, NEWEST
 
 
 def parameters_text(models: Sequence[Model]) -> str:
     """All that was asked of a model; a list where the sensitive attributes of a requirement are asked differently."""
-    asked = [_short(model.name, {n: parameter_json(value) for n, value in model.asked().items()}) for model in models]
+    asked = [_short(model.name, {n: parameter_json(value) for n, value in asked_of(model).items()}) for model in models]
     return canonical(asked[0] if all(one == asked[0] for one in asked) else asked)
 
 

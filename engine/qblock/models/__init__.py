@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from qblock.models.about import About, Bound, Parameter, Range, Setting
 from qblock.models.anonymity import KAnonymity
-from qblock.models.base import Bound, Model, Monotone, Tightest, Value
+from qblock.models.base import Model, Monotone, Tightest, Value, asked, measured
 from qblock.models.closeness import TCloseness
 from qblock.models.diversity import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, RecursiveCLDiversity
 from qblock.models.diversity_pd import NpdRecursiveCLDiversity, PdRecursiveCLDiversity
@@ -37,6 +38,7 @@ BY_NAME: dict[str, type[Model]] = {model.name: model for model in REGISTRY}
 __all__ = [
     "BY_NAME",
     "REGISTRY",
+    "About",
     "AlphaKAnonymity",
     "BetaLikeness",
     "Bound",
@@ -54,9 +56,14 @@ __all__ = [
     "Monotone",
     "NpdRecursiveCLDiversity",
     "NtCloseness",
+    "Parameter",
     "PdRecursiveCLDiversity",
+    "Range",
     "RecursiveCLDiversity",
+    "Setting",
     "TCloseness",
     "Tightest",
     "Value",
+    "asked",
+    "measured",
 ]

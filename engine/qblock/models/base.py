@@ -7,15 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from decimal import Context, Decimal
 from fractions import Fraction
-from numbers import Rational
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
-from qblock.errors import ParameterError
-from qblock.models.ratios import NEAR as NEAR
-from qblock.models.ratios import Integers, alike, double, extreme, quotient, sign
+from qblock.models.about import About, Bound
+from qblock.models.ratios import NEAR, Integers, alike, double, extreme, quotient, sign
 
 DIGITS = Context(prec=60)
 EQUAL = Decimal("1e-45")
@@ -26,25 +24,19 @@ Exact = Fraction | Decimal | float
 
 @dataclass(frozen=True)
 class Monotone:
-    """Whether passing survives merging blocks (`generalization`), and still does when failing blocks are dropped."""
+    """Whether passing survives merging blocks (`generalization`), and still does when failing blocks are dropped.
+
+    entities: whether both are so with `count: entities` too, as of models that need no shares (models.md section 12).
+    """
 
     generalization: bool
     suppression: bool
+    entities: bool = False
 
-
-@dataclass(frozen=True)
-class Bound:
-    """One parameter that can be tightened with the others as asked.
-
-    stricter: "larger" means that the table's value is the least over its blocks and must be at least what is asked;
-    "smaller" that it is the greatest and must be at most what is asked. attained: False where the comparison is strict.
-    decides: whether the check compares this parameter (recursive (c,l)-diversity is decided by c, and reports l too).
-    """
-
-    parameter: str
-    stricter: Literal["larger", "smaller"]
-    attained: bool = True
-    decides: bool = True
+    @property
+    def for_entities(self) -> Monotone:
+        """The flags with `count: entities`."""
+        return self if self.entities else Monotone(generalization=False, suppression=False)
 
 
 @dataclass(frozen=True)
@@ -89,112 +81,105 @@ def compare(value: Exact | int, asked: Fraction | int, bound: Bound) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """A privacy model with the parameters asked for.
+    """A privacy model with the parameters asked for, in which it is a frozen dataclass.
 
-    A subclass declares `name`, `citation` and `bounds`, and gives either `ratio` (integers, vectorised over blocks) or
-    `measure` (doubles, vectorised) with `exact` (one block, exactly; a parameter that is `whole` needs none). A rule
-    that a paper sets "by decree" belongs in each of them.
+    A subclass gives `name`, `about`, a field for each parameter, `monotone`, and either `_ratio` (integers, vectorised
+    over blocks) or `_measure` (doubles, vectorised) with `_exact` (one block, exactly; an integer needs none).
+    A rule that a paper sets "by decree" belongs in each of them. What it does not give errs on the safe side.
     """
 
     name: ClassVar[str]
-    citation: ClassVar[str]
-    condition: ClassVar[str]
-    """The condition on a block in one line of text, for the table of models."""
-    bounds: ClassVar[tuple[Bound, ...]]
-    needs: ClassVar[frozenset[str]] = frozenset()
-    """Of: "distribution", "domain", "prior", "order", "numbers", "taxonomy", "population", "containing"."""
-    whole: ClassVar[frozenset[str]] = frozenset()
-    """Integer parameters: without a ratio, their measure is a whole number of values, which doubles hold exactly."""
-    uses_sensitive: ClassVar[bool] = True
+    about: ClassVar[About]
+
+    def __post_init__(self) -> None:
+        optional = {f.name for f in fields(self) if f.default is None}
+        for parameter in self.about.parameters:
+            value = getattr(self, parameter.name)
+            if value is not None or parameter.name not in optional:
+                parameter.check(self.name, value)
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """What is needed beside the blocks' counts, with these parameters: About.needs, "prior" and "guards"."""
+        return self.about.needs
 
     @property
     def monotone(self) -> Monotone:
         """Flags under generalization without and with suppression (models.md section 10)."""
         raise NotImplementedError
 
-    @property
-    def monotone_for_entities(self) -> Monotone:
-        """The flags with `count: entities`; only models that need no shares keep theirs (models.md section 12)."""
-        return Monotone(generalization=False, suppression=False)
-
     def validate(self, reference: Reference) -> list[str]:
         """Check parameters that depend on the table; returns warnings. Raises ParameterError."""
         return []
 
-    def least_block_size(self, reference: Reference) -> int:
-        """The smallest n(q) that a passing block can have."""
+    def least_block_size(self, reference: Reference, *, entities: bool = False) -> int:
+        """The smallest n(q) that a passing block can have; entities: with `count: entities`."""
+        return self._least_entities() if entities else self._least_rows(reference)
+
+    def _least_rows(self, reference: Reference) -> int:
         return 1
 
-    def least_block_entities(self, reference: Reference) -> int:
-        """The same with `count: entities`, where a block of one entity can have any number of sensitive values."""
-        return 1
+    def _least_entities(self) -> int:
+        return 1  # a block of one entity can have any number of sensitive values
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
         """Each block's tightest value of one parameter as numerators and denominators [B]; None where irrational.
 
         Integers of at least 0 (int64, or Python integers where int64 could overflow); a denominator of 0 is infinity.
         """
         return None
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+    def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         """float64[B]: each block's tightest value of one parameter, to about 1e-12; inf where there is none."""
-        pair = self.ratio(parameter, blocks, reference)
+        pair = self._ratio(parameter, blocks, reference)
         if pair is None:
             raise NotImplementedError(f"{self.name}: {parameter}")
         return quotient(*pair)
 
-    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
+    def _exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
         """The same for a single block, exactly."""
-        pair = self.ratio(parameter, block, reference)
+        pair = self._ratio(parameter, block, reference)
         if pair is not None:
-            return _whole(extreme(*pair, largest=True), parameter in self.whole)
-        if parameter not in self.whole:
+            return _whole(extreme(*pair, largest=True), parameter in self.about.whole)
+        if parameter not in self.about.whole:
             raise NotImplementedError(f"{self.name}: {parameter}")
-        value = float(self.measure(parameter, block, reference)[0])
+        value = float(self._measure(parameter, block, reference)[0])
         return value if math.isinf(value) else round(value)
 
-    def alike(self, blocks: Blocks) -> Ints:
+    def _alike(self, blocks: Blocks) -> Ints:
         """int64[B]: equal numbers only for blocks that certainly have the same exact values (computed once for all)."""
         if blocks.containing or blocks.population is not None:
             return np.arange(len(blocks), dtype=np.int64)
         return alike(blocks.start, blocks.value, blocks.count, np.repeat(blocks.rows, blocks.support))
 
-    def asked(self) -> dict[str, Any]:
-        """The parameters as asked, by name, in the order in which they are declared."""
-        return {f.name: getattr(self, f.name) for f in fields(self)}
-
     def passes(self, blocks: Blocks, reference: Reference) -> Mask:
         """bool[B]: which blocks satisfy the model."""
         result = np.ones(len(blocks), dtype=bool)
-        for bound in self.bounds:
+        for bound in self.about.bounds:
             if bound.decides and len(blocks):
                 result &= self._compare(bound, blocks, reference)
         return result
 
-    def holds(self, blocks: Blocks, reference: Reference) -> bool:
-        """Whether all blocks satisfy the model; a table without blocks does."""
-        return bool(self.passes(blocks, reference).all())
-
     def tightest(self, blocks: Blocks, reference: Reference) -> Tightest:
         """The tightest value of every parameter over all blocks, and the verdict that follows from it."""
-        values = tuple(self._worst(bound, blocks, reference) for bound in self.bounds)
+        values = tuple(self._worst(bound, blocks, reference) for bound in self.about.bounds)
         holds = all(
             value.value is None or compare(value.value, getattr(self, bound.parameter), bound)
-            for bound, value in zip(self.bounds, values, strict=True)
+            for bound, value in zip(self.about.bounds, values, strict=True)
             if bound.decides
         )
         return Tightest(self.name, holds, values)
 
     def _compare(self, bound: Bound, blocks: Blocks, reference: Reference) -> Mask:
         asked = getattr(self, bound.parameter)
-        pair = self.ratio(bound.parameter, blocks, reference)
+        pair = self._ratio(bound.parameter, blocks, reference)
         if pair is not None:
             side = sign(*pair, asked) * (1 if bound.stricter == "larger" else -1)
             return side >= 0 if bound.attained else side > 0
-        values = self.measure(bound.parameter, blocks, reference)
+        values = self._measure(bound.parameter, blocks, reference)
         target = double(asked)
         result = values > target if bound.stricter == "larger" else values < target
-        if bound.parameter in self.whole:
+        if bound.parameter in self.about.whole:
             return result | (values == target) if bound.attained else result
         near = np.flatnonzero(np.abs(values - target) <= NEAR * max(1.0, abs(target)))
         for index, value in self._exactly(bound.parameter, near, blocks, reference):
@@ -205,16 +190,16 @@ class Model:
         if not len(blocks):
             return Value(bound.parameter, None, bound.attained)
         largest = bound.stricter == "smaller"
-        pair = self.ratio(bound.parameter, blocks, reference)
+        pair = self._ratio(bound.parameter, blocks, reference)
         if pair is not None:
             return Value(
-                bound.parameter, _whole(extreme(*pair, largest), bound.parameter in self.whole), bound.attained
+                bound.parameter, _whole(extreme(*pair, largest), bound.parameter in self.about.whole), bound.attained
             )
-        values = self.measure(bound.parameter, blocks, reference)
+        values = self._measure(bound.parameter, blocks, reference)
         worst = float(values.max() if largest else values.min())
         if math.isinf(worst):
             return Value(bound.parameter, worst, bound.attained)
-        if bound.parameter in self.whole:
+        if bound.parameter in self.about.whole:
             return Value(bound.parameter, round(worst), bound.attained)
         near = np.flatnonzero(np.abs(values - worst) <= NEAR * max(1.0, abs(worst)))
         pick: Callable[..., Any] = max if largest else min
@@ -225,27 +210,21 @@ class Model:
         """The exact value of the blocks named, once for each group of blocks that are alike."""
         if not len(near):
             return []
-        label = self.alike(blocks.select(near))
+        label = self._alike(blocks.select(near))
         order = np.argsort(label, kind="stable")
         groups = np.split(near[order], np.flatnonzero(np.diff(label[order])) + 1)
-        return [(group, self.exact(parameter, blocks.select(group[:1]), reference)) for group in groups]
+        return [(group, self._exact(parameter, blocks.select(group[:1]), reference)) for group in groups]
 
 
 def _whole(value: Fraction | float, is_whole: bool) -> Exact | int:
     return int(value) if is_whole and isinstance(value, Fraction) else value
 
 
-def whole(value: object) -> bool:
-    """Whether a parameter is a whole number (an int, or a Fraction that is one)."""
-    return isinstance(value, Rational) and value.denominator == 1 and not isinstance(value, bool)
+def asked(model: Model) -> dict[str, Any]:
+    """The parameters of a model as asked, by name, in the order in which they are declared."""
+    return {f.name: getattr(model, f.name) for f in fields(model)}
 
 
-def rational(value: object) -> bool:
-    """Whether a parameter is an int or Fraction; a float is refused, since it is not what the spec's text says."""
-    return isinstance(value, Rational) and not isinstance(value, bool)
-
-
-def require(model: str, parameter: str, value: object, valid: bool, valid_range: str) -> None:
-    """Raise ParameterError naming the valid range unless `valid`."""
-    if not valid:
-        raise ParameterError(f"{model}: {parameter} = {value} is out of range; valid: {valid_range}")
+def measured(model: Model, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+    """float64[B]: each block's tightest value of one parameter, to about 1e-12; inf where there is none."""
+    return model._measure(parameter, blocks, reference)

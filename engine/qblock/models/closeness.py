@@ -7,7 +7,8 @@ from fractions import Fraction
 
 from qblock.blocks import Blocks, Floats, Reference
 from qblock.errors import ParameterError
-from qblock.models.base import Bound, Exact, Model, Monotone, rational, require
+from qblock.models.about import About, Bound, Parameter, Setting, between, more_than, rational, require
+from qblock.models.base import Exact, Model, Monotone
 from qblock.models.distances import Distance, Equal, Hierarchical, Ordered
 from qblock.models.kernel_js import KernelJS, kernel_matrix
 from qblock.models.ratios import Integers
@@ -25,6 +26,12 @@ def distance_named(model: str, name: str, bandwidth: int | Fraction | None = Non
     if bandwidth is None or not rational(bandwidth) or bandwidth <= 0:
         raise ParameterError(f"{model}: bandwidth = {bandwidth} is out of range; valid: a number > 0 for kernel_js")
     return KernelJS(Fraction(bandwidth))
+
+
+def check_limit(model: str, t: int | Fraction, distance: Distance | KernelJS) -> None:
+    """Raise ParameterError for a t that the distance never reaches."""
+    if distance.limit < 1:
+        require(model, "t", t, t <= distance.limit, "0 <= t <= ln 2 = 0.693147180559945")
 
 
 def check_reference(model: str, distance: Distance | KernelJS, reference: Reference) -> None:
@@ -59,24 +66,35 @@ class TCloseness(Model):
     """
 
     name = "t_closeness"
-    citation = "CL III; TH 2.1.3"
-    condition = "D(p_q, P) <= t"
-    bounds = (Bound("t", "smaller"),)
-    needs = frozenset({"distribution", "domain"})
+    about = About(
+        citation="CL III; TH 2.1.3",
+        condition="D(p_q, P) <= t",
+        meaning="among people who look the same, {sensitive} is distributed as in the whole table, up to a "
+        "distance of {t}",
+        parameters=(
+            Parameter("t", "rational", between(0, 1), Fraction(1, 5)),
+            Parameter("distance", "choice", DISTANCES, "equal"),
+            Parameter("bandwidth", "rational", more_than(0), Fraction(1, 2)),
+        ),
+        bounds=(Bound("t", "smaller"),),
+        needs=frozenset({"distribution", "domain"}),
+        settings=tuple(Setting({"distance": distance}) for distance in ("equal", "ordered", "hierarchical")),
+    )
 
     t: int | Fraction
     distance: str = "equal"
     bandwidth: int | Fraction | None = None
 
     def __post_init__(self) -> None:
-        limit = self.ground.limit
-        valid = f"0 <= t <= {limit if limit == 1 else 'ln 2 = 0.693147180559945'}"
-        require(self.name, "t", self.t, rational(self.t) and 0 <= self.t <= limit, valid)
-        # What is needed depends on the distance asked for.
-        object.__setattr__(self, "needs", type(self).needs | self.ground.needs)
+        super().__post_init__()
+        check_limit(self.name, self.t, self._ground)
 
     @property
-    def ground(self) -> Distance | KernelJS:
+    def needs(self) -> frozenset[str]:
+        return self.about.needs | self._ground.needs
+
+    @property
+    def _ground(self) -> Distance | KernelJS:
         return distance_named(self.name, self.distance, self.bandwidth)
 
     @property
@@ -84,17 +102,17 @@ class TCloseness(Model):
         return Monotone(generalization=True, suppression=False)
 
     def validate(self, reference: Reference) -> list[str]:
-        check_reference(self.name, self.ground, reference)
+        check_reference(self.name, self._ground, reference)
         return []
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
-        return self.ground.ratio(blocks, reference)
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
+        return self._ground.ratio(blocks, reference)
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
-        distance = self.ground
+    def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+        distance = self._ground
         if isinstance(distance, KernelJS):
             return distance.measure(blocks, reference)
-        return super().measure(parameter, blocks, reference)
+        return super()._measure(parameter, blocks, reference)
 
-    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
-        return exact_distances(self.ground, block, reference)[0]
+    def _exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
+        return exact_distances(self._ground, block, reference)[0]

@@ -11,7 +11,8 @@ from fractions import Fraction
 import numpy as np
 
 from qblock.blocks import Blocks, Floats, Ints, Reference
-from qblock.models.base import DIGITS, EQUAL, Bound, Exact, Model, Monotone, rational, require, whole
+from qblock.models.about import About, Bound, Parameter, at_least, more_than
+from qblock.models.base import DIGITS, EQUAL, Exact, Model, Monotone
 from qblock.models.ratios import Integers, alike, sign
 
 
@@ -20,28 +21,25 @@ class DistinctLDiversity(Model):
     """Every block has at least l distinct sensitive values (CL II.1)."""
 
     name = "distinct_l_diversity"
-    citation = "LD 4; CL II.1"
-    condition = "m(q) >= l"
-    bounds = (Bound("l", "larger"),)
-    whole = frozenset({"l"})
+    about = About(
+        citation="LD 4; CL II.1",
+        condition="m(q) >= l",
+        meaning="among people who look the same, {sensitive} has at least {l} different values",
+        parameters=(Parameter("l", "whole", at_least(1), 3),),
+        bounds=(Bound("l", "larger"),),
+        multi_attribute=True,
+    )
 
     l: int  # noqa: E741
 
-    def __post_init__(self) -> None:
-        require(self.name, "l", self.l, whole(self.l) and self.l >= 1, "an integer l >= 1")
-
     @property
     def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=True)
+        return Monotone(generalization=True, suppression=True, entities=True)
 
-    @property
-    def monotone_for_entities(self) -> Monotone:
-        return self.monotone
-
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         return int(self.l)  # n(q) >= m(q)
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         return blocks.support, np.ones_like(blocks.support)
 
 
@@ -50,23 +48,25 @@ class FrequencyLDiversity(Model):
     """No sensitive value has more than 1/l of a block: probabilistic l-diversity (CL II.2; DL Def. 1)."""
 
     name = "frequency_l_diversity"
-    citation = "CL II.2; DL Def. 1"
-    condition = "l * max_s n(q,s) <= n(q)"
-    bounds = (Bound("l", "larger"),)
+    about = About(
+        citation="CL II.2; DL Def. 1",
+        condition="l * max_s n(q,s) <= n(q)",
+        meaning="among people who look the same, no value of {sensitive} belongs to more than 1 in {l}",
+        parameters=(Parameter("l", "rational", at_least(1), 2),),
+        bounds=(Bound("l", "larger"),),
+        multi_attribute=True,
+    )
 
     l: int | Fraction  # noqa: E741
-
-    def __post_init__(self) -> None:
-        require(self.name, "l", self.l, rational(self.l) and self.l >= 1, "l >= 1")
 
     @property
     def monotone(self) -> Monotone:
         return Monotone(generalization=True, suppression=False)
 
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         return math.ceil(self.l)  # n(q) >= l * r_1 and r_1 >= 1
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         return blocks.total, blocks.largest
 
 
@@ -75,23 +75,25 @@ class EntropyLDiversity(Model):
     """The entropy of the sensitive values in every block is at least ln l (LD Def. 4.1; CL II.3)."""
 
     name = "entropy_l_diversity"
-    citation = "LD Def. 4.1; CL II.3"
-    condition = "-sum_s p ln p >= ln l, p = n(q,s)/n(q)"
-    bounds = (Bound("l", "larger"),)
+    about = About(
+        citation="LD Def. 4.1; CL II.3",
+        condition="-sum_s p ln p >= ln l, p = n(q,s)/n(q)",
+        meaning="among people who look the same, {sensitive} is as mixed as {l} equally frequent values",
+        parameters=(Parameter("l", "rational", at_least(1), 2),),
+        bounds=(Bound("l", "larger"),),
+        multi_attribute=True,
+    )
 
     l: int | Fraction  # noqa: E741
-
-    def __post_init__(self) -> None:
-        require(self.name, "l", self.l, rational(self.l) and self.l >= 1, "l >= 1")
 
     @property
     def monotone(self) -> Monotone:
         return Monotone(generalization=True, suppression=False)
 
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         return math.ceil(self.l)  # entropy is at most ln m(q), so n(q) >= m(q) >= l
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+    def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         share = blocks.count / blocks.total[blocks.owner]
         entropy = blocks.sum(-share * np.log(share))
         result: Floats = np.clip(np.exp(entropy), 1.0, blocks.support)
@@ -99,7 +101,7 @@ class EntropyLDiversity(Model):
         result[equal] = blocks.support[equal]
         return result
 
-    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
+    def _exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
         """exp(H) in 60 digits; a whole number where it is one (counts that are equal, or (4,1,1,1,1))."""
         total, support = int(block.total[0]), int(block.support[0])
         if int(block.largest[0]) * support == total:
@@ -112,7 +114,7 @@ class EntropyLDiversity(Model):
         nearest = round(value)
         return nearest if abs(DIGITS.subtract(value, Decimal(nearest))) <= EQUAL * nearest else value
 
-    def alike(self, blocks: Blocks) -> Ints:
+    def _alike(self, blocks: Blocks) -> Ints:
         return alike(blocks.start, blocks.descending)  # which value has which count is of no importance
 
 
@@ -124,26 +126,27 @@ class RecursiveCLDiversity(Model):
     """
 
     name = "recursive_cl_diversity"
-    citation = "LD Def. 4.2; CL II.4"
-    condition = "r_1 < c * (r_l + ... + r_m), strict; l = 1 always"
-    bounds = (Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False))
-    whole = frozenset({"l"})
+    about = About(
+        citation="LD Def. 4.2; CL II.4",
+        condition="r_1 < c * (r_l + ... + r_m), strict; l = 1 always",
+        meaning="among people who look the same, the most frequent value of {sensitive} occurs less than {c} "
+        "times as often as value number {l} and all rarer ones together",
+        parameters=(Parameter("c", "rational", more_than(0), 3), Parameter("l", "whole", at_least(1), 2)),
+        bounds=(Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False)),
+        multi_attribute=True,
+    )
 
     c: int | Fraction
     l: int  # noqa: E741
-
-    def __post_init__(self) -> None:
-        require(self.name, "c", self.c, rational(self.c) and self.c > 0, "c > 0")
-        require(self.name, "l", self.l, whole(self.l) and self.l >= 1, "an integer l >= 1")
 
     @property
     def monotone(self) -> Monotone:
         return Monotone(generalization=True, suppression=False)
 
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         return int(self.l)  # r_l > 0, so n(q) >= m(q) >= l
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
         """The infimum of c at the l asked: r_1 / tail_l."""
         if parameter != "c":
             return None
@@ -151,9 +154,9 @@ class RecursiveCLDiversity(Model):
             return np.zeros_like(blocks.total), np.ones_like(blocks.total)
         return blocks.largest, blocks.total - head(blocks, int(self.l) - 1)
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+    def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         if parameter != "l":
-            return super().measure(parameter, blocks, reference)
+            return super()._measure(parameter, blocks, reference)
         # The tail falls with l, so that the ranks at which the condition holds are 2..l without a gap.
         tail = blocks.total[blocks.owner] - above(blocks)
         holds = sign(blocks.largest[blocks.owner], tail, self.c) < 0

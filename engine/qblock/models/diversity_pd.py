@@ -14,7 +14,8 @@ from fractions import Fraction
 import numpy as np
 
 from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
-from qblock.models.base import Bound, Model, Monotone, rational, require, whole
+from qblock.models.about import About, Bound, Parameter, Range, Setting, at_least, more_than
+from qblock.models.base import Model, Monotone
 from qblock.models.diversity import above, head
 from qblock.models.ratios import Integers, sign, times
 from qblock.models.values import members
@@ -31,18 +32,24 @@ class PdRecursiveCLDiversity(Model):
     """
 
     name = "pd_recursive_cl_diversity"
-    citation = "LD 4.3"
-    condition = "r_y < c * ((n - r_y) - the l-2 largest other counts), strict; l = 1 or r_y = 0 always"
-    bounds = (Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False))
-    whole = frozenset({"l"})
+    about = About(
+        citation="LD 4.3",
+        condition="r_y < c * ((n - r_y) - the l-2 largest other counts), strict; l = 1 or r_y = 0 always",
+        meaning="among people who look the same, the most frequent value of {sensitive} that nobody may learn "
+        "occurs less than {c} times as often as value number {l} and all rarer ones together",
+        parameters=(
+            Parameter("c", "rational", more_than(0), 3),
+            Parameter("l", "whole", at_least(1), 2),
+            Parameter("allowed", "values", example=("a",), per_attribute=True),
+        ),
+        bounds=(Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False)),
+        multi_attribute=True,
+        settings=(Setting(compared=False),),  # with no value allowed it is recursive (c,l)-diversity
+    )
 
     c: int | Fraction
     l: int  # noqa: E741
     allowed: Names = ()
-
-    def __post_init__(self) -> None:
-        require(self.name, "c", self.c, rational(self.c) and self.c > 0, "c > 0")
-        require(self.name, "l", self.l, whole(self.l) and self.l >= 1, "an integer l >= 1")
 
     @property
     def monotone(self) -> Monotone:
@@ -52,17 +59,17 @@ class PdRecursiveCLDiversity(Model):
         members(self.name, "allowed", self.allowed, reference)
         return []
 
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         # Without allowed values r_y = r_1 > 0, so tail > 0 and m(q) >= l. With them one row with such a value passes.
         return 1 if self.allowed else int(self.l)
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
         """The infimum of c at the l asked: r_y / tail."""
         return None if parameter != "c" else _infimum(blocks, self._allowed(reference), int(self.l))
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+    def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         if parameter != "l":
-            return super().measure(parameter, blocks, reference)
+            return super()._measure(parameter, blocks, reference)
         return _largest_l(blocks, self._allowed(reference), self.c)
 
     def _allowed(self, reference: Reference) -> Mask:
@@ -77,21 +84,29 @@ class NpdRecursiveCLDiversity(Model):
     """
 
     name = "npd_recursive_cl_diversity"
-    citation = "LD 4.4"
-    condition = "pd-recursive (c1,l), and 100 n(q,w) >= c2 n(q) for every protected w"
-    bounds = (Bound("l", "larger", decides=False), Bound("c1", "smaller", attained=False), Bound("c2", "larger"))
-    whole = frozenset({"l"})
+    about = About(
+        citation="LD 4.4",
+        condition="pd-recursive (c1,l), and 100 n(q,w) >= c2 n(q) for every protected w",
+        meaning="among people who look the same, the most frequent value of {sensitive} that nobody may learn "
+        "occurs less than {c1} times as often as value number {l} and all rarer ones together, "
+        "and no protected value belongs to less than {c2} percent",
+        parameters=(
+            Parameter("c1", "rational", more_than(0), 3),
+            Parameter("c2", "rational", Range(0, 100, open_most=True, unit="percent"), 10),
+            Parameter("l", "whole", at_least(1), 2),
+            Parameter("allowed", "values", example=("a",), per_attribute=True),
+            Parameter("protected", "values", example=("b",), per_attribute=True),
+        ),
+        bounds=(Bound("l", "larger", decides=False), Bound("c1", "smaller", attained=False), Bound("c2", "larger")),
+        multi_attribute=True,
+        settings=(Setting(compared=False),),  # as above
+    )
 
     c1: int | Fraction
     c2: int | Fraction
     l: int  # noqa: E741
     allowed: Names = ()
     protected: Names = ()
-
-    def __post_init__(self) -> None:
-        require(self.name, "c1", self.c1, rational(self.c1) and self.c1 > 0, "c1 > 0")
-        require(self.name, "c2", self.c2, rational(self.c2) and 0 <= self.c2 < 100, "0 <= c2 < 100 (percent)")
-        require(self.name, "l", self.l, whole(self.l) and self.l >= 1, "an integer l >= 1")
 
     @property
     def monotone(self) -> Monotone:
@@ -112,14 +127,14 @@ class NpdRecursiveCLDiversity(Model):
             f"the rarest protected value makes up {float(rarest):.4g} percent of the table"
         ]
 
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         # With c2 > 0 each protected value occurs; if one of them is not allowed, then r_y > 0 and m(q) >= l.
         protected = members(self.name, "protected", self.protected if self.c2 > 0 else (), reference)
         allowed = members(self.name, "allowed", self.allowed, reference)
         plain = not self.allowed or bool((protected & ~allowed).any())
         return max(1, int(protected.sum()), int(self.l) if plain else 1)
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
         if parameter == "c1":
             return _infimum(blocks, members(self.name, "allowed", self.allowed, reference), int(self.l))
         if parameter != "c2":
@@ -132,10 +147,10 @@ class NpdRecursiveCLDiversity(Model):
         rarest = blocks.min(np.where(inside, blocks.count, np.iinfo(np.int64).max))
         return times(np.where(present == int(protected.sum()), rarest, 0), 100), blocks.total
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+    def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         if parameter == "l":
             return _largest_l(blocks, members(self.name, "allowed", self.allowed, reference), self.c1)
-        return super().measure(parameter, blocks, reference)
+        return super()._measure(parameter, blocks, reference)
 
 
 def _unprotected(blocks: Blocks, allowed: Mask) -> Ints:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -11,13 +12,36 @@ import numpy as np
 
 from qblock import adversary as adversaries
 from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
-from qblock.models.base import Bound, Exact, Model, Monotone, rational, require, whole
+from qblock.models.about import About, Bound, Parameter, Setting, at_least, require
+from qblock.models.base import Exact, Model, Monotone
 from qblock.models.chunks import by_parts
 from qblock.models.epsilon_sides import Guarded, Side, Sided
 from qblock.models.epsilon_sizes import least_size
 from qblock.models.ratios import NEAR
 
 Predicates = str | tuple[tuple[str | None, ...], ...]
+
+
+def _settings() -> Iterator[Setting]:
+    """Each class but IV, which accepts nothing: I and II with less and with more stubbornness, priors as they come.
+
+    An audit gives class I no less than a row of prior for each value, on average; class II needs that.
+    """
+
+    def total(least: int) -> Callable[[Reference], int]:
+        return lambda reference: max(least, reference.values)
+
+    few, many = 1_000, 1_000_000
+    for sigma in (few, many):
+        for prior in ("uniform", "table"):
+            asked = {"adversary": "I", "stubbornness": sigma, "prior": prior}
+            yield Setting(asked, audited=False)
+            if sigma == few and prior == "table":
+                yield Setting(asked | {"stubbornness": total(few)}, compared=False)
+    for sigma in (few, many):
+        yield Setting({"adversary": "II", "stubbornness": total(sigma)}, audited=sigma == few)
+    for prior in ("uniform", "table"):
+        yield Setting({"adversary": "III", "prior": prior})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,10 +58,24 @@ class EpsilonPrivacy(Model):
     """
 
     name = "epsilon_privacy"
-    citation = "EP (VLDB 2009) 2-3"
-    condition = "max(p_in/p_out, (1-p_out)/(1-p_in)) <= epsilon"
-    bounds = (Bound("epsilon", "smaller"),)
-    needs = frozenset({"domain"})
+    about = About(
+        citation="EP (VLDB 2009) 2-3",
+        condition="max(p_in/p_out, (1-p_out)/(1-p_in)) <= epsilon",
+        meaning="what an attacker believes about the {sensitive} of anybody changes by at most the factor "
+        "{epsilon} because that person is in the table",
+        parameters=(
+            Parameter("epsilon", "rational", at_least(1), 5),
+            Parameter("adversary", "choice", ("I", "II", "III", "IV"), "III"),
+            Parameter("stubbornness", "rational", at_least(1), 1000),
+            Parameter("at_most", "flag", example=False),
+            Parameter("prior", "prior", example="table"),
+            Parameter("known", "whole", at_least(0), 1),
+            Parameter("predicates", "predicates", example="negative"),
+        ),
+        bounds=(Bound("epsilon", "smaller"),),
+        needs=frozenset({"domain"}),
+        settings=tuple(_settings()),
+    )
 
     epsilon: int | Fraction
     adversary: str
@@ -50,33 +88,34 @@ class EpsilonPrivacy(Model):
     def __post_init__(self) -> None:
         if not isinstance(self.predicates, str):
             object.__setattr__(self, "predicates", tuple(tuple(labels) for labels in self.predicates))
-        kind, sigma, own = self.adversary, self.stubbornness, self.prior in ("values", "from_table")
-        require(
-            self.name, "epsilon", self.epsilon, rational(self.epsilon) and self.epsilon >= 1, "epsilon >= 1, exactly"
-        )
-        require(self.name, "adversary", kind, kind in ("I", "II", "III", "IV"), "I, II, III or IV")
+        super().__post_init__()
+        kind, sigma = self.adversary, self.stubbornness
         require(self.name, "prior", self.prior, self.prior in adversaries.PRIORS, ", ".join(adversaries.PRIORS))
-        require(self.name, "known", self.known, whole(self.known) and self.known >= 0, "an integer b >= 0")
         named = ("singletons", "taxonomy", "negative", "guarded")
         valid = self.predicates in named if isinstance(self.predicates, str) else len(self.predicates) > 0
         require(self.name, "predicates", self.predicates, valid, f"{', '.join(named)} or lists of values")
         if kind in ("II", "IV"):
-            require(self.name, "prior", self.prior, not own, f"none, since adversary {kind} may have any prior")
+            require(self.name, "prior", self.prior, not self._own, f"none, since adversary {kind} may have any prior")
         if kind in ("III", "IV"):
             require(self.name, "stubbornness", sigma, sigma is None, f"none for adversary {kind}")
         elif sigma is None:
             valid = kind == "I" and self.prior == "from_table"
             require(self.name, "stubbornness", "(nothing)", valid, f"a number, which adversary {kind} needs")
-        else:
-            require(self.name, "stubbornness", sigma, rational(sigma) and sigma >= 1, "a total of at least 1")
 
-        needs = {
-            "prior": own,
+    @property
+    def needs(self) -> frozenset[str]:
+        needed = {
+            "prior": self._own,
             "distribution": self.prior == "table",
             "taxonomy": self.predicates == "taxonomy",
             "guards": self.predicates == "guarded",
         }
-        object.__setattr__(self, "needs", type(self).needs | {need for need, needed in needs.items() if needed})
+        return self.about.needs | {need for need, asked in needed.items() if asked}
+
+    @property
+    def _own(self) -> bool:
+        """Whether the prior is one that the spec brings."""
+        return self.prior in ("values", "from_table")
 
     @property
     def monotone(self) -> Monotone:
@@ -117,17 +156,17 @@ class EpsilonPrivacy(Model):
             return adversaries.external_stubbornness(reference)
         return Fraction(self.stubbornness)
 
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         if reference.values < 2 or self.predicates == "guarded":
             return 1  # a block in which nobody guards anything has any size
         return reference.rows + 1 if self.adversary == "IV" else least(self, reference)
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+    def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         if reference.values < 2:
             return np.ones(len(blocks))
         if self.adversary == "IV":
             return np.where(self._asking(blocks), math.inf, 1.0)
-        return by_parts(lambda part: self._measure(part, reference), blocks)
+        return by_parts(lambda part: self._measure_part(part, reference), blocks)
 
     def _asking(self, part: Blocks) -> Mask:
         """bool[B]: blocks for which there is any predicate."""
@@ -136,7 +175,7 @@ class EpsilonPrivacy(Model):
         assert part.guards is not None
         return np.asarray(np.diff(part.guards.start) > 0)
 
-    def _measure(self, part: Blocks, reference: Reference) -> Floats:
+    def _measure_part(self, part: Blocks, reference: Reference) -> Floats:
         result = np.where((part.rows <= self.known) & self._asking(part), math.inf, 1.0)
         for layer in setting(self, reference):
             pairs, x = layer.pairs(part)
@@ -145,7 +184,7 @@ class EpsilonPrivacy(Model):
             result[layer.broken(part, self.known)] = math.inf
         return result
 
-    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
+    def _exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
         return self._exact_values(block, reference)[0]
 
     def _exactly(self, parameter: str, near: Ints, blocks: Blocks, reference: Reference) -> list[tuple[Ints, Exact]]:
@@ -154,7 +193,7 @@ class EpsilonPrivacy(Model):
         return [(near[i : i + 1], value) for i, value in enumerate(values)]
 
     def _exact_values(self, blocks: Blocks, reference: Reference) -> list[Exact]:
-        worst = self.measure("epsilon", blocks, reference)
+        worst = self._measure("epsilon", blocks, reference)
         result: list[Exact] = [math.inf if math.isinf(value) else Fraction(1) for value in worst.tolist()]
         if reference.values < 2 or self.adversary == "IV":
             return result

@@ -12,7 +12,8 @@ from typing import Literal
 import numpy as np
 
 from qblock.blocks import Blocks, Floats, Mask, Reference
-from qblock.models.base import DIGITS, Bound, Exact, Model, Monotone, decimal, rational, require, whole
+from qblock.models.about import About, Bound, Parameter, Setting, at_least, between, more_than
+from qblock.models.base import DIGITS, Exact, Model, Monotone, decimal
 from qblock.models.ratios import NEAR, Integers, greatest, quotient, times
 from qblock.models.values import members
 
@@ -25,18 +26,23 @@ class AlphaKAnonymity(Model):
     """
 
     name = "alpha_k_anonymity"
-    citation = "Wong et al. 2006"
-    condition = "n(q,s) <= alpha n(q) for every (listed) s, and n(q) >= k"
-    bounds = (Bound("alpha", "smaller"), Bound("k", "larger"))
-    whole = frozenset({"k"})
+    about = About(
+        citation="Wong et al. 2006",
+        condition="n(q,s) <= alpha n(q) for every (listed) s, and n(q) >= k",
+        meaning="everybody is hidden among at least {k} people who look the same, and no value of {sensitive} "
+        "belongs to more than a share of {alpha} of them",
+        parameters=(
+            Parameter("alpha", "rational", between(0, 1), Fraction(1, 2)),
+            Parameter("k", "whole", at_least(1), 2),
+            Parameter("values", "values", example=("a",)),
+        ),
+        bounds=(Bound("alpha", "smaller"), Bound("k", "larger")),
+        settings=(Setting({"alpha": 1, "k": 1}),),
+    )
 
     alpha: int | Fraction
     k: int
     values: tuple[str | None, ...] | None = None
-
-    def __post_init__(self) -> None:
-        require(self.name, "alpha", self.alpha, rational(self.alpha) and 0 <= self.alpha <= 1, "0 <= alpha <= 1")
-        require(self.name, "k", self.k, whole(self.k) and self.k >= 1, "an integer k >= 1")
 
     @property
     def monotone(self) -> Monotone:
@@ -46,14 +52,14 @@ class AlphaKAnonymity(Model):
         self._limited(reference)
         return []
 
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         # 1/n(q) <= r_1/n(q) <= alpha where alpha limits every value (with alpha = 0 nothing passes).
         return max(int(self.k), math.ceil(1 / Fraction(self.alpha)) if self.alpha and self.values is None else 1)
 
-    def least_block_entities(self, reference: Reference) -> int:
+    def _least_entities(self) -> int:
         return int(self.k)
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         if parameter == "k":
             return blocks.rows, np.ones_like(blocks.rows)
         limited = self._limited(reference)
@@ -73,28 +79,32 @@ class BetaLikeness(Model):
     """
 
     name = "beta_likeness"
-    citation = "Cao and Karras 2012"
-    condition = "(p - P)/P <= beta wherever p > P; enhanced: <= min(beta, -ln P)"
-    bounds = (Bound("beta", "smaller"),)
-    needs = frozenset({"distribution"})
+    about = About(
+        citation="Cao and Karras 2012",
+        condition="(p - P)/P <= beta wherever p > P; enhanced: <= min(beta, -ln P)",
+        meaning="among people who look the same, no value of {sensitive} is more frequent than in the whole "
+        "table by more than the factor 1 + {beta}",
+        parameters=(
+            Parameter("beta", "rational", at_least(0), 1),
+            Parameter("variant", "choice", ("basic", "enhanced"), "basic"),
+        ),
+        bounds=(Bound("beta", "smaller"),),
+        needs=frozenset({"distribution"}),
+    )
 
     beta: int | Fraction
     variant: Literal["basic", "enhanced"] = "basic"
-
-    def __post_init__(self) -> None:
-        require(self.name, "beta", self.beta, rational(self.beta) and self.beta >= 0, "beta >= 0")
-        require(self.name, "variant", self.variant, self.variant in ("basic", "enhanced"), "basic or enhanced")
 
     @property
     def monotone(self) -> Monotone:
         return Monotone(generalization=True, suppression=False)
 
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         # A value that occurs has 1/n(q) <= p <= (1 + beta) P_s, also where p <= P_s.
         top, total = int(reference.totals.max(initial=0)), int(reference.totals.sum())
         return max(1, math.ceil(total / ((1 + Fraction(self.beta)) * top))) if top else 1
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         """The largest relative gain, p/P - 1 (at least 0: the shares of a block and of the table both add up to 1)."""
         pick = greatest(blocks, blocks.count, reference.totals[blocks.value])
         mass = int(reference.totals.sum())
@@ -132,17 +142,21 @@ class DeltaDisclosure(Model):
     """
 
     name = "delta_disclosure"
-    citation = "Brickell and Shmatikov 2008"
-    condition = "|ln(p/P)| < delta for every s of the table, strict; absent values: violation or skipped"
-    bounds = (Bound("delta", "smaller", attained=False),)
-    needs = frozenset({"distribution"})
+    about = About(
+        citation="Brickell and Shmatikov 2008",
+        condition="|ln(p/P)| < delta for every s of the table, strict; absent values: violation or skipped",
+        meaning="among people who look the same, the share of each value of {sensitive} differs from that in the "
+        "whole table by less than the factor e to the {delta}",
+        parameters=(
+            Parameter("delta", "rational", more_than(0), 1),
+            Parameter("absent", "choice", ("violation", "skip"), "violation"),
+        ),
+        bounds=(Bound("delta", "smaller", attained=False),),
+        needs=frozenset({"distribution"}),
+    )
 
     delta: int | Fraction
     absent: Literal["violation", "skip"] = "violation"
-
-    def __post_init__(self) -> None:
-        require(self.name, "delta", self.delta, rational(self.delta) and self.delta > 0, "delta > 0")
-        require(self.name, "absent", self.absent, self.absent in ("violation", "skip"), "violation or skip")
 
     @property
     def monotone(self) -> Monotone:
@@ -153,10 +167,10 @@ class DeltaDisclosure(Model):
             return []
         return [f"{self.name}: sensitive values that a block lacks are skipped, as asked; the definition forbids them"]
 
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         return max(1, int((reference.totals > 0).sum())) if self.absent == "violation" else 1
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+    def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
         mass = float(reference.totals.sum())
         expected = blocks.total[blocks.owner] * (reference.totals[blocks.value] / max(mass, 1.0))
         with np.errstate(divide="ignore"):
@@ -165,7 +179,7 @@ class DeltaDisclosure(Model):
             result[blocks.support < (reference.totals > 0).sum()] = math.inf
         return result
 
-    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
+    def _exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
         mass, total = int(reference.totals.sum()), int(block.total[0])
         if self.absent == "violation" and len(block.value) < (reference.totals > 0).sum():
             return math.inf

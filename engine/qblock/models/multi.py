@@ -14,22 +14,10 @@ import numpy as np
 
 from qblock.blocks import Blocks, Ints, Mask, Reference
 from qblock.errors import ParameterError
-from qblock.models.anonymity import KAnonymity
+from qblock.models import REGISTRY, DeltaLDiversity
 from qblock.models.base import Model, Tightest, Value
-from qblock.models.diversity import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, RecursiveCLDiversity
-from qblock.models.diversity_pd import NpdRecursiveCLDiversity, PdRecursiveCLDiversity
-from qblock.models.proximity import DeltaLDiversity
 
-BASES: tuple[type[Model], ...] = (
-    KAnonymity,
-    DistinctLDiversity,
-    FrequencyLDiversity,
-    EntropyLDiversity,
-    RecursiveCLDiversity,
-    PdRecursiveCLDiversity,
-    NpdRecursiveCLDiversity,
-    DeltaLDiversity,
-)
+BASES = tuple(model for model in REGISTRY if model.about.multi_attribute)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +81,9 @@ def tightest(attributes: Sequence[Attribute]) -> Tightest:
     """The worst of the attributes' tightest values, parameter by parameter."""
     verdicts = [a.model.tightest(a.blocks, a.reference) for a in attributes]
     values = []
-    for column, bound in zip(zip(*(v.values for v in verdicts), strict=True), attributes[0].model.bounds, strict=True):
+    for column, bound in zip(
+        zip(*(v.values for v in verdicts), strict=True), attributes[0].model.about.bounds, strict=True
+    ):
         known = [value.value for value in column if value.value is not None]
         pick = min if bound.stricter == "larger" else max
         values.append(Value(bound.parameter, pick(known) if known else None, bound.attained))

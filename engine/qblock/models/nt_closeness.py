@@ -10,14 +10,17 @@ from fractions import Fraction
 import numpy as np
 
 from qblock.blocks import Blocks, Containing, Floats, Ints, Mask, Reference
-from qblock.models.base import Bound, Exact, Model, Monotone, compare, rational, require, whole
+from qblock.models.about import About, Bound, Parameter, Setting, at_least, between, more_than, require
+from qblock.models.base import Exact, Model, Monotone, compare
 from qblock.models.chunks import parts
-from qblock.models.closeness import check_reference, distance_named, exact_distances
+from qblock.models.closeness import DISTANCES, check_limit, check_reference, distance_named, exact_distances
 from qblock.models.distances import Distance
 from qblock.models.kernel_js import KernelJS, dense
 from qblock.models.ratios import NEAR, Integers, double
 
 T = Bound("t", "smaller")
+MANY = 1_000
+"""Rows that are no small group, where nobody said how many are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,11 +32,22 @@ class NtCloseness(Model):
     """
 
     name = "nt_closeness"
-    citation = "CL IV"
-    condition = "n(q) >= n, or D(p_q, p_E) <= t for a block E of n rows or more that contains q"
-    bounds = (T, Bound("n", "larger", decides=False))
-    needs = frozenset({"distribution", "domain"})
-    whole = frozenset({"n"})
+    about = About(
+        citation="CL IV",
+        condition="n(q) >= n, or D(p_q, p_E) <= t for a block E of n rows or more that contains q",
+        meaning="people who look the same are {n} or more, or {sensitive} is distributed among them as among {n} "
+        "or more who hold them, up to a distance of {t}",
+        parameters=(
+            Parameter("n", "whole", at_least(1), 10),
+            Parameter("t", "rational", between(0, 1), Fraction(1, 5)),
+            Parameter("distance", "choice", DISTANCES, "equal"),
+            Parameter("bandwidth", "rational", more_than(0), Fraction(1, 2)),
+            Parameter("variant", "choice", ("lattice", "own_or_top"), "lattice"),
+        ),
+        bounds=(T, Bound("n", "larger", decides=False)),
+        needs=frozenset({"distribution", "domain"}),
+        settings=(Setting({"n": lambda reference: max(1, min(MANY, reference.size)), "variant": "own_or_top"}),),
+    )
 
     n: int
     t: int | Fraction
@@ -42,17 +56,15 @@ class NtCloseness(Model):
     variant: str = "lattice"
 
     def __post_init__(self) -> None:
-        limit = self.ground.limit
-        valid = f"0 <= t <= {limit if limit == 1 else 'ln 2 = 0.693147180559945'}"
-        require(self.name, "n", self.n, whole(self.n) and self.n >= 1, "an integer n >= 1")
-        require(self.name, "t", self.t, rational(self.t) and 0 <= self.t <= limit, valid)
-        variants = ("lattice", "own_or_top")
-        require(self.name, "variant", self.variant, self.variant in variants, " or ".join(variants))
-        containing = frozenset({"containing"} if self.variant == "lattice" else ())
-        object.__setattr__(self, "needs", type(self).needs | self.ground.needs | containing)
+        super().__post_init__()
+        check_limit(self.name, self.t, self._ground)
 
     @property
-    def ground(self) -> Distance | KernelJS:
+    def needs(self) -> frozenset[str]:
+        return self.about.needs | self._ground.needs | ({"containing"} if self.variant == "lattice" else set())
+
+    @property
+    def _ground(self) -> Distance | KernelJS:
         return distance_named(self.name, self.distance, self.bandwidth)
 
     @property
@@ -63,7 +75,7 @@ class NtCloseness(Model):
         # A table without rows is decided before any parameter that depends on its size.
         size, what = reference.size, "rows" if reference.people is None else "entities"
         require(self.name, "n", self.n, size == 0 or self.n <= size, f"1 <= n <= N = {size}, the {what} of the table")
-        check_reference(self.name, self.ground, reference)
+        check_reference(self.name, self._ground, reference)
         return []
 
     def _supersets(self, blocks: Blocks, reference: Reference) -> Iterator[Containing]:
@@ -75,15 +87,15 @@ class NtCloseness(Model):
         table = Blocks(ends, values, reference.totals[values], np.array([reference.size]))
         yield Containing(table, np.zeros(len(blocks), dtype=np.int64))
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers] | None:
         return None if parameter == "t" else (self._largest_n(blocks, reference), np.ones_like(blocks.rows))
 
-    def measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
-        return self._least_t(blocks, reference) if parameter == "t" else super().measure(parameter, blocks, reference)
+    def _measure(self, parameter: str, blocks: Blocks, reference: Reference) -> Floats:
+        return self._least_t(blocks, reference) if parameter == "t" else super()._measure(parameter, blocks, reference)
 
-    def exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
+    def _exact(self, parameter: str, block: Blocks, reference: Reference) -> Exact | int:
         if parameter == "n":
-            return super().exact(parameter, block, reference)
+            return super()._exact(parameter, block, reference)
         return self._exact_t(block, reference)[0]
 
     def _exactly(self, parameter: str, near: Ints, blocks: Blocks, reference: Reference) -> list[tuple[Ints, Exact]]:
@@ -137,7 +149,7 @@ class NtCloseness(Model):
         for part in parts(chosen, reference.values):
             around, place = np.unique(part.containing[0].index, return_inverse=True)
             q = dense(within.blocks.select(around), reference.values)[place]
-            found.append(self.ground.rows(dense(part, reference.values), q, reference))
+            found.append(self._ground.rows(dense(part, reference.values), q, reference))
         return np.concatenate(found) if found else np.zeros(0)
 
     def _exact_distances(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> list[Exact]:
@@ -149,7 +161,7 @@ class NtCloseness(Model):
             for value, count in within.blocks.histogram(place).items():
                 totals[value] = count
             members = np.flatnonzero(around == place)
-            found = exact_distances(self.ground, blocks.select(index[members]), replace(reference, totals=totals))
+            found = exact_distances(self._ground, blocks.select(index[members]), replace(reference, totals=totals))
             for i, exact in zip(members.tolist(), found, strict=True):
                 result[i] = exact
         return result

@@ -9,7 +9,8 @@ import numpy as np
 
 from qblock.blocks import Blocks, Ints, Reference
 from qblock.errors import ParameterError
-from qblock.models.base import Bound, Model, Monotone, rational, require, whole
+from qblock.models.about import About, Bound, Parameter, at_least, between, require
+from qblock.models.base import Model, Monotone
 from qblock.models.ratios import Integers
 
 
@@ -24,28 +25,27 @@ class KMap(Model):
     """Every block has at least k rows of the population (Sweeney 2002). population: the name of its table."""
 
     name = "k_map"
-    citation = "Sweeney 2002"
-    condition = "pop(q) >= k"
-    bounds = (Bound("k", "larger"),)
-    needs = frozenset({"population"})
-    whole = frozenset({"k"})
-    uses_sensitive = False
+    about = About(
+        citation="Sweeney 2002",
+        condition="pop(q) >= k",
+        meaning="everybody looks the same as at least {k} people of the population",
+        parameters=(
+            Parameter("k", "whole", at_least(1), 5),
+            Parameter("population", "population", example="register.people"),
+        ),
+        bounds=(Bound("k", "larger"),),
+        needs=frozenset({"population"}),
+        uses_sensitive=False,
+    )
 
     k: int
     population: str | None = None
 
-    def __post_init__(self) -> None:
-        require(self.name, "k", self.k, whole(self.k) and self.k >= 1, "an integer k >= 1")
-
     @property
     def monotone(self) -> Monotone:
-        return Monotone(generalization=True, suppression=True)
+        return Monotone(generalization=True, suppression=True, entities=True)
 
-    @property
-    def monotone_for_entities(self) -> Monotone:
-        return self.monotone
-
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         population = _population(self.name, blocks)
         return population, np.ones_like(population)
 
@@ -59,26 +59,33 @@ class DeltaPresence(Model):
     """
 
     name = "delta_presence"
-    citation = "Nergiz et al. 2007"
-    condition = "min <= n(q)/pop(q) <= max for every block of the population"
-    bounds = (Bound("min", "larger"), Bound("max", "smaller"))
-    needs = frozenset({"population"})
-    uses_sensitive = False
+    about = About(
+        citation="Nergiz et al. 2007",
+        condition="min <= n(q)/pop(q) <= max for every block of the population",
+        meaning="of the people of the population who look the same, a share of {min} to {max} is in the table",
+        parameters=(
+            Parameter("min", "rational", between(0, 1), 0),
+            Parameter("max", "rational", between(0, 1), Fraction(1, 2)),
+            Parameter("population", "population", example="register.people"),
+        ),
+        bounds=(Bound("min", "larger"), Bound("max", "smaller")),
+        needs=frozenset({"population"}),
+        uses_sensitive=False,
+    )
 
     min: int | Fraction
     max: int | Fraction
     population: str | None = None
 
     def __post_init__(self) -> None:
-        require(self.name, "min", self.min, rational(self.min) and 0 <= self.min <= 1, "0 <= min <= 1")
-        valid = rational(self.max) and self.min <= self.max <= 1
-        require(self.name, "max", self.max, valid, "min <= max <= 1")
+        super().__post_init__()
+        require(self.name, "max", self.max, self.min <= self.max, "min <= max <= 1")
 
     @property
     def monotone(self) -> Monotone:
         return Monotone(generalization=True, suppression=False)
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         population = _population(self.name, blocks)
         if parameter == "min" and blocks.population_only is not None and len(blocks.population_only):
             return np.zeros_like(blocks.rows), np.ones_like(blocks.rows)

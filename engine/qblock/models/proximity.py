@@ -16,11 +16,18 @@ import numpy as np
 
 from qblock.blocks import Blocks, Ints, Reference
 from qblock.errors import ParameterError
-from qblock.models.base import Bound, Model, Monotone, rational, require
+from qblock.models.about import About, Bound, Parameter, Setting, at_least, require
+from qblock.models.base import Model, Monotone
 from qblock.models.ratios import Integers, times, wide
 
 _NARROW = 2**60
 """Positions below this are kept as int64: sums and differences of a few of them do not overflow."""
+
+
+def twentieth_of_the_range(reference: Reference) -> Fraction:
+    """The distance that counts as near where nobody said which does; 0 where there are no numbers."""
+    numbers = reference.numbers
+    return Fraction(max(numbers) - min(numbers), 20) if numbers else Fraction(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,19 +38,29 @@ class EpsilonMAnonymity(Model):
     """
 
     name = "epsilon_m_anonymity"
-    citation = "DL Def. 2"
-    condition = "m * #{y : |y-x| <= epsilon} <= n(q) for every x in q; relative: <= epsilon |x|"
-    bounds = (Bound("m", "larger"),)
-    needs = frozenset({"numbers"})
+    about = About(
+        citation="DL Def. 2",
+        condition="m * #{y : |y-x| <= epsilon} <= n(q) for every x in q; relative: <= epsilon |x|",
+        meaning="among people who look the same, at most 1 in {m} is within {epsilon} of the {sensitive} of any "
+        "of them",
+        parameters=(
+            Parameter("epsilon", "rational", at_least(0), Fraction(1, 10)),
+            Parameter("m", "rational", at_least(1), 2),
+            Parameter("relative", "flag", example=True),
+        ),
+        bounds=(Bound("m", "larger"),),
+        needs=frozenset({"numbers"}),
+        settings=(Setting({"epsilon": twentieth_of_the_range}),),
+    )
 
     epsilon: int | Fraction
     m: int | Fraction
     relative: bool = False
 
     def __post_init__(self) -> None:
-        valid = rational(self.epsilon) and self.epsilon >= 0 and (self.epsilon <= 1 or not self.relative)
-        require(self.name, "epsilon", self.epsilon, valid, "0 <= epsilon <= 1" if self.relative else "epsilon >= 0")
-        require(self.name, "m", self.m, rational(self.m) and self.m >= 1, "m >= 1")
+        super().__post_init__()
+        if self.relative:
+            require(self.name, "epsilon", self.epsilon, self.epsilon <= 1, "0 <= epsilon <= 1, a share")
 
     @property
     def monotone(self) -> Monotone:
@@ -53,10 +70,10 @@ class EpsilonMAnonymity(Model):
         _numbers(self.name, reference)
         return []
 
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         return math.ceil(self.m)  # x itself is counted
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         line = _line(self.name, reference)
         reach = line.share(self.epsilon) if self.relative else line.distance(self.epsilon)
         return blocks.total, line.largest(blocks, reach, reach)
@@ -72,19 +89,24 @@ class DeltaLDiversity(Model):
     """
 
     name = "delta_l_diversity"
-    citation = "DL Def. 3-5, Fig. 3"
-    condition = "l * max_x #{y : x <= y <= x + 2 delta} <= n(q); literal: |y-x| <= 2 delta"
-    bounds = (Bound("l", "larger"), Bound("delta", "larger", attained=False, decides=False))
-    needs = frozenset({"numbers"})
+    about = About(
+        citation="DL Def. 3-5, Fig. 3",
+        condition="l * max_x #{y : x <= y <= x + 2 delta} <= n(q); literal: |y-x| <= 2 delta",
+        meaning="among people who look the same, at most 1 in {l} is within {delta} of any one number by {sensitive}",
+        parameters=(
+            Parameter("delta", "rational", at_least(0), 1),
+            Parameter("l", "rational", at_least(1), 2),
+            Parameter("reading", "choice", ("window", "literal"), "window"),
+        ),
+        bounds=(Bound("l", "larger"), Bound("delta", "larger", attained=False, decides=False)),
+        needs=frozenset({"numbers"}),
+        multi_attribute=True,
+        settings=(Setting({"delta": twentieth_of_the_range}),),
+    )
 
     delta: int | Fraction
     l: int | Fraction  # noqa: E741
     reading: Literal["window", "literal"] = "window"
-
-    def __post_init__(self) -> None:
-        require(self.name, "delta", self.delta, rational(self.delta) and self.delta >= 0, "delta >= 0")
-        require(self.name, "l", self.l, rational(self.l) and self.l >= 1, "l >= 1")
-        require(self.name, "reading", self.reading, self.reading in ("window", "literal"), "window or literal")
 
     @property
     def monotone(self) -> Monotone:
@@ -94,10 +116,10 @@ class DeltaLDiversity(Model):
         _numbers(self.name, reference)
         return []
 
-    def least_block_size(self, reference: Reference) -> int:
+    def _least_rows(self, reference: Reference) -> int:
         return math.ceil(self.l)  # x itself is counted
 
-    def ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
+    def _ratio(self, parameter: str, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         line = _line(self.name, reference)
         if parameter == "delta":
             if self.l == 1:

@@ -2,40 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import MISSING, fields
-from fractions import Fraction
-from typing import Any
 
 from qblock.models import REGISTRY
-from qblock.models.base import Bound, Model
-
-EXAMPLE: dict[str, Any] = {
-    "k": 2,
-    "l": 2,
-    "c": 3,
-    "c1": 3,
-    "c2": 10,
-    "allowed": (),
-    "protected": (),
-    "alpha": Fraction(1, 2),
-    "beta": 1,
-    "delta": 1,
-    "epsilon": 1,
-    "m": 2,
-    "t": Fraction(1, 5),
-    "n": 10,
-    "adversary": "III",
-    "min": 0,
-    "max": 1,
-}
-"""Parameters to make one model of each class with; only its flags are read."""
-
-
-def example(model: type[Model]) -> Model:
-    """A model of this class with valid parameters."""
-    needed = [f.name for f in fields(model) if f.default is MISSING and f.default_factory is MISSING]
-    return model(**{name: EXAMPLE[name] for name in needed})
+from qblock.models.about import Bound
+from qblock.models.examples import example
 
 
 def markdown() -> str:
@@ -51,19 +22,14 @@ def markdown() -> str:
         cells = [
             f"`{model.name}`",
             names,
-            model.condition.replace("|", "\\|"),
-            model.citation,
+            model.about.condition.replace("|", "\\|"),
+            model.about.citation,
             _yes(flags.generalization),
             _yes(flags.suppression),
-            ", ".join(_bound(bound) for bound in model.bounds),
+            ", ".join(_bound(bound) for bound in model.about.bounds),
         ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-def summary(model: type[Model]) -> str:
-    """The first sentence of a model's documentation."""
-    return (inspect.getdoc(model) or "").split("\n", maxsplit=1)[0]
 
 
 def _yes(flag: bool) -> str:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
-from qblock.models import Tightest
+from qblock.models import Tightest, asked
 from qblock.spec import Requirement
 
 GREATEST = Fraction(sys.float_info.max)
@@ -64,7 +64,7 @@ def requirements_json(requirements: Iterable[Requirement], tightest: Iterable[Ti
         {
             **entry,
             "sensitive": list(requirement.sensitive),
-            "asked": {k: asked_json(v) for k, v in requirement.model.asked().items() if v is not None},
+            "asked": {k: asked_json(v) for k, v in asked(requirement.model).items() if v is not None},
         }
         for requirement, entry in zip(requirements, tightest_json(tightest), strict=True)
     ]

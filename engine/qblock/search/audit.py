@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import yaml
 
 from qblock import attacks
-from qblock.blocks import Blocks, Reference
-from qblock.errors import InputError, ParameterError
+from qblock.errors import InputError
 from qblock.lattice import Node
-from qblock.models import BY_NAME, KAnonymity, Model
-from qblock.search.answer import metrics_json, number_json, requirements_json, tightest_json
+from qblock.models import asked as asked_of
+from qblock.search.answer import asked_json, metrics_json, requirements_json, tightest_json
 from qblock.search.attack_sentences import Sentences
 from qblock.search.nodes import parse_node
 from qblock.search.run import open_task
-from qblock.search.task import Task
+from qblock.search.task import Task, worst
+from qblock.search.unasked import question, unasked
 from qblock.search.utility.measure import Metrics
 from qblock.source.repeats import repeated_people
-from qblock.spec import Spec, read_spec
+from qblock.spec import Requirement, Spec, read_spec
 
 URL_VARIABLE = "QBLOCK_AUDIT_URL"
-
-STANDARD: tuple[tuple[str, dict[str, Any]], ...] = (
-    ("distinct_l_diversity", {"l": 1}),
-    ("frequency_l_diversity", {"l": 1}),
-    ("entropy_l_diversity", {"l": 1}),
-    ("recursive_cl_diversity", {"c": 3, "l": 2}),
-    ("alpha_k_anonymity", {"alpha": 1, "k": 1}),
-    ("t_closeness", {"t": 1}),
-    ("t_closeness", {"t": 1, "distance": "ordered"}),
-    ("t_closeness", {"t": 1, "distance": "hierarchical"}),
-    ("beta_likeness", {"beta": 1}),
-    ("delta_disclosure", {"delta": 1}),
-    ("epsilon_privacy", {"epsilon": 1, "adversary": "I", "stubbornness": 1000, "prior": "table"}),
-    ("epsilon_privacy", {"epsilon": 1, "adversary": "II", "stubbornness": 1000}),
-    ("epsilon_privacy", {"epsilon": 1, "adversary": "III", "prior": "uniform"}),
-    ("epsilon_privacy", {"epsilon": 1, "adversary": "III", "prior": "table"}),
-)
-"""What an audit computes for each sensitive attribute beside what the spec asks; only tightest values are reported."""
 
 
 def audit_spec(spec: Spec, node: str | None = None) -> dict[str, Any]:
@@ -80,18 +63,12 @@ def audit_node(task: Task, node: Node, *, asked: bool = True) -> dict[str, Any]:
     """
     assessment = task.assess(node)
     requirements = task.spec.privacy if asked else ()
+    usual, missing = unasked(task.source, task.source.sensitives, lambda setting: setting.audited)
+    usual = [one for one in usual if not any(_covered(one, other) for other in requirements)]
     tightest = requirements_json(requirements, assessment.tightest) if asked else []
     found_attacks = []
-    named = {(q.model.name, *q.sensitive) for q in requirements}
-    if ("k_anonymity",) not in named:
-        sizes = task.source.frequency_sets.blocks(node, ())[0]
-        tightest.append(_reported(KAnonymity(k=1), None, sizes, Reference.of(sizes)))
-    for name, values in task.source.sensitives.items():
-        blocks = task.source.frequency_sets.blocks(node, [list(task.source.sensitives).index(name)])[0]
-        for model in standard_models(values.reference):
-            if (model.name, name) in named and model.name != "epsilon_privacy":
-                continue
-            tightest.append(_reported(model, name, blocks, values.reference))
+    for i, (name, values) in enumerate(task.source.sensitives.items()):
+        blocks = task.source.frequency_sets.blocks(node, [i])[0]
         told = Sentences.about(name, blocks, values.reference, people=task.spec.entity is not None)
         found_attacks.append({"sensitive": name, **told.added_to(attacks.attacks(blocks, values.reference))})
     return {
@@ -101,45 +78,41 @@ def audit_node(task: Task, node: Node, *, asked: bool = True) -> dict[str, Any]:
         "levels": list(node),
         "satisfied": assessment.satisfied if asked else None,
         "suppressed": assessment.suppressed,
-        "tightest": tightest,
+        "tightest": tightest + _reached(task, node, usual),
+        "not_computed": [one.to_json() for one in missing],
         "attacks": found_attacks,
         "metrics": metrics_json(Metrics(task).of(assessment)),
         "warnings": [*task.warnings, *repeated_people(task.spec, task.source.session)],
     }
 
 
-def standard_models(reference: Reference) -> list[Model]:
-    """The models of STANDARD that a sensitive attribute admits."""
-    made = []
-    for name, parameters in STANDARD:
-        if name not in BY_NAME:
-            continue
-        if parameters.get("adversary") in ("I", "II"):
-            parameters = {**parameters, "stubbornness": max(parameters["stubbornness"], reference.values)}
-        model = BY_NAME[name](**{k: Fraction(v) if _real(k) else v for k, v in parameters.items()})
-        if "order" in model.needs and not reference.ordered:
-            continue
-        if "taxonomy" in model.needs and reference.taxonomy is None:
-            continue
-        try:
-            model.validate(reference)
-        except ParameterError:
-            continue
-        made.append(model)
-    return made
+def _covered(usual: Requirement, asked: Requirement) -> bool:
+    """Whether the spec asks the same question, whatever the numbers that it asks for."""
+    one, other = usual.model, asked.model
+    tightened = {bound.parameter for bound in one.about.bounds}
+    mine, theirs = asked_of(one), asked_of(other)
+    same = type(one) is type(other) and usual.sensitive == asked.sensitive
+    return same and all(mine[key] == theirs[key] for key in mine if key not in tightened)
 
 
-def _real(parameter: str) -> bool:
-    return parameter in ("alpha", "beta", "delta", "t", "epsilon", "c", "stubbornness")
-
-
-def _reported(model: Model, sensitive: str | None, blocks: Blocks, reference: Reference) -> dict[str, Any]:
-    """The tightest values without a verdict: nothing was asked."""
-    tightened = {bound.parameter for bound in model.bounds}
-    entry = tightest_json([model.tightest(blocks, reference)])[0]
-    given = {
-        key: number_json(value) if not isinstance(value, str | bool | tuple) else value
-        for key, value in model.asked().items()
-        if (key not in tightened or model.name == "recursive_cl_diversity") and value is not None
-    }
-    return {**entry, "holds": None, "sensitive": [] if sensitive is None else [sensitive], "asked": given}
+def _reached(task: Task, node: Node, requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
+    """The tightest values of a node, all of its blocks published, without a verdict: nothing was asked."""
+    if not requirements:
+        return []
+    counts = Task(replace(task.source, spec=replace(task.spec, privacy=tuple(requirements)))).counts(node)
+    everything = np.ones(len(counts.rows), dtype=bool)
+    found = [
+        worst([part.tightest(everything) for part in parts], q.model)
+        for q, parts in zip(requirements, counts.parts, strict=True)
+    ]
+    return [
+        {
+            **entry,
+            "holds": None,
+            "sensitive": list(requirement.sensitive),
+            "asked": {
+                key: asked_json(value) for key, value in question(requirement.model).items() if value is not None
+            },
+        }
+        for requirement, entry in zip(requirements, tightest_json(found), strict=True)
+    ]

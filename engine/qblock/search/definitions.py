@@ -9,43 +9,18 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal
 
-from qblock.blocks import Reference
-from qblock.errors import InputError, ParameterError
+from qblock.errors import InputError
 from qblock.files import read_input
-from qblock.models import BY_NAME, KAnonymity, Model
-from qblock.models.base import Bound
+from qblock.models import Bound, Model
+from qblock.models import asked as asked_of
 from qblock.models.ratios import double
+from qblock.search.unasked import NotComputed, unasked
 from qblock.source import SourceTable
 from qblock.spec import Requirement, Spec
 from qblock.spec.document import parse
 from qblock.spec.privacy import requirements
 
 Origin = Literal["battery", "spec", "definitions"]
-Parameters = dict[str, Any]
-
-SIGMAS = (1_000, 1_000_000)
-PRIORS = ("uniform", "table")
-
-BATTERY: tuple[tuple[str, Parameters], ...] = (
-    ("distinct_l_diversity", {"l": 1}),
-    ("frequency_l_diversity", {"l": 1}),
-    ("entropy_l_diversity", {"l": 1}),
-    ("recursive_cl_diversity", {"c": 3, "l": 1}),
-    ("t_closeness", {"t": 1}),
-    ("t_closeness", {"t": 1, "distance": "ordered"}),
-    ("t_closeness", {"t": 1, "distance": "hierarchical"}),
-    ("beta_likeness", {"beta": 1}),
-    ("delta_disclosure", {"delta": 1}),
-    ("alpha_k_anonymity", {"alpha": 1, "k": 1}),
-    *(
-        ("epsilon_privacy", {"epsilon": 1, "adversary": "I", "stubbornness": sigma, "prior": prior})
-        for sigma in SIGMAS
-        for prior in PRIORS
-    ),
-    *(("epsilon_privacy", {"epsilon": 1, "adversary": "II", "stubbornness": sigma}) for sigma in SIGMAS),
-    *(("epsilon_privacy", {"epsilon": 1, "adversary": "III", "prior": prior}) for prior in PRIORS),
-)
-"""What is computed for every sensitive attribute; only the tightest value of the model's first bound is of interest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,19 +44,20 @@ class Definition:
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
-        return self.model.bounds if self.asked else self.model.bounds[:1]
+        return self.model.about.bounds if self.asked else self.model.about.bounds[:1]
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(f"{self.name}: {bound.parameter}" for bound in self.bounds)
 
 
-def collect(source: SourceTable, sensitives: Iterable[str], others: Iterable[Requirement] = ()) -> list[Definition]:
-    """k, the battery of each of these sensitive attributes, and what the spec and `others` ask of them."""
+def collect(
+    source: SourceTable, sensitives: Iterable[str], others: Iterable[Requirement] = ()
+) -> tuple[list[Definition], list[NotComputed]]:
+    """The usual battery for each of these sensitive attributes, and what the spec and `others` ask of them."""
     chosen = tuple(sensitives)
-    found: list[tuple[Requirement, Origin]] = [(Requirement(KAnonymity(k=1)), "battery")]
-    for name in chosen:
-        found += [(q, "battery") for q in battery(name, source.sensitives[name].reference)]
+    usual, missing = unasked(source, chosen, lambda setting: setting.compared)
+    found: list[tuple[Requirement, Origin]] = [(q, "battery") for q in usual]
     found += [(q, "spec") for q in source.spec.privacy if set(q.sensitive) <= set(chosen)]
     found += [(q, "definitions") for q in others if set(q.sensitive) <= set(chosen)]
     used: dict[str, int] = {}
@@ -91,29 +67,7 @@ def collect(source: SourceTable, sensitives: Iterable[str], others: Iterable[Req
         used[name] = used.get(name, 0) + 1
         unique = name if used[name] == 1 else f"{name} #{used[name]}"
         result.append(Definition(unique, requirement, origin))
-    return result
-
-
-def battery(name: str, reference: Reference) -> list[Requirement]:
-    """The definitions of BATTERY that a sensitive attribute admits: its order, taxonomy and domain decide."""
-    made: dict[Requirement, None] = {}
-    for model_name, given in BATTERY:
-        parameters = {key: Fraction(value) if isinstance(value, int) else value for key, value in given.items()}
-        if given.get("adversary") == "II":
-            parameters["stubbornness"] = max(parameters["stubbornness"], Fraction(reference.values))
-        whole = {key: int(value) for key, value in parameters.items() if key in BY_NAME[model_name].whole}
-        model = BY_NAME[model_name](**{**parameters, **whole})
-        lacking = ("order" in model.needs and not reference.ordered) or (
-            "taxonomy" in model.needs and reference.taxonomy is None
-        )
-        if lacking:
-            continue
-        try:
-            model.validate(reference)
-        except ParameterError:
-            continue
-        made[Requirement(model, (name,))] = None
-    return list(made)
+    return result, missing
 
 
 def read_definitions(file: str | Path, spec: Spec) -> tuple[Requirement, ...]:
@@ -129,10 +83,10 @@ def described(requirement: Requirement, *, asked: bool) -> str:
     """A definition in one line: its parameters but defaults, and where nothing is asked, not the one reported."""
     model = requirement.model
     defaults = {field.name: field.default for field in fields(model)}
-    left_out = () if asked else (model.bounds[0].parameter,)
+    left_out = () if asked else (model.about.bounds[0].parameter,)
     shown = [
         f"{key}={_text(value)}"
-        for key, value in model.asked().items()
+        for key, value in asked_of(model).items()
         if key not in left_out and value is not None and value != defaults[key]
     ]
     return model.name + (f"({', '.join(shown)})" if shown else "") + "".join(f" {s}" for s in requirement.sensitive)
@@ -140,7 +94,7 @@ def described(requirement: Requirement, *, asked: bool) -> str:
 
 def adversary_of(model: Model) -> str:
     """The adversary of an epsilon-privacy model in a few words, for the heading of a column."""
-    asked = model.asked()
+    asked = asked_of(model)
     defaults = {field.name: field.default for field in fields(model)}
     words = [str(asked["adversary"])]
     if asked["stubbornness"] is not None:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from qblock.errors import InputError, Refused, values_shown
 from qblock.lattice import Lattice, Node
+from qblock.models import asked as asked_of
 from qblock.models.ratios import double
 from qblock.search import Progress, search
 from qblock.search.answer import metrics_json, requirements_json
@@ -223,7 +224,7 @@ def refusal(result: SearchResult) -> Refused:
     for requirement, verdict in zip(task.spec.privacy, top.tightest, strict=True):
         if not verdict.holds:
             reached = ", ".join(f"{v.parameter} {_short(v.value)}" for v in verdict.values)
-            asked = ", ".join(f"{k} {_short(v)}" for k, v in requirement.model.asked().items() if v is not None)
+            asked = ", ".join(f"{k} {_short(v)}" for k, v in asked_of(requirement.model).items() if v is not None)
             reasons.append(f"{verdict.model} asks {asked}; the most general node reaches {reached}")
     detail = "; ".join(reasons) or "even the most general node leaves too many rows to suppress"
     return Refused(f"no node satisfies the spec: {detail}. Ask for less, or coarsen the sensitive attribute")

@@ -15,6 +15,7 @@ from qblock.frequency import Sizes, number
 from qblock.lattice import Lattice, Node, is_generalization
 from qblock.models import Model, Tightest
 from qblock.models.multi import split
+from qblock.search.lacking import how_to_give, lacking
 from qblock.source import SourceTable
 from qblock.source.guards import GuardSets
 from qblock.source.population import Population
@@ -100,7 +101,7 @@ def worst(parts: Sequence[Tightest], model: Model) -> Tightest:
     if len(parts) == 1:
         return parts[0]
     values = []
-    for i, bound in enumerate(model.bounds):
+    for i, bound in enumerate(model.about.bounds):
         candidates = [p.values[i] for p in parts if p.values[i].value is not None] or [parts[0].values[i]]
         pick = min if bound.stricter == "larger" else max
         values.append(pick(candidates, key=lambda v: float("-inf") if v.value is None else v.value))
@@ -129,11 +130,7 @@ class Task:
             for model, reference in self._bound(requirement):
                 self._check(requirement, model, reference)
         entities = self.spec.count == "entities"
-        self.least = max(
-            m.least_block_entities(r) if entities else m.least_block_size(r)
-            for q in self.spec.privacy
-            for m, r in self._bound(q)
-        )
+        self.least = max(m.least_block_size(r, entities=entities) for q in self.spec.privacy for m, r in self._bound(q))
 
     @property
     def sizes_monotone(self) -> bool:
@@ -167,7 +164,7 @@ class Task:
     @property
     def protected(self) -> bool:
         """Whether no model looks at the sensitive attribute, so that the choice of a node tells nothing about it."""
-        return not any(requirement.model.uses_sensitive for requirement in self.spec.privacy)
+        return not any(requirement.model.about.uses_sensitive for requirement in self.spec.privacy)
 
     def sizes_pass(self, node: Node) -> bool:
         return self.sizes(node).rows_below(self.least) <= self.budget if self.budget else self._smallest(node)
@@ -207,7 +204,7 @@ class Task:
 
     def monotone_under_budget(self, model: Model) -> bool:
         """Whether a model's verdict survives generalization under the counting and suppression limit in force."""
-        flags = model.monotone_for_entities if self.spec.count == "entities" else model.monotone
+        flags = model.monotone.for_entities if self.spec.count == "entities" else model.monotone
         return flags.suppression if self.budget else flags.generalization
 
     def _bound(self, requirement: Requirement) -> list[tuple[Model, Reference]]:
@@ -244,17 +241,12 @@ class Task:
     def _check(self, requirement: Requirement, model: Model, reference: Reference) -> None:
         place = f"{self.spec.path}:{requirement.line}"
         name = requirement.sensitive[0] if requirement.sensitive else ""
-        lacking = [n for n in ("order", "numbers", "taxonomy") if n in model.needs and not _has(reference, n)]
+        needed = lacking(model, reference)
         if requirement.sensitive and getattr(model, "distance", "") == "kernel_js" and not reference.ordered:
-            lacking += ["order"] if self.spec.attributes[name].order is not None else []  # asked for, and text has none
-        if lacking:
-            ascending = "" if reference.kind in (None, "text") else "`order: ascending` or "
-            what = {
-                "order": f"an order: write {ascending}a list of its values, `order: [...]`",
-                "numbers": "numbers: its column must be numeric and without NULL",
-                "taxonomy": "a taxonomy: write `taxonomy: {file: ...}`",
-            }
-            raise InputError(f"{place}: {model.name} needs of the sensitive attribute {name} {what[lacking[0]]}")
+            needed += ["order"] if self.spec.attributes[name].order is not None else []  # asked for, and text has none
+        if needed:
+            given = how_to_give(needed[0], reference)
+            raise InputError(f"{place}: {model.name} needs of the sensitive attribute {name} {given}")
         try:
             self.warnings += model.validate(reference)
         except InputError as error:
@@ -306,9 +298,3 @@ class Task:
             for i, (hierarchy, level) in enumerate(zip(self.source.hierarchies, node, strict=True))
         ]
         return np.column_stack(columns).astype(np.int64)
-
-
-def _has(reference: Reference, need: str) -> bool:
-    if need == "order":
-        return reference.ordered
-    return getattr(reference, need) is not None

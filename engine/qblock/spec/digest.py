@@ -9,7 +9,7 @@ from datetime import timedelta
 from fractions import Fraction
 from typing import Any
 
-from qblock.models import Model
+from qblock.models import Model, asked
 from qblock.spec.formats import NEWEST, NotExpressible, kept
 from qblock.spec.model import Publish, Requirement, Source, Spec
 
@@ -58,7 +58,7 @@ def canonical(spec: Spec, format_: int = NEWEST) -> str:
 
 def _plain(value: Any, format_: int) -> Any:
     if isinstance(value, Model):
-        return {"name": value.name, **kept(value.name, _items(value.asked(), format_), format_)}
+        return {"name": value.name, **kept(value.name, _items(asked(value), format_), format_)}
     if dataclasses.is_dataclass(value):
         left_out = LEFT_OUT.get(type(value), ())
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.name not in left_out}

@@ -19,8 +19,6 @@ from qblock.spec.guards import KIND, read_guards
 from qblock.spec.model import Requirement
 from qblock.spec.prior import read_prior
 
-PER_ATTRIBUTE = ("allowed", "protected")
-
 
 def parameters(model: type[Model]) -> dict[str, tuple[Any, bool]]:
     """Name in the spec -> (type, required) for every parameter of a model, in the order in which it declares them.
@@ -91,7 +89,7 @@ def _sensitive(
 ) -> tuple[str, ...]:
     path = (*place, "sensitive")
     raw = given.get("sensitive")
-    if not model.uses_sensitive:
+    if not model.about.uses_sensitive:
         if "sensitive" in given:
             document.wrong(path, f"{model.name} does not look at a sensitive attribute; remove this key")
         return ()
@@ -123,7 +121,8 @@ def _values(
     document: Document, place: Path, model: type[Model], given: dict[str, Any], sensitive: tuple[str, ...]
 ) -> dict[str, Any]:
     known = parameters(model)
-    valid = [*known, "sensitive"] if model.uses_sensitive else list(known)
+    own = _per_attribute(model)
+    valid = [*known, "sensitive"] if model.about.uses_sensitive else list(known)
     values: dict[str, Any] = {}
     for key, raw in given.items():
         if key == "sensitive":
@@ -133,7 +132,7 @@ def _values(
             document.wrong(path, f"{key} is not a parameter of {model.name}; {choices(valid, key)}")
             continue
         try:
-            if key in PER_ATTRIBUTE and len(sensitive) > 1 and isinstance(raw, dict):
+            if key in own and len(sensitive) > 1 and isinstance(raw, dict):
                 unknown = [name for name in raw if name not in sensitive]
                 if unknown:
                     raise ValueError(f"{unknown[0]} is not asked for here; {choices(sensitive, unknown[0])}")
@@ -158,6 +157,10 @@ def _values(
     return values
 
 
+def _per_attribute(model: type[Model]) -> frozenset[str]:
+    return frozenset(parameter.name for parameter in model.about.parameters if parameter.per_attribute)
+
+
 def _population(raw: Any) -> str:
     if isinstance(raw, dict) and list(raw) != ["table"]:
         raise ValueError("{it} does not name a table; write {table: schema.table}")
@@ -170,8 +173,9 @@ def _build(
     document: Document, place: Path, model: type[Model], values: dict[str, Any], attribute: str | None, several: bool
 ) -> Model | None:
     names = {field.name.rstrip("_"): field.name for field in dataclasses.fields(model)}
+    own = _per_attribute(model)
     mine = {
-        names[key]: value[attribute] if key in PER_ATTRIBUTE and isinstance(value, dict) else value
+        names[key]: value[attribute] if key in own and isinstance(value, dict) else value
         for key, value in values.items()
     }
     try:

@@ -2,53 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import types
 import typing
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, Literal, Union, get_args, get_origin
 
-from qblock.models import REGISTRY, Model
-from qblock.models.closeness import DISTANCES
+from qblock.models import REGISTRY, Model, Range
+from qblock.models.about import Kind
 from qblock.spec.checks import NULLS, ONLY
 from qblock.spec.fields import TEXTS
 from qblock.spec.guards import KEYS
 from qblock.spec.load import ADAPTER
 from qblock.spec.model import ROLES
-from qblock.spec.privacy import PER_ATTRIBUTE, parameters
+from qblock.spec.privacy import parameters
 
 Schema = dict[str, Any]
 
-SHARE: Schema = {"minimum": 0, "maximum": 1}
-RANGES: Mapping[str, Schema] = {
-    "k": {"minimum": 1},
-    "l": {"minimum": 1},
-    "m": {"minimum": 1},
-    "n": {"minimum": 1},
-    "c": {"exclusiveMinimum": 0},
-    "c1": {"exclusiveMinimum": 0},
-    "c2": {"minimum": 0, "exclusiveMaximum": 100},
-    "t": SHARE,
-    "alpha": SHARE,
-    "min": SHARE,
-    "max": SHARE,
-    "beta": {"minimum": 0},
-    "bandwidth": {"exclusiveMinimum": 0},
-    "known": {"minimum": 0},
-    "stubbornness": {"minimum": 1},
-    "epsilon_m_anonymity.epsilon": {"minimum": 0},
-    "epsilon_privacy.epsilon": {"minimum": 1},
-    "delta_l_diversity.delta": {"minimum": 0},
-    "delta_disclosure.delta": {"exclusiveMinimum": 0},
-}
-"""Range of a parameter, by its name or by model.name; the model classes decide, and a test holds the two together."""
-
-CHOICES: Mapping[str, tuple[str, ...]] = {
-    "distance": tuple(DISTANCES),
-    "adversary": ("I", "II", "III", "IV"),
-    "reading": ("window", "literal"),
-    "variant": ("lattice", "own_or_top"),
-}
 WEIGHTS: Schema = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "number", "minimum": 0}}
 TABLE: Schema = {"type": "string", "minLength": 1}
 PRIOR: Schema = {
@@ -91,6 +61,9 @@ PREDICATES: Schema = {
     ]
 }
 
+SPECIAL: dict[Kind, Schema] = {"prior": PRIOR, "population": POPULATION, "predicates": PREDICATES}
+"""The kinds of parameters that a spec writes in forms of its own."""
+
 
 def json_schema() -> Schema:
     """The JSON Schema (draft 2020-12) of a spec as it is written. Checks between entries are left to `load_spec`."""
@@ -124,9 +97,10 @@ def json_schema() -> Schema:
 
 def model_schema(model: type[Model]) -> Schema:
     """The parameters of one model."""
+    about = model.about
     known = parameters(model)
     properties = {name: _parameter(model, name, hint) for name, (hint, _) in known.items()}
-    if model.uses_sensitive:
+    if about.uses_sensitive:
         properties["sensitive"] = {
             "anyOf": [TABLE, {"type": "array", "minItems": 2, "uniqueItems": True, "items": TABLE}],
             "description": "The sensitive attribute; a list asks for the multi-attribute form.",
@@ -134,7 +108,7 @@ def model_schema(model: type[Model]) -> Schema:
     required = [name for name, (_, needed) in known.items() if needed]
     return {
         "type": "object" if required else ["object", "null"],
-        "description": f"{model.condition} ({model.citation})",
+        "description": f"{re.sub('[{}]', '', about.meaning)}: {about.condition} ({about.citation})",
         "properties": properties,
         "required": required,
         "additionalProperties": False,
@@ -142,16 +116,26 @@ def model_schema(model: type[Model]) -> Schema:
 
 
 def _parameter(model: type[Model], name: str, hint: Any) -> Schema:
-    special = {"prior": PRIOR, "population": POPULATION, "predicates": PREDICATES}
-    if name in special:
-        return special[name]
-    schema = _type(hint)
-    if name in CHOICES and schema == TEXTS:
-        schema = {"enum": list(CHOICES[name])}
-    schema = schema | RANGES.get(f"{model.name}.{name}", RANGES.get(name, {}))
-    if name in PER_ATTRIBUTE:
+    (declared,) = (parameter for parameter in model.about.parameters if parameter.name == name)
+    if declared.kind in SPECIAL:
+        return SPECIAL[declared.kind]
+    schema = {"enum": list(declared.valid)} if isinstance(declared.valid, tuple) else _type(hint)
+    if isinstance(declared.valid, Range):
+        schema |= _limits(declared.valid)
+    if declared.per_attribute:
         return {"anyOf": [schema, {"type": "object", "additionalProperties": schema}]}
     return schema
+
+
+def _limits(valid: Range) -> Schema:
+    found: Schema = {"exclusiveMinimum" if valid.open_least else "minimum": _number(valid.least)}
+    if valid.most is not None:
+        found["exclusiveMaximum" if valid.open_most else "maximum"] = _number(valid.most)
+    return found
+
+
+def _number(limit: int | Fraction) -> int | float:
+    return int(limit) if limit.denominator == 1 else float(limit)
 
 
 def _type(hint: Any) -> Schema:

@@ -13,10 +13,11 @@ import numpy as np
 from qblock.blocks import Floats, Mask
 from qblock.errors import InputError
 from qblock.lattice import Lattice, Node
-from qblock.models import Value
+from qblock.models import Value, measured
 from qblock.search.definitions import Definition, collect, read_definitions, with_definitions
 from qblock.search.strategies.evaluator import Progress
 from qblock.search.task import NodeCounts, Part, Task, worst
+from qblock.search.unasked import NotComputed
 from qblock.search.utility.metrics import BY_NAME, Published
 from qblock.spec import Requirement
 
@@ -61,6 +62,7 @@ class Comparison:
     statements: int
     seconds: float
     warnings: tuple[str, ...]
+    not_computed: tuple[NotComputed, ...] = ()
 
     @property
     def lattice(self) -> Lattice:
@@ -102,7 +104,7 @@ def compare(
         others = read_definitions(file, task.spec)
         origin = replace(task.spec.origin, path=Path(file), warnings=())
         Task(replace(source, spec=replace(task.spec, privacy=others, origin=origin)))  # names that file in its errors
-    found = collect(source, chosen, others)
+    found, missing = collect(source, chosen, others)
     every = Task(with_definitions(source, found))
     rows = []
     for number, node in enumerate(every.lattice.nodes(), 1):
@@ -111,7 +113,8 @@ def compare(
             progress(number, len(every.lattice) - number)
     warnings = tuple(dict.fromkeys([*task.warnings, *every.warnings]))
     seconds = time.perf_counter() - started
-    return Comparison(every, chosen, tuple(found), tuple(rows), task.statements - before, seconds, warnings)
+    statements = task.statements - before
+    return Comparison(every, chosen, tuple(found), tuple(rows), statements, seconds, warnings, tuple(missing))
 
 
 def evaluate(task: Task, definitions: Iterable[Definition], counts: NodeCounts) -> Row:
@@ -146,7 +149,7 @@ def _per_block(parts: Sequence[Part], parameter: str, least: bool, blocks: int) 
     """float64[blocks]: each q*-block's tightest value of a parameter, over all parts."""
     result = np.full(blocks, np.inf if least else -np.inf)
     for part in parts:
-        values = part.model.measure(parameter, part.blocks, part.reference)
+        values = measured(part.model, parameter, part.blocks, part.reference)
         owner = np.arange(blocks) if part.owner is None else part.owner
         (np.minimum if least else np.maximum).at(result, owner, values)
     return result

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from qblock.lattice import Node, minimal
-from qblock.models import EpsilonPrivacy, Value
-from qblock.models.base import EQUAL, Bound
+from qblock.models import Bound, EpsilonPrivacy, Value, asked
+from qblock.models.base import EQUAL
 from qblock.search.answer import asked_json, metrics_json, number_json
 from qblock.search.choose import choose
 from qblock.search.comparison.compare import METRICS, Comparison, Row
@@ -128,6 +128,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "queries": comparison.statements,
         "seconds": round(comparison.seconds, 3),
         "definitions": [_definition_json(definition) for definition in comparison.definitions],
+        "not_computed": [one.to_json() for one in comparison.not_computed],
         "asked": [_asked_json(comparison, definition) for definition in comparison.asked],
         "epsilon": [
             {
@@ -161,7 +162,7 @@ def _definition_json(definition: Definition) -> dict[str, Any]:
         "model": definition.model.name,
         "sensitive": list(requirement.sensitive),
         "from": definition.origin,
-        "asked": {k: asked_json(v) for k, v in definition.model.asked().items() if v is not None}
+        "asked": {k: asked_json(v) for k, v in asked(definition.model).items() if v is not None}
         if definition.asked
         else None,
         "columns": list(definition.columns),

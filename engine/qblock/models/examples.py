@@ -1,0 +1,41 @@
+"""A model made from what its class declares: with its example, in one of its settings; and what one means in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
+from fractions import Fraction
+from typing import Any
+
+from qblock.blocks import Reference
+from qblock.models.about import Setting
+from qblock.models.base import Model, asked
+
+
+def required(model: type[Model]) -> tuple[str, ...]:
+    """The names of the parameters without a default."""
+    return tuple(f.name for f in fields(model) if f.default is MISSING and f.default_factory is MISSING)
+
+
+def example(model: type[Model], **given: Any) -> Model:
+    """A model of this class with the parameters given, the required ones that are not given as in their examples."""
+    needed = required(model)
+    parameters = {p.name: p.example for p in model.about.parameters if p.name in needed}
+    return model(**{**parameters, **given})
+
+
+def in_setting(model: type[Model], setting: Setting, reference: Reference) -> Model:
+    """A model of this class as `audit` and `compare` compute it for a sensitive attribute unasked."""
+    given = {name: of(reference) if callable(of) else of for name, of in setting.parameters.items()}
+    exact = {p.name for p in model.about.parameters if p.kind == "rational"}
+    return example(model, **{name: Fraction(v) if name in exact else v for name, v in given.items()})
+
+
+def in_words(model: Model, sensitive: Iterable[str] = ()) -> str:
+    """What a model asks, in plain words (About.meaning)."""
+    given = {name: _text(value) for name, value in asked(model).items()}
+    return model.about.meaning.format(**given, sensitive=" and ".join(sensitive))
+
+
+def _text(value: Any) -> str:
+    return f"{float(value):.6g}" if isinstance(value, Fraction) and value.denominator != 1 else str(value)
