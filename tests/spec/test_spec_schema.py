@@ -34,12 +34,11 @@ def test_the_example_is_valid(validator: jsonschema.Draft202012Validator):
     assert list(validator.iter_errors(yaml.safe_load(SPEC))) == []
 
 
-def test_the_example_of_the_documentation(shared: Path, validator: jsonschema.Draft202012Validator):
-    text = (shared / "design.md").read_text("utf-8")
-    block = text.split("    version: 1\n")[1].split("\n\n")[0]
-    example = "version: 1\n" + "\n".join(line.removeprefix("    ") for line in block.splitlines())
+def test_the_example_of_the_readme(validator: jsonschema.Draft202012Validator):
+    text = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+    example = "version: 1\n" + text.split("```yaml\nversion: 1\n")[1].split("```")[0]
     assert list(validator.iter_errors(yaml.safe_load(example))) == []
-    spec = read_spec(example, "spec.yaml", {"WAREHOUSE_URL": "duckdb:///a.duckdb"})
+    spec = read_spec(example, "spec.yaml", {"WAREHOUSE_URL": "postgresql://u@h/d"})
     assert [r.model.name for r in spec.privacy] == ["k_anonymity", "entropy_l_diversity", "t_closeness"]
     assert [r.sensitive for r in spec.privacy] == [(), ("condition",), ("condition",)]
 

@@ -1,4 +1,4 @@
-"""Versions of releases checked together, for tables that change (releases.md).
+"""Versions of releases checked together, for tables that change (releases.md sections 1 to 7).
 
 Within a run of the job, with the release's lock held:
 

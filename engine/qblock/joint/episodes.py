@@ -120,7 +120,7 @@ def placed(book: Book, found: Query, mode: Mode) -> sa.Subquery:
     """Episodes with the joint cell that they are in: the columns of `next_episodes`, and cell and part.
 
     mode "episodes": the cell is the signature. "linked": cells are persons by their whole label vector and by the steps
-    that changed the value (J1-linked of releases.md); each of their episodes is a part of its own.
+    that changed the value (J1-linked, releases.md section 2); each of their episodes is a part of its own.
     """
     one = found.subquery("qblock_episodes")
     if mode == "episodes":

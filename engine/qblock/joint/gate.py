@@ -1,8 +1,8 @@
-"""J1 and J1-linked: whether all that an audience was ever shown still satisfies the models (releases.md).
+"""J1 and J1-linked: whether all that an audience was ever shown still satisfies the models.
 
 Sound for candidates: exchanging the values of two episodes of one cell changes no published table and no suppression,
 so every value of a cell stays possible for everybody in it. Not a bound on the beliefs of somebody who weighs all
-consistent tables alike, and it does not cover that finer nodes failed (releases.md, data-dependent choice).
+consistent tables alike, and it does not cover that finer nodes failed (releases.md sections 2 and 8).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Models that bound how far a value's share in a block may exceed (or leave) its share in the table (models.md 12)."""
+"""Models that bound how far a value's share in a block may be from that in the table (models.md section 12)."""
 
 from __future__ import annotations
 

@@ -2,12 +2,12 @@
 
 Two releases are held together where one names the other as its `audience`, or where both are of one table and have a
 reader in common. An attribute is a column of a table of a database: through views columns cannot be matched. By the
-attacker of releases.md, who knows everybody's quasi-identifiers and holds everything that was ever published:
+attacker of releases.md section 1, who knows everybody's quasi-identifiers and holds everything that was ever published:
 
 - sensitive in one, and insensitive or a quasi-identifier in the other: the other shows the value beside blocks that
   were never checked for it. Void.
 - sensitive in both, without one joint check of both (both need the same `entity`): blocks that intersect may leave one
-  value. Void. With the joint check it is the gate of releases.md (J1).
+  value. Void. With the joint check it is the gate, J1 (releases.md section 2).
 - a quasi-identifier in one that the other publishes as is: where the other shows anything sensitive beside it, its
   blocks are finer, for who knows the attribute, than those that were checked; where it shows a column beside it that
   both publish as it is, the rows of the first can be told apart by that column. Void. With neither it tells only what

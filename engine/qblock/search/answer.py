@@ -1,4 +1,4 @@
-"""Answers for machines: tightest values, metrics and nodes as JSON (design.md section 3)."""
+"""Tightest values, metrics and nodes as the JSON that docs/json.md describes."""
 
 from __future__ import annotations
 

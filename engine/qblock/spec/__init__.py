@@ -1,4 +1,4 @@
-"""The release spec: what is published, from where, under which privacy models (design.md section 3)."""
+"""The release spec: what is published, from where, under which privacy models (docs/spec.md)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a release spec says: frozen classes, one per section of the file (design.md section 3)."""
+"""What a release spec says: frozen classes, one per section of the file (docs/spec.md)."""
 
 from __future__ import annotations
 
