@@ -101,6 +101,13 @@ def test_relative_links_lead_to_files(path: Path) -> None:
     assert [link for link in links if link and not (path.parent / link).exists()] == []
 
 
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_files_of_the_code_that_are_named_exist(path: Path) -> None:
+    named = re.findall(r"`((?:[\w-]+/)*[\w-]+\.(?:py|sql))`", path.read_text("utf-8"))
+    places = (path.parent, ROOT, ROOT / "engine" / "qblock")
+    assert [name for name in named if not any((place / name).is_file() for place in places)] == []
+
+
 @pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
 def test_a_decision_is_a_record_that_the_index_lists(path: Path) -> None:
     text = path.read_text("utf-8")
