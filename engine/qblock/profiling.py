@@ -17,7 +17,8 @@ from qblock.hierarchy import TOP, Hierarchy, suppress, write_csv
 from qblock.spec.model import ROLES
 from qblock.spec.repeats import may_stand_for_people, repeats_people
 from qblock.warehouse import Column, Session, TableName, open_warehouse
-from qblock.warehouse.connect import duckdb_path, parse_url
+from qblock.warehouse.connect import parse_url
+from qblock.warehouse.engines import ENGINES, database_file
 from qblock.warehouse.values import is_value
 
 IDENTIFYING = re.compile(
@@ -253,8 +254,8 @@ def render(url: str, table: TableName, proposals: Sequence[Proposal], rows: int,
         "version: 1",
     ]
     lines.append(f"release: {_flow(_file_name(table.name))}")
-    if engine == "duckdb":
-        shown = f"duckdb:///{duckdb_path(parsed, Path.cwd())}".replace("$", "$$")
+    if ENGINES[engine].is_file:
+        shown = f"duckdb:///{database_file(parsed, Path.cwd())}".replace("$", "$$")
         lines.append(f"source: {_flow({'url': shown, 'table': _table_text(table)})}")
     else:
         lines.append("# The URL stays in the environment, so that no password is written down.")
@@ -278,7 +279,7 @@ def render(url: str, table: TableName, proposals: Sequence[Proposal], rows: int,
             lines.append(f"  - distinct_l_diversity: {_flow(asked)}")
     lines.append("suppression_limit: 0")
     publish: dict[str, Any] = {"schema": "published", "view": _file_name(table.name)}
-    if engine == "duckdb":
+    if ENGINES[engine].is_file:
         publish = {"url": "duckdb:///published.duckdb", **publish}
     lines.append(f"publish: {_flow(publish)}")
     return "\n".join(lines) + "\n"

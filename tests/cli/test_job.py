@@ -20,7 +20,7 @@ from qblock.cli.app import run
 from qblock.errors import InputError
 from qblock.ledger.history import history
 from qblock.ledger.lock import release_lock
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 from qblock.release import apply
 from qblock.release.plan import plan
 

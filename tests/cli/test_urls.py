@@ -17,7 +17,7 @@ import sqlalchemy as sa
 import qblock
 from qblock.cli.app import run
 from qblock.errors import InputError, QblockError
-from qblock.ledger.place import place_of_url
+from qblock.ledger.stores import place_of_url
 from qblock.spec import read_spec
 from qblock.spec.urls import has_password, url_problem
 from qblock.warehouse import open_warehouse

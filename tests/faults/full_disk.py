@@ -35,8 +35,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from faults.nursery import Nursery
 from faults.small_disk import MB, SmallDisk, run_inside
-from qblock.ledger.place import place_of
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.release.verify import verify
 from qblock.spec import load_spec
 

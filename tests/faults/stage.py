@@ -20,8 +20,8 @@ from engines import database, start_server  # noqa: E402
 from release.jobs import Job  # noqa: E402
 
 from faults import readers  # noqa: E402
-from qblock.ledger.place import place_of  # noqa: E402
 from qblock.ledger.reader import ledger_reader  # noqa: E402
+from qblock.ledger.stores import place_of  # noqa: E402
 from qblock.release.verify import verify  # noqa: E402
 
 ZIPS = ("13053", "13068", "14853", "14850")

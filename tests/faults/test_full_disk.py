@@ -19,7 +19,7 @@ from faults import full_disk, small_disk
 from faults.nursery import Nursery
 from qblock.errors import QblockError
 from qblock.ledger.history import history
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 from qblock.ledger.writer import opened
 from qblock.release.verify import verify
 from qblock.warehouse import open_warehouse, spill

@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from release.jobs import ATTRIBUTES, Job
 
 from qblock.ledger.lock import release_lock
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 
 ENGINES = ("duckdb", "postgresql")
 NEW = "INSERT INTO people VALUES ('new', '13053', 33, 'flu', 'A')"

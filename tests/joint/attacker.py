@@ -19,7 +19,7 @@ from pathlib import Path
 from qblock.joint.crosswalk import Book, open_book, prepare
 from qblock.joint.gate import Verdict, check, members_of
 from qblock.joint.versions import record
-from qblock.ledger.place import place_of_url
+from qblock.ledger.stores import place_of_url
 from qblock.spec import Spec
 from qblock.warehouse.duckdb import DuckdbWarehouse
 

@@ -12,7 +12,8 @@ import pytest
 from engines import database
 
 from qblock.joint.crosswalk import Book, open_book, prepare
-from qblock.ledger.place import Place, place_of_url
+from qblock.ledger.place import Place
+from qblock.ledger.stores import place_of_url
 from qblock.warehouse.duckdb import DuckdbWarehouse
 from qblock.warehouse.postgresql import PostgresqlWarehouse
 

@@ -16,7 +16,7 @@ from qblock.joint.admission import Admission, freeze, part_of, together
 from qblock.joint.crosswalk import Book, open_book, prepare
 from qblock.joint.gate import Verdict, check
 from qblock.joint.versions import candidate, record
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 from qblock.search.run import open_task
 from qblock.search.task import Task
 from qblock.spec import Spec, read_spec

@@ -15,7 +15,7 @@ from qblock.errors import InputError
 from qblock.joint.crosswalk import Book, decoded, open_book, prepare
 from qblock.joint.gate import check
 from qblock.joint.versions import candidate, record, recorded
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 from qblock.search.run import open_task
 from qblock.search.task import Assessment, Task
 from qblock.spec import Spec, read_spec

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import sql
 from release.jobs import PEOPLE, Job
 
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 
 OFFSET = 48151600
 """Added to ages, which makes them unusual numbers in the same ranges."""

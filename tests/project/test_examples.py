@@ -21,7 +21,7 @@ from release.jobs import Job, job, make_job  # noqa: F401
 from qblock.cli.app import run
 from qblock.ledger.history import history
 from qblock.ledger.lock import release_lock
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WRAPPER = EXAMPLES / "cron" / "qblock-release"

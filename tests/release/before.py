@@ -11,7 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.ledger import kept
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 from qblock.publish import copy
 from qblock.warehouse.session import SqlSession
 from release.jobs import Job

@@ -14,7 +14,8 @@ import pytest
 from engines import database
 
 from qblock.ledger import migrate
-from qblock.ledger.place import Place, place_of_url
+from qblock.ledger.place import Place
+from qblock.ledger.stores import place_of_url
 from release.crossing import crossing  # noqa: F401
 from release.jobs import copy_job, job, job_templates, make_job, released  # noqa: F401
 
@@ -79,7 +80,7 @@ def start(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Start]:
         file = "/qblock/ledger.duckdb" if place.engine == "duckdb" else ""
         url = f"duckdb:///{tmp_path}{file}" if file else place.url.render_as_string(hide_password=False)
         prologue = (
-            "import os, pathlib, signal, sys\nfrom qblock.ledger.place import place_of_url\n"
+            "import os, pathlib, signal, sys\nfrom qblock.ledger.stores import place_of_url\n"
             f"place = place_of_url({url!r}, pathlib.Path({str(tmp_path)!r}))\n"
         )
         started = subprocess.Popen(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from qblock.ledger.place import place_of
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from release.jobs import Job, MakeJob
 
 COLUMNS: dict[str, list[Any]] = {

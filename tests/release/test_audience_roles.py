@@ -14,7 +14,7 @@ from psycopg import sql
 from qblock.errors import InputError, QblockError, Refused
 from qblock.ledger.history import history
 from qblock.ledger.lock import release_lock
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 from qblock.release import roles
 from qblock.release.plan import plan
 from release.jobs import ATTRIBUTES, Job

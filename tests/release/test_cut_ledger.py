@@ -10,8 +10,8 @@ import duckdb
 import pytest
 
 from qblock.errors import Refused
-from qblock.ledger.place import place_of
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.publish.targets import target_of
 from qblock.release.erase import erase
 from qblock.release.move import move

@@ -13,8 +13,9 @@ from qblock.ledger import events
 from qblock.ledger.events import canonical
 from qblock.ledger.history import history
 from qblock.ledger.parameters import newest, parameter_json, parameters_text
-from qblock.ledger.place import SCHEMA, place_of
+from qblock.ledger.place import SCHEMA
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.ledger.writer import ledger_transaction
 from qblock.models import Model, asked
 from qblock.release import run

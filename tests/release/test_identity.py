@@ -14,8 +14,8 @@ from engines import create_table
 from qblock.errors import QblockError, Refused
 from qblock.ledger.events import Event
 from qblock.ledger.history import history
-from qblock.ledger.place import place_of
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.ledger.tables import tables
 from qblock.ledger.writer import ledger_transaction, record
 from qblock.release.erase import erase

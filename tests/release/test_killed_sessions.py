@@ -20,7 +20,7 @@ END = (
     "AND pid <> pg_backend_pid() AND backend_type = 'client backend' AND application_name {} 'qblock %'"
 )
 SESSIONS = {"lock": END.format("LIKE"), "others": END.format("NOT LIKE")}
-STEPS = ("Build version", "Count the copy again", "Publish it as")
+STEPS = ("Build version", "Recount the copy", "Publish it as")
 
 
 def end(job: Job, which: str) -> None:

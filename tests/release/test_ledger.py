@@ -198,9 +198,8 @@ def test_a_ledger_file_that_stays_open_elsewhere_is_busy(ledger: Place, start) -
 
 @pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
 def test_a_run_in_a_snapshot_does_not_collide_with_another_release(ledger: Place) -> None:
-    from qblock.ledger.place import create_engine
 
-    engine = create_engine(ledger).execution_options(isolation_level="REPEATABLE READ")
+    engine = ledger.create_engine().execution_options(isolation_level="REPEATABLE READ")
     with engine.begin() as snapshot:
         assert LedgerReader(snapshot).history("a") == []
         with ledger_transaction(ledger) as connection:

@@ -14,8 +14,9 @@ from qblock.errors import QblockError
 from qblock.ledger import migrate
 from qblock.ledger.events import Event
 from qblock.ledger.lock import release_lock
-from qblock.ledger.place import Place, place_of_url
+from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of_url
 from qblock.ledger.writer import ledger_transaction, record, set_pointer
 
 pytestmark = pytest.mark.every_postgresql

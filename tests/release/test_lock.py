@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Busy, QblockError
 from qblock.ledger.lock import lock_key, release_lock
-from qblock.ledger.place import Place, create_engine
+from qblock.ledger.place import Place
 
 pytestmark = pytest.mark.every_postgresql
 
@@ -105,7 +105,7 @@ def test_a_lock_file_that_leads_elsewhere_is_not_followed(place: Place) -> None:
 
 @pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
 def test_a_session_that_the_database_ended_is_noticed(place: Place) -> None:
-    engine = create_engine(place)
+    engine = place.create_engine()
     with release_lock(place, "r") as lock:
         lock.check()
         with engine.connect() as connection:

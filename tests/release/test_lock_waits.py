@@ -17,7 +17,7 @@ from qblock.cli.app import run
 from qblock.errors import Busy
 from qblock.ledger import migrate
 from qblock.ledger.history import history
-from qblock.ledger.place import place_of, place_of_url
+from qblock.ledger.stores import place_of, place_of_url
 from qblock.ledger.writer import ledger_transaction
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.release.move import move

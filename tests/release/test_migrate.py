@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from qblock.errors import QblockError
 from qblock.ledger import migrate
 from qblock.ledger.events import Event
-from qblock.ledger.place import Place, create_engine
+from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.tables import tables
 from qblock.ledger.writer import ledger_transaction, record
@@ -36,7 +36,7 @@ def test_upgrade_twice_is_upgrade_once(place: Place) -> None:
 def test_an_engine_will_do_as_well(place: Place) -> None:
     with ledger_transaction(place):
         pass
-    engine = create_engine(place)
+    engine = place.create_engine()
     assert migrate.upgrade(engine) == (None, NEWEST)
     assert migrate.upgrade(engine) == (NEWEST, NEWEST)
     engine.dispose()

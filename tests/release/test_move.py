@@ -12,6 +12,7 @@ import pytest
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
+from qblock.publish.targets import duckdb_move
 from qblock.release import move as moving
 from qblock.release.erase import erase
 from qblock.release.move import move
@@ -103,7 +104,7 @@ def test_the_earlier_name_and_view_are_gone(told: Job) -> None:
 
 
 def test_a_cut_in_the_chain_across_a_move_is_found(told: Job) -> None:
-    from qblock.ledger.place import place_of
+    from qblock.ledger.stores import place_of
     from qblock.ledger.tables import tables
     from qblock.ledger.writer import ledger_transaction
 
@@ -163,20 +164,20 @@ def test_a_retired_release_stays_retired_when_it_is_moved(told: Job) -> None:
     assert len(other.published()) == 12
 
 
-STEPS = ["_rename_crosswalk", "_move_version", "_move_file"]
+STEPS = [(moving, "_rename_crosswalk"), (duckdb_move, "_move_version"), (duckdb_move, "_move_file")]
 
 
 @pytest.mark.each_engine
 @pytest.mark.parametrize("ends", ["release", "move"])
 @pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(("module", "step"), STEPS, ids=[step for _, step in STEPS])
 def test_a_move_that_was_stopped_is_finished_by_the_next_run(
-    told: Job, monkeypatch: pytest.MonkeyPatch, step: str, after: bool, ends: str
+    told: Job, monkeypatch: pytest.MonkeyPatch, module: Any, step: str, after: bool, ends: str
 ) -> None:
     if told.engine == "postgresql":
         pytest.skip("PostgreSQL moves in one transaction")
     other, before = renamed(told, file="release"), told.published()
-    real = getattr(moving, step)
+    real = getattr(module, step)
 
     def stopped(*arguments: Any) -> None:
         if after:
@@ -184,7 +185,7 @@ def test_a_move_that_was_stopped_is_finished_by_the_next_run(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(moving, step, stopped)
+        patch.setattr(module, step, stopped)
         with pytest.raises(KeyboardInterrupt):
             move(other.spec, "people")
     if ends == "release":

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from qblock.errors import InputError, QblockError
-from qblock.ledger.place import make_private, place_of, place_of_url
+from qblock.ledger.place import make_private
+from qblock.ledger.stores import place_of, place_of_url
 
 
 def spec(directory: Path, url: str) -> SimpleNamespace:
@@ -34,7 +35,7 @@ def test_a_postgresql_ledger_is_in_the_sources_database(tmp_path: Path) -> None:
 
 def test_a_source_is_not_taken_for_a_ledger(tmp_path: Path) -> None:
     with pytest.raises(
-        InputError, match=r"warehouse.duckdb is no ledger; right would be the spec, or .* ledger.duckdb"
+        InputError, match=r"warehouse.duckdb is not a ledger; right would be the spec, or .* ledger.duckdb"
     ):
         place_of_url("duckdb:///warehouse.duckdb", tmp_path)
 

@@ -13,8 +13,8 @@ from qblock.errors import Busy, InputError, Refused
 from qblock.joint.crosswalk import own_book
 from qblock.ledger.history import history
 from qblock.ledger.lock import release_lock
-from qblock.ledger.place import place_of
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.release import rekey as module
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey

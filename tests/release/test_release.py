@@ -9,8 +9,8 @@ import pytest
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.ledger.history import history
 from qblock.ledger.lock import release_lock
-from qblock.ledger.place import place_of
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.release.plan import plan
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, PEOPLE, Job, MakeJob

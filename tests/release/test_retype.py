@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from qblock.errors import Refused
-from qblock.ledger.place import place_of
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.release.plan import plan
 from qblock.release.retype import retype, type_note
 from qblock.release.rollback import rollback

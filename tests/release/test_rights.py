@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from qblock.errors import Refused
 from qblock.ledger.history import history
 from qblock.ledger.migrate import upgrade_ledger
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, Job

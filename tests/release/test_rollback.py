@@ -14,8 +14,8 @@ from qblock.cli.app import run
 from qblock.errors import Busy, Refused
 from qblock.ledger.history import history
 from qblock.ledger.lock import release_lock
-from qblock.ledger.place import place_of
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.release import rollback as module
 from qblock.release.rollback import CHANGED, rollback
 from qblock.release.verify import verify

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from qblock.ledger.kept import Kept, kept_digest
-from qblock.ledger.place import place_of
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.before import old_program, run_old

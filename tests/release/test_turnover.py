@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from qblock.cli.app import run
 from qblock.errors import Refused
 from qblock.joint.crosswalk import own_book
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey
 from qblock.release.turnover import TurnoverRefused, source_digest

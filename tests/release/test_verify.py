@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from qblock.errors import Refused
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 from qblock.release.verify import VerifyResult, verify
 from release.jobs import ATTRIBUTES, Job
 

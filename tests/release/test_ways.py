@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.ledger.place import place_of
+from qblock.ledger.stores import place_of
 from qblock.publish.targets import postgresql_rights as rights
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from release.jobs import Job

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 import qblock
 from qblock.errors import InputError
-from qblock.ledger.place import place_of_url
+from qblock.ledger.stores import place_of_url
 from qblock.ledger.writer import ledger_transaction
 from qblock.warehouse import TableName, duckdb_session, open_warehouse, postgresql_session
 from qblock.warehouse.duckdb import DuckdbWarehouse

@@ -25,7 +25,7 @@ Target = Annotated[str, typer.Argument(metavar="SPEC|URL", help="A release spec,
 
 
 def _place(target: str) -> Place:
-    from qblock.ledger.place import place_of, place_of_url
+    from qblock.ledger.stores import place_of, place_of_url
     from qblock.spec import load_spec
 
     return place_of_url(target, Path.cwd()) if "://" in target else place_of(load_spec(target))

@@ -69,17 +69,18 @@ def _same(path: Path, found: os.stat_result) -> bool:
 
 def protected_files(spec: Spec) -> Iterator[Protected]:
     """What a release lives on."""
-    from qblock.ledger.place import place_of
-    from qblock.warehouse.connect import duckdb_path, parse_url
+    from qblock.ledger.stores import place_of
+    from qblock.warehouse.connect import parse_url
+    from qblock.warehouse.engines import database_file, engine_of
 
     yield Protected(spec.path, "the spec")
     place = place_of(spec)
     if place.file is not None:
         yield Protected(place.folder, "in the private folder of qblock", folder=True)
     for url, what in ((spec.source.url, "the source"), (spec.publish.url, "the release file")):
-        if url is None or parse_url(url.url).get_backend_name() != "duckdb":
+        if url is None or not engine_of(parse_url(url.url)).is_file:
             continue
-        file = duckdb_path(parse_url(url.url), spec.directory)
+        file = database_file(parse_url(url.url), spec.directory)
         yield Protected(file, what)
         yield Protected(file.with_name(f"{file.name}.wal"), f"what DuckDB writes for {what}")
     for name, attribute in spec.attributes.items():

@@ -17,7 +17,8 @@ from qblock.models.examples import in_words
 from qblock.release.apply import release
 from qblock.spec import Spec, load_spec
 from qblock.warehouse import duckdb_session, postgresql_session
-from qblock.warehouse.connect import duckdb_path, parse_url
+from qblock.warehouse.connect import parse_url
+from qblock.warehouse.engines import database_file
 
 ROWS_SHOWN = 5
 
@@ -86,7 +87,7 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
 def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ...]], dict[str, list[str]]]:
     """Columns and a few rows of the view, spread over it, and the values of each quasi-identifier in it."""
     if spec.publish.url is not None:
-        file = duckdb_path(parse_url(spec.publish.url.url), spec.directory)
+        file = database_file(parse_url(spec.publish.url.url), spec.directory)
         engine = duckdb_session.create_engine(
             sa.URL.create("duckdb", database=str(file)), poolclass=sa.NullPool, connect_args={"read_only": True}
         )
@@ -115,7 +116,7 @@ def query_command(spec: Spec) -> str:
     query = f"SELECT * FROM {spec.publish.schema}.{spec.view} LIMIT 10"
     if spec.publish.url is None:
         return f'psql "$WAREHOUSE_URL" -c "{query}"'
-    file = duckdb_path(parse_url(spec.publish.url.url), spec.directory)
+    file = database_file(parse_url(spec.publish.url.url), spec.directory)
     near = os.path.relpath(file)
     return f'duckdb {file if near.startswith("..") else near} "{query}"'
 

@@ -6,7 +6,7 @@ import itertools
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,16 +14,13 @@ import sqlalchemy as sa
 from qblock.errors import QblockError
 from qblock.joint.tables import Tables, tables
 from qblock.ledger import migrate
-from qblock.ledger.place import Place, translated
-from qblock.ledger.writer import ledger_transaction, opened
+from qblock.ledger.events import Event
+from qblock.ledger.place import Place
+from qblock.ledger.writer import ledger_transaction, opened, record
 from qblock.resources import sql_text
-from qblock.warehouse.duckdb import DuckdbFacts
-from qblock.warehouse.postgresql import PostgresqlFacts
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Query
-from qblock.warehouse.session import SqlSession
 
-FILE = "crosswalk.duckdb"
 HEXADECIMAL = 32
 """Digits kept of a digest: 128 bits tell ten million persons apart but for a chance of 1 in 10^24."""
 
@@ -69,7 +66,7 @@ class Book:
         t = self.tables.key
         numbers = self.key_numbers()
         secret = self.lend(sa.select(t.c.id, t.c.secret))
-        return keyed(self.source.engine, text, [key_of(secret, number) for number in numbers])
+        return keyed(self.source, text, [key_of(secret, number) for number in numbers])
 
     def key_numbers(self) -> list[int]:
         """The numbers of the keys of the digests, oldest first. Raises QblockError where there is none."""
@@ -85,13 +82,9 @@ def fresh_name() -> str:
     return f"qblock_joint_{next(_names)}"
 
 
-def digest(engine: str, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    """The first 32 hexadecimal digits of the SHA-256 of a text."""
-    if engine == "duckdb":
-        whole: sa.ColumnElement[Any] = sa.func.sha256(text, type_=sa.Text)
-    else:
-        whole = sa.func.encode(sa.func.sha256(sa.func.convert_to(text, "UTF8")), "hex", type_=sa.Text)
-    return sa.func.left(whole, HEXADECIMAL, type_=sa.Text)
+def digest(session: Session, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    """The first 32 hexadecimal digits of the SHA-256 of a text, in a statement of a session."""
+    return sa.func.left(session.sha256(text), HEXADECIMAL, type_=sa.Text)
 
 
 def key_of(keys: sa.FromClause, number: int) -> sa.ColumnElement[Any]:
@@ -100,10 +93,12 @@ def key_of(keys: sa.FromClause, number: int) -> sa.ColumnElement[Any]:
     return sa.select(keys.c.secret).where(same).scalar_subquery()
 
 
-def keyed(engine: str, text: sa.ColumnElement[Any], keys: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
+def keyed(
+    session: Session, text: sa.ColumnElement[Any], keys: Sequence[sa.ColumnElement[Any]]
+) -> sa.ColumnElement[Any]:
     """The digest of a text under a chain of keys, oldest first: each is applied to the digest before it."""
     for key in keys:
-        text = digest(engine, key.concat(digest(engine, key.concat(text))))
+        text = digest(session, key.concat(digest(session, key.concat(text))))
     return text
 
 
@@ -138,12 +133,7 @@ def prepare(place: Place) -> None:
 
     Raises Busy when another process keeps the DuckDB file open.
     """
-    if place.engine == "postgresql":
-        with ledger_transaction(place, None) as connection:
-            migrate.upgrade(connection)
-            connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
-        return
-    with opened(crosswalk_of(place), read_only=False) as connection, translated(place), connection.begin():
+    with ledger_transaction(place.crosswalk, None) as connection:
         migrate.upgrade(connection)
         connection.execute(sa.text(sql_text("crosswalk_new_key")), {"secret": secrets.token_hex(32)})
 
@@ -156,18 +146,18 @@ def open_book(place: Place, session: Session, *, read_only: bool = False) -> Ite
     error is raised; the file is open for its length. read_only: leaves the file as it is. Raises Busy when another
     process keeps the file open.
     """
-    if place.engine == "postgresql":
-        # Tables just filled have no statistics, and a login that does not own them cannot ask for any: one guess too
-        # low, and every person is compared with every other.
-        found = session.scalar("SELECT current_setting('enable_nestloop')")
-        session.run("SET LOCAL enable_nestloop = off")
-        yield Book(session, session)
-        session.run(f"SET LOCAL enable_nestloop = {found}")
+    if place.atomic:
+        with place.without_nested_loops(session):
+            yield Book(session, session)
         return
-    with opened(crosswalk_of(place), read_only=read_only) as connection, translated(place), connection.begin():
+    with (
+        opened(place.crosswalk, read_only=read_only) as connection,
+        place.translated(),
+        connection.begin(),
+    ):
         if not migrate.ready(connection):
             raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
-        yield Book(session, SqlSession(connection, DuckdbFacts(None)))
+        yield Book(session, place.session(connection))
 
 
 @contextmanager
@@ -176,31 +166,27 @@ def own_book(place: Place) -> Iterator[Book]:
 
     Not within `open_book` of the same thread: DuckDB has one writer, and on PostgreSQL it would wait for itself.
     """
-    if place.engine == "postgresql":
-        with ledger_transaction(place, None) as connection:
-            session = SqlSession(connection, PostgresqlFacts())
-            yield Book(session, session)
-        return
-    with opened(crosswalk_of(place), read_only=False) as connection, translated(place), connection.begin():
-        session = SqlSession(connection, DuckdbFacts(None))
+    with ledger_transaction(place.crosswalk, None) as connection:
+        session = place.session(connection)
         yield Book(session, session)
 
 
 def has_book(place: Place) -> bool:
     """Whether there is a crosswalk that this login may read."""
-    if place.engine == "duckdb":
-        if not (place.folder / FILE).exists():
+    if not place.crosswalk.exists:
+        return False
+    with opened(place.crosswalk, read_only=True) as connection, place.translated():
+        if not place.may_read(connection, ["crosswalk_apart"]):
             return False
-        # A run that was killed may have left the file without its tables.
-        with opened(crosswalk_of(place), read_only=True) as connection, translated(place):
-            return migrate.ready(connection)
-    with opened(place, read_only=True) as connection, translated(place):
-        query = "SELECT has_table_privilege(to_regclass('qblock.crosswalk_apart'), 'SELECT')"
-        return bool(connection.scalar(sa.text(query)))
+        # A run that was killed may have left a file without its tables.
+        return place.atomic or migrate.ready(connection)
 
 
-def crosswalk_of(place: Place) -> Place:
-    """The database that the crosswalk is in: on DuckDB a file of its own."""
-    if place.engine == "postgresql":
-        return place
-    return replace(place, url=place.url.set(database=str(place.folder / FILE)))
+def record_with(place: Place, book: Book, event: Event) -> None:
+    """Write an event of the ledger together with what a book of its own writes: in its transaction where they have one
+    database, else in one that is committed before it."""
+    if place.atomic:
+        record(book.own.connection, event)
+        return
+    with ledger_transaction(place) as connection:
+        record(connection, event)

@@ -93,7 +93,7 @@ def _signature(
     book: Book, before: sa.ColumnElement[Any], rows: sa.FromClause, version: VersionKey
 ) -> sa.ColumnElement[Any]:
     label = rows.c.shown.concat(":").concat(sa.cast(rows.c.block, sa.Text))
-    after = digest(book.own.engine, before.concat(_text(f"|{version.text}|")).concat(label))
+    after = digest(book.own, before.concat(_text(f"|{version.text}|")).concat(label))
     return sa.case((rows.c.shown == NOTHING, before), else_=after)
 
 
@@ -128,9 +128,7 @@ def placed(book: Book, found: Query, mode: Mode) -> sa.Subquery:
     # The first episode's beginning is no change; who comes late shows that by the labels.
     step = sa.case((one.c.episode > 1, one.c.begun), else_="").concat("|").concat(one.c.signature)
     whole = sa.func.string_agg(step, sa.literal_column("';'")).aggregate_order_by(one.c.episode)
-    person = (
-        sa.select(one.c.entity, digest(book.own.engine, whole).label("cell")).group_by(one.c.entity).subquery("persons")
-    )
+    person = sa.select(one.c.entity, digest(book.own, whole).label("cell")).group_by(one.c.entity).subquery("persons")
     joined = one.join(person, person.c.entity == one.c.entity)
     return sa.select(*one.c, person.c.cell, one.c.episode.label("part")).select_from(joined).subquery()
 

@@ -30,7 +30,7 @@ def new_key(book: Book) -> tuple[int, dict[str, int]]:
     before = people(book)
     own.run(sa.insert(t.key).values(id=number, secret=secrets.token_hex(32)))
     for table in t.of_entities:
-        own.run(sa.update(table).values(entity=keyed(own.engine, table.c.entity, [key_of(t.key, number)])))
+        own.run(sa.update(table).values(entity=keyed(own, table.c.entity, [key_of(t.key, number)])))
     if people(book) != before:
         raise QblockError("the crosswalk knows other people under its new key: it was altered, and stays as it was")
     return number, before

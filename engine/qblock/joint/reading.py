@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 import sqlalchemy as sa
 
 from qblock.errors import Busy
-from qblock.joint.crosswalk import FILE, crosswalk_of
 from qblock.joint.excluded import OUT
 from qblock.joint.tables import tables
 from qblock.joint.withdrawals import CELL, WITHDRAWN
 from qblock.ledger import migrate
-from qblock.ledger.place import SCHEMA, Place, translated
+from qblock.ledger.place import Place
 from qblock.ledger.stamps import SHOWN
 from qblock.ledger.writer import opened
 
@@ -31,6 +30,7 @@ class Contents:
     there: bool = True
 
 
+READ = ("crosswalk_version", "crosswalk_apart")
 GONE = Contents(there=False)
 
 
@@ -40,13 +40,12 @@ def contents(place: Place, release: str, seconds: float) -> Contents | None:
     seconds: to wait for another process that has the DuckDB file open. None where it cannot be said what is in it: the
     login may not read it, or (with 0 seconds) another process has it open. Raises Busy after waiting in vain.
     """
-    if place.engine == "duckdb" and not (place.folder / FILE).exists():
+    if not place.crosswalk.exists:
         return GONE
     try:
-        where = crosswalk_of(place) if place.engine == "duckdb" else place
-        with opened(where, read_only=True, seconds=seconds) as connection, translated(place):
+        with opened(place.crosswalk, read_only=True, seconds=seconds) as connection, place.translated():
             revision = migrate.known_revision(connection)
-            readable = _readable(connection) if revision is not None else False
+            readable = place.may_read(connection, READ) if revision is not None else False
             if not readable:
                 return None if readable is None else GONE
             return _contents(connection, release, str(revision))
@@ -67,25 +66,8 @@ def _contents(connection: sa.Connection, release: str, revision: str) -> Content
     return Contents(versions, int(out or 0))
 
 
-def _readable(connection: sa.Connection) -> bool | None:
-    """Whether there are tables of the crosswalk; None where the login may not read them."""
-    if connection.dialect.name == "duckdb":
-        return True
-    names = {"version": f"{SCHEMA}.crosswalk_version", "apart": f"{SCHEMA}.crosswalk_apart"}
-    gone = sa.text("SELECT to_regclass(:version) IS NULL OR to_regclass(:apart) IS NULL")
-    if connection.scalar(gone, names):
-        return False
-    allowed = "SELECT has_table_privilege(:version, 'SELECT') AND has_table_privilege(:apart, 'SELECT')"
-    return True if connection.scalar(sa.text(allowed), names) else None
-
-
 def lacking(place: Place, versions: list[int], *, there: bool) -> str:
     """What is said of versions whose part of the crosswalk is missing."""
     named = ", ".join(map(str, versions[:SHOWN])) + (", ..." if len(versions) > SHOWN else "")
     said = f"the ledger has shown version {named} checked together with others, and the crosswalk lacks it"
-    return said if there else f"{said}: {crosswalk_place(place)} gone"
-
-
-def crosswalk_place(place: Place) -> str:
-    """Where the crosswalk is, as the beginning of a sentence about it."""
-    return f"the file {place.folder / FILE} is" if place.engine == "duckdb" else f"its tables in schema {SCHEMA} are"
+    return said if there else f"{said}: {place.crosswalk_named} gone"

@@ -6,7 +6,7 @@ from functools import cache
 
 import sqlalchemy as sa
 
-from qblock.ledger.place import SCHEMA
+from qblock.warehouse.engines import ENGINES
 
 
 class Tables:
@@ -85,4 +85,4 @@ def _tables(schema: str | None) -> Tables:
 
 def tables(engine: str) -> Tables:
     """The crosswalk's tables on an engine."""
-    return _tables(SCHEMA if engine == "postgresql" else None)
+    return _tables(ENGINES[engine].facts.private_schema)

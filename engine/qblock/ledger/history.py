@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from qblock.ledger.events import LISTS, PUBLISHING, RecordedEvent, time_text
-from qblock.ledger.place import place_of
 from qblock.ledger.reader import LedgerReader, ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.spec import Spec
 
 UNFINISHED = ("staged", "checked")

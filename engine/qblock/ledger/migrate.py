@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 
 import sqlalchemy as sa
@@ -13,8 +11,8 @@ from qblock.errors import QblockError
 from qblock.ledger.place import SCHEMA, Place
 from qblock.ledger.writer import ledger_transaction
 from qblock.resources import migrations_directory
+from qblock.warehouse.engines import facts_of, private_names
 from qblock.warehouse.lock_waits import LOCK_SECONDS, REPLACE, Turn, take_turns
-from qblock.warehouse.postgresql_session import TEMPORARY, looking_along
 
 VERSION_TABLE = "alembic_version"
 _LOCK = 0x71626C6F636B  # "qblock" as bytes: the advisory lock that upgrades of one database wait for
@@ -29,19 +27,10 @@ def revisions() -> tuple[str, ...]:
 
 def revision(connection: sa.Connection) -> str | None:
     """The revision that the ledger's schema is at; None where there is no ledger yet. Reads only."""
-    if connection.dialect.name == "postgresql":
-        # Not to_regclass, which may answer from before an upgrade that this session has waited for.
-        table = f"{SCHEMA}.{VERSION_TABLE}"
-        query = sa.text(
-            "SELECT count(*) > 0 FROM pg_class WHERE relname = :name "
-            "AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :schema)"
-        )
-        exists = connection.scalar(query, {"name": VERSION_TABLE, "schema": SCHEMA})
-    else:
-        table = VERSION_TABLE
-        query = sa.text("SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = :name AND NOT internal")
-        exists = connection.scalar(query, {"name": table})
-    return connection.scalar(sa.text(f"SELECT version_num FROM {table}")) if exists else None
+    facts = facts_of(connection)
+    exists = connection.scalar(sa.text(facts.table_exists), {"name": VERSION_TABLE, "schema": facts.private_schema})
+    schema = "" if facts.private_schema is None else f"{facts.private_schema}."
+    return connection.scalar(sa.text(f"SELECT version_num FROM {schema}{VERSION_TABLE}")) if exists else None
 
 
 def known_revision(connection: sa.Connection) -> str | None:
@@ -81,16 +70,18 @@ def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:
     newest = revisions()[-1]
     if before == newest:
         return before, newest
-    if bind.dialect.name == "postgresql":
+    schema = facts_of(bind).private_schema
+    if schema is not None:
         bind.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
         before = known_revision(bind)
         if before == newest:
             return before, newest
-        if not bind.scalar(sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": SCHEMA}):
-            bind.exec_driver_sql(f"CREATE SCHEMA {SCHEMA}")
-    with _search_path(bind):
-        if bind.dialect.name == "postgresql":
-            take_turns(bind, LOCK_SECONDS, f"the ledger (schema {SCHEMA})", _altering)
+        if not bind.scalar(sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": schema}):
+            bind.exec_driver_sql(f"CREATE SCHEMA {schema}")
+    # Views are written without a schema, since not every engine has one for the ledger.
+    with private_names(bind):
+        if schema is not None:
+            take_turns(bind, LOCK_SECONDS, f"the ledger (schema {schema})", _altering)
         else:
             _run(bind)
     return before, newest
@@ -114,16 +105,6 @@ def upgrade_ledger(place: Place) -> tuple[str | None, str]:
         return upgrade(connection)
 
 
-@contextmanager
-def _search_path(connection: sa.Connection) -> Iterator[None]:
-    """Views are written without a schema, since only PostgreSQL's ledger is in one."""
-    if connection.dialect.name != "postgresql":
-        yield
-        return
-    with looking_along(connection, (SCHEMA, TEMPORARY)):
-        yield
-
-
 def _run(connection: sa.Connection) -> None:
     # Alembic is loaded only when there is something to upgrade: it takes longer than a query of the ledger.
     from alembic import command
@@ -133,5 +114,5 @@ def _run(connection: sa.Connection) -> None:
     # ConfigParser would read a percent sign in the path as the start of a variable.
     config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
     config.attributes["connection"] = connection
-    config.attributes["schema"] = SCHEMA if connection.dialect.name == "postgresql" else None
+    config.attributes["schema"] = facts_of(connection).private_schema
     command.upgrade(config, "head")

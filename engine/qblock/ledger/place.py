@@ -1,110 +1,116 @@
-"""Where a release keeps what no reader may see: the ledger, locks and working files."""
+"""Where a release keeps what no reader may see: the ledger, the crosswalk, locks and working files."""
 
 from __future__ import annotations
 
-import fcntl
-import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
-import duckdb as native
 import sqlalchemy as sa
 
-from qblock.errors import InputError, QblockError
+from qblock.errors import QblockError
 from qblock.files import disk_full, no_room
-from qblock.warehouse import duckdb_session, postgresql_session
-from qblock.warehouse.connect import duckdb_path, parse_url
-from qblock.warehouse.duckdb_files import check_database
-from qblock.warehouse.faults import explain_duckdb, explain_postgresql
+from qblock.warehouse.protocol import Session
 
 FOLDER = "qblock"
-LEDGER_FILE = "ledger.duckdb"
 SCHEMA = "qblock"
 """The private schema in the source's PostgreSQL database."""
 
 
-KEPT = "qblock keeps private state in a file there; move it away, or put the file back from its backup"
-"""What is said where something else has the place of a private file."""
-
-
-class Secret(Protocol):
-    @property
-    def url(self) -> str: ...
-
-
-class Source(Protocol):
-    @property
-    def url(self) -> Secret: ...
-
-
-class HasPlace(Protocol):
-    """What is read of a spec."""
-
-    @property
-    def directory(self) -> Path: ...
-
-    @property
-    def source(self) -> Source: ...
-
-
 @dataclass(frozen=True)
-class Place:
-    """Where the ledger is. folder: the private folder, which need not exist; url: of the database with the ledger.
+class HeldLock:
+    """A lock that this process holds. check: raises QblockError when it is lost, before anything is published."""
 
-    DuckDB: `ledger.duckdb` in the private folder, shared by the specs of a folder. PostgreSQL: schema `qblock` of the
-    source's database.
+    release: str
+    check: Callable[[], None]
+
+
+class Place(Protocol):
+    """The private state of the specs of a folder, and the store that it is in: one class for each engine.
+
+    engine: its name in ENGINES; folder: the private folder, which need not exist; url: of the database with the ledger.
     """
 
-    engine: Literal["duckdb", "postgresql"]
-    folder: Path
-    url: sa.URL = field(repr=False)
+    @property
+    def engine(self) -> str: ...
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def url(self) -> sa.URL: ...
+
+    @property
+    def atomic(self) -> bool:
+        """Whether ledger, crosswalk and versions are in one database, and change in one transaction."""
 
     @property
     def file(self) -> Path | None:
-        """The ledger's DuckDB file."""
-        return Path(self.url.database or "") if self.engine == "duckdb" else None
+        """The ledger's own file, where it has one."""
 
     @property
-    def store_text(self) -> str:
-        """Where the private state is, for a message."""
-        return f"the private folder {self.folder}" if self.engine == "duckdb" else f"schema {SCHEMA}"
+    def exists(self) -> bool:
+        """Whether there can be a ledger: a file of its own is there."""
+
+    @property
+    def named(self) -> str:
+        """The place of all private state, for a message."""
+
+    @property
+    def another_target(self) -> str:
+        """How a release is told apart from one that is given up, for a message."""
+
+    @property
+    def crosswalk(self) -> Place:
+        """The database that the crosswalk is in, which need not be the ledger's."""
+
+    @property
+    def crosswalk_named(self) -> str:
+        """Where the crosswalk is, as the beginning of a sentence about it."""
+
+    def beside(self, name: str) -> Place:
+        """A database for other private tables; the same one where they are told apart by their names."""
 
     def within(self, file: Path) -> str:
         """A file of the spec's folder relative to it, so that both can be moved together; any other by its path."""
-        folder = self.folder.parent
-        return file.relative_to(folder).as_posix() if file.is_relative_to(folder) else str(file)
 
+    def translated(self) -> AbstractContextManager[None]:
+        """Turns the driver's errors into ours."""
 
-def place_of(spec: HasPlace) -> Place:
-    """The ledger's place for a spec. Raises InputError for a source URL that cannot be used."""
-    folder = spec.directory.resolve() / FOLDER
-    url = parse_url(spec.source.url.url)
-    if url.get_backend_name() == "duckdb":
-        return _duckdb(folder / LEDGER_FILE)
-    return Place("postgresql", folder, url.set(drivername="postgresql+psycopg"))
+    def create_engine(self, *, read_only: bool = False) -> sa.Engine:
+        """An engine without a pool: what is closed is closed, and a file is let go at once."""
 
+    def connect(self, *, read_only: bool) -> sa.Connection:
+        """A connection that finds the private tables. Raises Busy where another process has the file open."""
 
-def place_of_url(url: str, directory: Path) -> Place:
-    """The place of a ledger given by URL: a PostgreSQL database, or the DuckDB file that is the ledger itself.
+    def make(self) -> None:
+        """Make an empty database where there is none, before it is written to."""
 
-    Raises InputError for another DuckDB file: a source is never written to.
-    """
-    parsed = parse_url(url)
-    if parsed.get_backend_name() == "duckdb":
-        file = duckdb_path(parsed, directory)
-        if file.name != LEDGER_FILE:
-            raise InputError(f"{file} is no ledger; right would be the spec, or the URL of a file {LEDGER_FILE}")
-        return _duckdb(file)
-    return Place("postgresql", directory.resolve() / FOLDER, parsed.set(drivername="postgresql+psycopg"))
+    def settle(self, connection: sa.Connection) -> None:
+        """Bring into the database what a writer that was stopped left beside it."""
 
+    def give_up(self, connection: sa.Connection) -> None:
+        """Let go of a connection that an error came through."""
 
-def _duckdb(file: Path) -> Place:
-    return Place("duckdb", file.parent, sa.URL.create("duckdb", database=str(file)))
+    def transaction(self, connection: sa.Connection, seconds: float | None) -> AbstractContextManager[object]:
+        """A transaction that waits so long for locks (None: as long as it takes)."""
+
+    def may_read(self, connection: sa.Connection, tables: Sequence[str]) -> bool | None:
+        """Whether these private tables are there and this login may read them; None where it may not."""
+
+    def session(self, connection: sa.Connection) -> Session:
+        """A session on the private tables."""
+
+    def without_nested_loops(self, session: Session) -> AbstractContextManager[None]:
+        """Within it a session does not join tables row by row: private tables that were just filled have no statistics,
+        and one guess too low has every person compared with every other."""
+
+    def lock(self, release: str, deadline: float) -> AbstractContextManager[HeldLock]:
+        """The lock of a release, shared with `lock_all`. deadline: until when to wait, of time.monotonic."""
+
+    def lock_all(self, what: str, deadline: float) -> AbstractContextManager[HeldLock]:
+        """The lock that every run shares, taken alone. what: who does so, for the messages of others."""
 
 
 def make_private(folder: Path) -> Path:
@@ -121,64 +127,3 @@ def make_private(folder: Path) -> Path:
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
         raise QblockError(f"others may enter the private folder {folder}; close it: chmod 700 '{folder}'")
     return folder
-
-
-def make_database(file: Path) -> None:
-    """Make an empty DuckDB file in its private folder where there is none.
-
-    DuckDB writes a new file in steps; one that a crash or another process finds half made is no database. It is made
-    beside and renamed, under a lock on the folder.
-    """
-    check_database(file, KEPT)
-    if file.exists() and file.stat().st_size:
-        return
-    descriptor = os.open(make_private(file.parent), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        if file.exists() and file.stat().st_size:
-            return
-        begun = file.with_name(f"{file.name}.new")
-        begun.unlink(missing_ok=True)
-        with duckdb_session.connect(begun) as connection:
-            connection.execute("CHECKPOINT")
-        begun.chmod(0o600)
-        begun.replace(file)
-    except OSError as error:
-        full = disk_full(error)
-        raise (no_room(file) if full else QblockError(f"{file} cannot be made: {error.strerror}")) from None
-    except native.Error as error:
-        raise explain_duckdb(error) from error
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def translated(place: Place) -> Iterator[None]:
-    """Turn the driver's errors into ours."""
-    try:
-        yield
-    except sa.exc.SQLAlchemyError as error:
-        raise (explain_duckdb(error) if place.engine == "duckdb" else explain_postgresql(error, place.url)) from error
-
-
-def create_engine(
-    place: Place, *, read_only: bool = False, path: tuple[str, ...] = postgresql_session.PATH
-) -> sa.Engine:
-    """An engine without a pool: what is closed is closed, and a DuckDB file is let go at once.
-
-    path: in which PostgreSQL looks for names without a schema.
-    """
-    if place.file is not None:
-        check_database(place.file, KEPT)
-    return _engine(place.engine, place.url, read_only, path)
-
-
-# A run connects about thirty times: what SQLAlchemy asks a server at the first connection of an engine, and what it has
-# compiled for it, is asked and compiled once.
-@lru_cache(maxsize=8)
-def _engine(engine: str, url: sa.URL, read_only: bool, path: tuple[str, ...]) -> sa.Engine:
-    if engine == "duckdb":
-        return duckdb_session.create_engine(url, poolclass=sa.NullPool, connect_args={"read_only": read_only})
-    return postgresql_session.create_engine(
-        url, path=path, execution_options={"postgresql_readonly": True} if read_only else {}
-    )

@@ -22,9 +22,10 @@ from qblock.ledger.events import (
 )
 from qblock.ledger.kept import read_kept
 from qblock.ledger.parameters import newest
-from qblock.ledger.place import SCHEMA, Place, translated
+from qblock.ledger.place import Place
 from qblock.ledger.tables import tables
 from qblock.ledger.writer import chain_names, opened
+from qblock.warehouse.engines import facts_of
 
 
 @contextmanager
@@ -33,10 +34,10 @@ def ledger_reader(place: Place) -> Iterator[LedgerReader]:
 
     Raises QblockError for a ledger whose schema is older or newer than this program, Busy when it stays locked.
     """
-    if place.file is not None and not place.file.exists():
+    if not place.exists:
         yield LedgerReader(None)
         return
-    with opened(place, read_only=True) as connection, translated(place):
+    with opened(place, read_only=True) as connection, place.translated():
         yield LedgerReader(connection)
 
 
@@ -140,7 +141,8 @@ class LedgerReader:
     def _view(self, query: str, release: str) -> list[dict[str, Any]]:
         if self._connection is None:
             return []
-        prefix = f"{SCHEMA}." if self._connection.dialect.name == "postgresql" else ""
+        schema = facts_of(self._connection).private_schema
+        prefix = "" if schema is None else f"{schema}."
         rows = self._connection.execute(sa.text(query.format(prefix)), {"release": release}).mappings()
         return [dict(row) for row in rows]
 

@@ -6,7 +6,7 @@ from functools import cache
 
 import sqlalchemy as sa
 
-from qblock.ledger.place import SCHEMA
+from qblock.warehouse.engines import facts_of
 
 
 class Tables:
@@ -106,4 +106,4 @@ def _tables(schema: str | None) -> Tables:
 
 def tables(connection: sa.Connection) -> Tables:
     """The ledger's tables for the engine of a connection."""
-    return _tables(SCHEMA if connection.dialect.name == "postgresql" else None)
+    return _tables(facts_of(connection).private_schema)

@@ -5,24 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
-import duckdb
 import sqlalchemy as sa
 
 from qblock import __version__
 from qblock.errors import Busy
 from qblock.ledger.events import Event, Guarantee, chain_digest, event_row, guarantee_rows
-from qblock.ledger.place import SCHEMA, Place, create_engine, make_database, translated
+from qblock.ledger.place import Place
 from qblock.ledger.tables import tables
-from qblock.warehouse.duckdb_files import logs_of
-from qblock.warehouse.lock_waits import limited
-from qblock.warehouse.postgresql_session import LEDGER_PATH
 
 OPEN_SECONDS = 10.0
 """How long to wait for another process that has the DuckDB ledger open, or a lock; each has it for a moment only."""
-WRITTEN = ("event", "guarantee", "reference", "begun", "pointer", "release_move")
-"""Tables that a run writes."""
 
 
 def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarantee] = ()) -> str:
@@ -60,17 +53,6 @@ def chain_names(connection: sa.Connection, release: str) -> list[str]:
     return names
 
 
-@contextmanager
-def _same_process() -> Iterator[None]:
-    # Another thread of this process that has the file open the other way is as good as another process.
-    try:
-        yield
-    except sa.exc.DBAPIError as error:
-        if not isinstance(error.orig, duckdb.ConnectionException):
-            raise
-        raise Busy("another thread of this process has the DuckDB ledger open") from error
-
-
 def set_pointer(connection: sa.Connection, release: str, version: int | None) -> None:
     """Name the version that readers see (None: none), in the transaction of the caller.
 
@@ -98,51 +80,34 @@ def ledger_transaction(place: Place, seconds: float | None = OPEN_SECONDS) -> It
     (None: locks are waited for as long as it takes), QblockError for other faults.
     """
     wait = OPEN_SECONDS if seconds is None else seconds
-    with opened(place, read_only=False, seconds=wait) as connection, translated(place):
-        if place.engine == "duckdb" or seconds is None:
-            with connection.begin():
-                yield connection
-        else:
-            with limited(connection, wait, f"the ledger (schema {SCHEMA})", SCHEMA, *WRITTEN):
-                yield connection
+    with (
+        opened(place, read_only=False, seconds=wait) as connection,
+        place.translated(),
+        place.transaction(connection, seconds),
+    ):
+        yield connection
 
 
 @contextmanager
 def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> Iterator[sa.Connection]:
     """A connection to the ledger's database; waits for a DuckDB file that another process has open."""
-    if place.file is not None and not read_only:
-        make_database(place.file)
-    engine = create_engine(place, read_only=read_only, path=LEDGER_PATH)
+    if not read_only:
+        place.make()
     deadline = time.monotonic() + seconds
     while True:
         try:
-            with translated(place), _same_process():
-                connection = engine.connect()
+            connection = place.connect(read_only=read_only)
             break
         except Busy:
             if time.monotonic() >= deadline:
                 raise
             time.sleep(0.05)
     try:
-        if place.file is not None and not read_only:
-            with translated(place):
-                _settle_log(connection, place.file)
+        if not read_only:
+            place.settle(connection)
         yield connection
     except BaseException:
-        if place.file is not None:
-            # No rollback: a database that a fatal error has shut refuses it, with another error in place of the first.
-            connection.invalidate()
+        place.give_up(connection)
         raise
     finally:
         connection.close()
-        engine.dispose()
-
-
-def _settle_log(connection: sa.Connection, file: Path) -> None:
-    """Bring what a writer that was stopped left in the log into the file, before anything new is written after it.
-
-    So a log holds the work of one process alone; and where there is no room for what is owed, nothing is added to it.
-    """
-    if any(log.exists() and log.stat().st_size for log in logs_of(file)):
-        connection.exec_driver_sql("CHECKPOINT")
-        connection.commit()

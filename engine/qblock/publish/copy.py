@@ -17,6 +17,7 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.search.task import Assessment, Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
+from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import TEXT_FORM, Column, Session
 from qblock.warehouse.queries import Query
 
@@ -45,7 +46,7 @@ def published_columns(source: SourceTable) -> tuple[PublishedColumn, ...]:
 
 def columns_of(spec: Spec, columns: Mapping[str, Column], engine: str) -> tuple[PublishedColumn, ...]:
     """The same, from the columns that the source has."""
-    text = "text" if engine == "postgresql" else "VARCHAR"
+    text = ENGINES[engine].facts.text_type
     found = []
     for name, attribute in spec.attributes.items():
         column = columns[name]

@@ -44,27 +44,11 @@ def digests(session: Session, rows: sa.FromClause, columns: Sequence[PublishedCo
     encoded: sa.ColumnElement[Any] = sa.literal_column("''")
     for column in columns:
         text = session.text_of(rows.c[column.name], column.kind, column.form)
-        sized = sa.literal_column("'V'").concat(sa.cast(_bytes(session, text), sa.Text)).concat(":").concat(text)
+        sized = sa.literal_column("'V'").concat(sa.cast(session.byte_length(text), sa.Text)).concat(":").concat(text)
         encoded = encoded.concat(sa.func.coalesce(sized, sa.literal_column("'N'")))
-    row = sa.select(_sha256(session, encoded).label("h")).select_from(rows).subquery("qblock_rows")
+    row = sa.select(session.sha256(encoded).label("h")).select_from(rows).subquery("qblock_rows")
     prefix = sa.func.substr(row.c.h, 1, PREFIX)
     together = sa.func.string_agg(row.c.h, sa.literal_column("''")).aggregate_order_by(session.bytewise(row.c.h))
     return sa.select(
-        prefix.label("prefix"), sa.func.count().label("n"), _sha256(session, together).label("digest")
+        prefix.label("prefix"), sa.func.count().label("n"), session.sha256(together).label("digest")
     ).group_by(prefix)
-
-
-def _bytes(session: Session, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    if session.engine == "duckdb":
-        return sa.func.strlen(text)
-    return sa.func.octet_length(_utf8(text))
-
-
-def _sha256(session: Session, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    if session.engine == "duckdb":
-        return sa.func.sha256(text)
-    return sa.func.encode(sa.func.sha256(_utf8(text)), sa.literal_column("'hex'"))
-
-
-def _utf8(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-    return sa.func.convert_to(text, sa.literal_column("'UTF8'"))

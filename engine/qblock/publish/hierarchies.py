@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -11,8 +10,9 @@ import sqlalchemy as sa
 from qblock.errors import InputError
 from qblock.hierarchy import Hierarchy, write_csv
 from qblock.ledger.migrate import upgrade_ledger
-from qblock.ledger.place import SCHEMA, create_engine, make_private, place_of, translated
+from qblock.ledger.stores import place_of
 from qblock.search.task import Task
+from qblock.warehouse.engines import ENGINES
 
 
 def write_hierarchies(task: Task, directory: Path, *, force: bool = False) -> list[Path]:
@@ -38,16 +38,14 @@ def load_hierarchies(task: Task) -> list[str]:
     `qblock/hierarchies.duckdb` beside the spec. A spec can name such a table as a hierarchy.
     """
     place = place_of(task.spec)
-    schema = SCHEMA if place.engine == "postgresql" else None
-    if place.engine == "duckdb":
-        file = make_private(place.folder) / "hierarchies.duckdb"
-        place = replace(place, url=place.url.set(database=str(file)))
-    else:
+    schema = ENGINES[place.engine].facts.private_schema
+    beside = place.beside("hierarchies")
+    if beside == place:
         upgrade_ledger(place)
-    engine = create_engine(place)
+    engine = beside.create_engine()
     names = []
     try:
-        with translated(place), engine.begin() as connection:
+        with place.translated(), engine.begin() as connection:
             for hierarchy in task.source.hierarchies:
                 name = shortened(f"hierarchy_{task.spec.release}_{_file_name(hierarchy)}")
                 columns = [sa.Column(level, sa.Text) for level in hierarchy.level_names]

@@ -16,6 +16,7 @@ from qblock.spec import Spec
 from qblock.spec.prior import PriorTable
 from qblock.spec.sources import DimensionTable
 from qblock.warehouse import open_warehouse
+from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import TableName
 
 
@@ -25,7 +26,7 @@ def foreseen(spec: Spec) -> Plan:
     spec names no entity, and no row is read.
     """
     made = plan(spec)
-    if made.place.engine == "postgresql":  # only there are policies
+    if ENGINES[made.place.engine].facts.has_roles:  # only there are policies
         _check_rows(spec)
         check_view(spec, made.target)
     note = type_note(made)

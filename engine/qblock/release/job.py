@@ -10,8 +10,7 @@ from contextlib import ExitStack
 from qblock.joint.turn import joint_versions
 from qblock.ledger.lock import HeldLock
 from qblock.ledger.place import Place
-from qblock.publish.targets import Target
-from qblock.release.identity import Identity
+from qblock.publish.targets import Identity, Target
 from qblock.release.log import Entries, Telling
 from qblock.spec import Spec
 

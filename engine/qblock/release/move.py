@@ -11,44 +11,32 @@ from __future__ import annotations
 
 import json
 import secrets
-import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
-import duckdb
 import sqlalchemy as sa
 
 from qblock.errors import InputError, Refused
-from qblock.joint.crosswalk import crosswalk_of
 from qblock.joint.tables import tables as crosswalk_tables
 from qblock.ledger.events import IDENTIFYING, Event, RecordedEvent, canonical
 from qblock.ledger.history import UNFINISHED, last_events, published_versions
 from qblock.ledger.kept import Kept
 from qblock.ledger.lock import release_lock
 from qblock.ledger.migrate import known_revision, revision, revisions, upgrade_ledger
-from qblock.ledger.place import Place, make_private, place_of, translated
+from qblock.ledger.place import Place
 from qblock.ledger.reader import LedgerReader, ledger_reader
 from qblock.ledger.stamps import Written
+from qblock.ledger.stores import place_of
 from qblock.ledger.tables import tables
 from qblock.ledger.writer import OPEN_SECONDS, ledger_transaction, opened, record, set_pointer
-from qblock.publish.targets import Target, target_of
-from qblock.publish.targets.duckdb import DuckdbTarget, copy_file, remove, remove_logs, sync
-from qblock.publish.targets.duckdb_marks import marked_views
-from qblock.publish.targets.mark import mark_text
-from qblock.publish.targets.postgresql import PostgresqlTarget
-from qblock.publish.targets.postgresql_move import move_view
+from qblock.publish.targets import TARGETS, Identity, Target, target_of
 from qblock.release import private_state, roles
 from qblock.release.deeds import outcome
-from qblock.release.identity import Identity, difference, identity_of
+from qblock.release.identity import difference
 from qblock.spec import Spec, spec_digest
-from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb import quote, quote_text
-from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.protocol import TableName
 
 ROLLED = ("episode", "signature", "rolled")
@@ -86,7 +74,7 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
         upgrade_ledger(place)
         if finish(spec, place, target):
             return _result("moved", spec, earlier, place, target)
-        identity = identity_of(spec, place, target)
+        identity = target.identity()
         if identity.source is None:
             raise InputError(f"{spec.at('source', 'table')}: table {spec.source.table} does not exist")
         _check_state(spec, earlier, place)
@@ -98,9 +86,11 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
         notes = roles.judge(spec, place, identity, earlier=earlier)
         with outcome().doing(f"release {earlier} was moved", partial(_moved, place, spec, earlier, last)):
             with ledger_transaction(place) as connection:
-                _write(connection, spec, earlier, target, identity, last)
-                if isinstance(target, PostgresqlTarget):
+                _write(connection, spec, earlier, target, identity, last, TARGETS[place.engine].finish_move is None)
+                if place.atomic:
                     _rename_crosswalk(connection, place, earlier, spec.release)
+                move_view = TARGETS[place.engine].move
+                if move_view is not None:
                     notes += move_view(connection, spec, earlier, target, last)
             finish(spec, place, target)
     return _result("moved", spec, earlier, place, target, notes)
@@ -162,9 +152,18 @@ def _check(reader: LedgerReader, spec: Spec, earlier: str, place: Place, identit
 
 
 def _write(
-    connection: sa.Connection, spec: Spec, earlier: str, target: Target, identity: Identity, last: RecordedEvent
+    connection: sa.Connection,
+    spec: Spec,
+    earlier: str,
+    target: Target,
+    identity: Identity,
+    last: RecordedEvent,
+    finished: bool,
 ) -> None:
-    """The ledger's part: the events of both names, the pointer, what is kept of versions, and that files may follow."""
+    """The ledger's part: the events of both names, the pointer, what is kept of versions, and that files may follow.
+
+    finished: whether nothing is left to do after it.
+    """
     ledger, reader = tables(connection), LedgerReader(connection)
     current = reader.current(earlier)
     run, new = secrets.token_hex(8), spec.release
@@ -176,7 +175,7 @@ def _write(
         set_pointer(connection, earlier, None)
     newest = reader.last_event(earlier)
     row = {"release": new, "number": newest.number if newest else 0, "earlier": earlier}
-    done = isinstance(target, PostgresqlTarget)
+    done = finished
     connection.execute(ledger.move.insert(), [{**row, "before": last.target or last.view, "done": done}])
     if current is not None:
         more = facts | {"release": new, "run": run, "readers": identity.readers, "audience": spec.versions.audience}
@@ -231,9 +230,9 @@ class _Pending:
 
 def pending(place: Place, release: str) -> bool:
     """Whether a move to this release was stopped before all of it was done."""
-    if place.file is None or not place.file.exists():
+    if TARGETS[place.engine].finish_move is None or not place.exists:
         return False
-    with opened(place, read_only=True) as connection, translated(place):
+    with opened(place, read_only=True) as connection, place.translated():
         if known_revision(connection) != revisions()[-1]:
             return False  # asked again once the ledger is upgraded
         return _pending(connection, release) is not None
@@ -255,10 +254,11 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
 
     Raises Refused where the spec is not the one that it was moved to.
     """
-    if not isinstance(target, DuckdbTarget) or not pending(place, spec.release):
+    finish_move = TARGETS[place.engine].finish_move
+    if finish_move is None or not pending(place, spec.release):
         return False
     with ledger_reader(place) as reader:
-        problem = difference(reader, spec, place, identity_of(spec, place, target))
+        problem = difference(reader, spec, place, target.identity())
         if problem is not None:
             raise Refused(f"a move of this release is not finished: {problem}")
         broken = Written.of(reader, spec.release).problems
@@ -266,19 +266,13 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
             raise Refused(private_state.refusal(place, spec.release, broken))
         kept = {v: _columns(reader, spec.release, v) for v in published_versions(reader.history(spec.release))}
         current = reader.pointer(spec.release)
-    with opened(place, read_only=True) as connection, translated(place):
+    with opened(place, read_only=True) as connection, place.translated():
         found = _pending(connection, spec.release)
     assert found is not None
-    crosswalk = crosswalk_of(place)
-    if crosswalk.file is not None and crosswalk.file.exists():
-        with ledger_transaction(crosswalk) as connection:
+    if place.crosswalk.exists:
+        with ledger_transaction(place.crosswalk) as connection:
             _rename_crosswalk(connection, place, found.earlier, spec.release)
-    before = target.folder.parent / found.earlier
-    for version, names in kept.items():
-        _move_version(target, found.earlier, before / f"v{version}.duckdb", version, names)
-    _move_file(target, found, current)
-    if before != target.folder and before.is_dir():
-        shutil.rmtree(before)
+    finish_move(target, found.earlier, found.before, kept, current)
     with ledger_transaction(place) as connection:
         table = tables(connection).move
         same = (table.c.release == spec.release, table.c.number == found.number)
@@ -289,62 +283,3 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
 def _columns(reader: LedgerReader, release: str, version: int) -> list[str]:
     text = reader.reference(release, version)
     return [] if text is None else [column.name for column in Kept.of_text(text).columns]
-
-
-def _move_version(target: DuckdbTarget, earlier: str, before: Path, version: int, names: Sequence[str]) -> None:
-    """The private copy of a version under the names of the spec: a file of its own, as nothing is renamed in one."""
-    path = target.version_file(version)
-    if not before.exists() or (path.exists() and (path != before or target.holds(version))):
-        return
-    for folder in (target.folder.parent, target.folder):
-        make_private(folder)
-    beside = path.with_name(f".{path.name}.new")
-    remove(beside)
-    schema, name = quote(target.spec.publish.schema), f"{target.spec.view}_v{version}"
-    with _translated(), duckdb_session.connect(beside) as connection:
-        connection.execute(f"ATTACH {quote_text(str(before))} AS qblock_before (READ_ONLY)")
-        (there, table), *_ = connection.execute(
-            "SELECT schema_name, table_name FROM system.main.duckdb_tables() WHERE database_name = 'qblock_before'"
-        ).fetchall()
-        connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        # DuckDB keeps the order of rows.
-        rows = f"qblock_before.{quote(there)}.{quote(table)}"
-        connection.execute(f"CREATE TABLE {schema}.{quote(name)} AS SELECT * FROM {rows}")
-        connection.execute("DETACH qblock_before")
-        connection.execute("CHECKPOINT")
-    with _translated():
-        stamp = next((mark.stamp for mark, _ in marked_views(before, earlier)), None)
-    mark = mark_text(target.spec.release, version, stamp)
-    target._add_view(beside, name, [SimpleNamespace(name=n) for n in names], mark)  # type: ignore[misc]
-    beside.chmod(0o600)
-    sync(beside)
-    beside.replace(path)
-    remove_logs(beside)
-    sync(path.parent)
-
-
-@contextmanager
-def _translated() -> Iterator[None]:
-    try:
-        yield
-    except duckdb.Error as error:
-        raise explain_duckdb(error) from error
-
-
-def _move_file(target: DuckdbTarget, found: _Pending, current: int | None) -> None:
-    """The release file under the names of the spec, and the one that readers had until now away."""
-    _, _, name = found.before.partition(" in ")
-    old = target.place.folder.parent / name
-    if current is not None and not target.landed(current):
-        beside = target.file.with_name(f".{target.file.name}.qblock-v{current}")
-        remove(beside)
-        copy_file(target.version_file(current), beside)
-        shown = next((file for file in (target.file, old) if file.exists()), None)
-        if shown is not None:
-            beside.chmod(shown.stat().st_mode & 0o777)
-        remove_logs(target.file)
-        beside.replace(target.file)
-        sync(target.file.parent)
-    if old.resolve() != target.file.resolve() and old.exists():
-        replace_spec = replace(target.spec, release=found.earlier)
-        DuckdbTarget(replace_spec, target.place, target.source, old).take_away()

@@ -6,7 +6,6 @@ from contextlib import suppress
 
 from qblock.errors import Busy
 from qblock.ledger.events import PUBLISHING, RecordedEvent
-from qblock.ledger.place import translated
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.writer import opened
 from qblock.release.job import Job
@@ -36,9 +35,9 @@ def _history(run: Job) -> list[RecordedEvent]:
     DuckDB opens a file in one way at a time in a process: then it can be read only as it is open.
     """
     place = run.place
-    if place.file is not None and not place.file.exists():
+    if not place.exists:
         return []
     for read_only, seconds in ((True, 0.0), (False, 0.0), (True, SECONDS)):
-        with suppress(Busy), opened(place, read_only=read_only, seconds=seconds) as connection, translated(place):
+        with suppress(Busy), opened(place, read_only=read_only, seconds=seconds) as connection, place.translated():
             return LedgerReader(connection).history(run.spec.release)
     raise Busy("the ledger stays open elsewhere")

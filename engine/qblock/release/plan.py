@@ -7,14 +7,16 @@ from typing import Any
 
 from qblock.joint.cohorts import check_cohorts
 from qblock.ledger import migrate
-from qblock.ledger.place import Place, place_of, translated
+from qblock.ledger.place import Place
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.stores import place_of
 from qblock.ledger.writer import opened
 from qblock.publish.targets import Target, target_of
 from qblock.release import move, private_state, roles, steps
-from qblock.release.identity import check_identity, identity_of
+from qblock.release.identity import check_identity
 from qblock.release.steps import Step
 from qblock.spec import Spec
+from qblock.warehouse.engines import ENGINES
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +73,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     engine = begun.place.engine
     return begun.then(
         steps.ClearLeftovers(spec.release),
-        *((steps.CheckReaders(spec.publish.readers),) if engine == "postgresql" else ()),
+        *((steps.CheckReaders(spec.publish.readers),) if ENGINES[engine].facts.has_roles else ()),
         steps.Snapshot(engine, spec.source.table),
         steps.CheckDisclosure(spec.insensitives),
         search,
@@ -109,7 +111,7 @@ def _begun(spec: Spec, wait: float, judge: bool) -> Plan:
     check_cohorts(spec)
     revision, current, version = _ledger(spec, place)
     if judge and revision in (None, migrate.revisions()[-1]):
-        identity = identity_of(spec, place, target)
+        identity = target.identity()
         check_identity(spec, place, identity)
         notes += roles.judge(spec, place, identity)
     made = (
@@ -126,9 +128,9 @@ def _models(spec: Spec) -> tuple[str, ...]:
 
 def _ledger(spec: Spec, place: Place) -> tuple[str | None, int | None, int]:
     """Revision, current and next version. An older ledger is read after its upgrade, by the release itself."""
-    if place.file is not None and not place.file.exists():
+    if not place.exists:
         return None, None, 1
-    with opened(place, read_only=True) as connection, translated(place):
+    with opened(place, read_only=True) as connection, place.translated():
         revision = migrate.known_revision(connection)
         if revision != migrate.revisions()[-1]:
             return revision, None, 1

@@ -49,10 +49,10 @@ def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: fl
     known = written(place, spec.release)
     found = []
     # A table of PostgreSQL is made in the transaction of its event, a file of DuckDB before it.
-    staged = place.engine == "postgresql"
+    staged = place.atomic
     unknown = {mark for mark in marks if not _knows(known, target, mark, staged)}
     for mark in sorted(unknown, key=lambda mark: (not mark.shown, -mark.version))[:SHOWN]:
-        where, verb = (target.view, "shows") if mark.shown else (place.store_text, "keeps")
+        where, verb = (target.view, "shows") if mark.shown else (place.named, "keeps")
         found.append(f"{where} {verb} version {mark.version} of release {spec.release}, {known.why(mark.version)}")
     found += known.problems
     if crosswalk is not None:
@@ -60,7 +60,7 @@ def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: fl
     if known.left:
         found += _left_problems(known, crosswalk or contents(place, spec.release, seconds))
     # A file says by itself what readers see; of tables the pointer row does.
-    seen = next((m.version for m in marks if m.shown), known.pointer if place.engine == "postgresql" else None)
+    seen = next((m.version for m in marks if m.shown), known.pointer if place.atomic else None)
     landing = any(event.state == "checked" and event.version == seen for event in known.events[-1:])
     newest = next(reversed(known.shown), None)
     return Found(found, seen, seen if landing else newest)
@@ -117,7 +117,7 @@ def check_crosswalk(place: Place, only: str | None = None) -> None:
     if found:
         raise Refused(
             f"the crosswalk is missing or older than what was shown: {'; '.join(found[:SHOWN])}. Nothing was changed; "
-            f"restore {place.store_text} (ledger, crosswalk and versions, whole and of one time) from the backup that "
+            f"restore {place.named} (ledger, crosswalk and versions, whole and of one time) from the backup that "
             "belongs to what is published"
         )
 
@@ -133,12 +133,12 @@ def _left_problems(known: Written, crosswalk: Contents | None) -> list[str]:
 
 def refusal(place: Place, release: str, found: list[str]) -> str:
     """What is said to the person who must act."""
-    other = "in another file (publish.url)" if place.engine == "duckdb" else "with another view"
+    other = place.another_target
     back = "ledger, crosswalk and versions, whole and of one time"
     return (
         f"private state of release {release} is missing or older than what was shown, was altered, or another job "
         f"publishes there: {'; '.join(found)}. Nothing is published, since what readers hold could not be checked "
-        f"against. Restore {place.store_text} ({back}) from the backup that belongs to what is published, or give this "
+        f"against. Restore {place.named} ({back}) from the backup that belongs to what is published, or give this "
         "job a release name and a target of its own. If it is lost for good, no later version of this release can be "
         "protected together with the earlier ones: if only the crosswalk is lost, write `versions: {joint: none}`; "
         f"else take the view away (qblock retire) and publish under another release name {other}, with `versions: "

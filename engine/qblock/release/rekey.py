@@ -10,11 +10,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import InputError
-from qblock.joint.crosswalk import FILE, own_book, prepare
+from qblock.joint.crosswalk import own_book, prepare
 from qblock.joint.keys import new_key, rekeyed_event, settle
 from qblock.ledger import migrate
 from qblock.ledger.lock import place_lock
-from qblock.ledger.place import Place, translated
+from qblock.ledger.place import Place
 from qblock.ledger.writer import opened, record
 from qblock.release import private_state
 from qblock.release.deeds import outcome
@@ -56,13 +56,13 @@ def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
         with outcome().doing(NEW, partial(_has_new, place, known)), own_book(place) as book:
             number, releases = new_key(book)
             owed = [{"release": release, "key": number, "people": n} for release, n in releases.items()]
-            if place.engine == "postgresql":
+            if place.atomic:
                 for row in owed:
                     record(book.own.connection, rekeyed_event(row))
             elif owed:
                 book.own.connection.execute(sa.insert(book.tables.rekeyed), owed)
             lock.check()
-        if place.engine == "duckdb":
+        if not place.atomic:
             for release in releases:
                 settle(place, release)
     return Rekeyed(number, releases)
@@ -75,7 +75,9 @@ def _has_new(place: Place, known: int) -> str | None:
 
 
 def _has_crosswalk(place: Place) -> bool:
-    if place.file is not None:
-        return place.file.exists() and (place.folder / FILE).exists()
-    with opened(place, read_only=True) as connection, translated(place):
+    if not (place.exists and place.crosswalk.exists):
+        return False
+    if not place.atomic:
+        return True
+    with opened(place, read_only=True) as connection, place.translated():
         return migrate.known_revision(connection) is not None

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from qblock.errors import Busy, InputError, Refused
-from qblock.joint.crosswalk import Book, has_book, open_book, prepare
+from qblock.joint.crosswalk import Book, has_book, open_book, prepare, record_with
 from qblock.joint.moves import Moves, apply_moves, moves_to
 from qblock.joint.type_checks import changed, first_found, first_of_unknown, newest_types, write_types
 from qblock.joint.types import Types, named, types_of
@@ -20,9 +20,9 @@ from qblock.joint.versions import recorded
 from qblock.ledger.events import PUBLISHING, Event
 from qblock.ledger.lock import release_lock
 from qblock.ledger.migrate import upgrade_ledger
-from qblock.ledger.place import Place, place_of
+from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
-from qblock.ledger.writer import ledger_transaction, record
+from qblock.ledger.stores import place_of
 from qblock.release import private_state
 from qblock.release.plan import Plan
 from qblock.release.steps import UpgradeLedger
@@ -86,7 +86,7 @@ def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
                         # On DuckDB the crosswalk is another file: a stop between leaves an event of a move that the
                         # next `retype` makes, and never a move without an event.
                         _record(place, book, spec, result)
-                if place.engine == "postgresql":
+                if place.atomic:
                     session.connection.commit()
         finally:
             warehouse.close()
@@ -158,8 +158,4 @@ def _record(place: Place, book: Book, spec: Spec, result: RetypeResult) -> None:
         detail={"versions": result.versions, "values": sum(one.values for one in result.columns)},
         reason=f"what the crosswalk keeps is moved to other column types: {said}",
     )
-    if place.engine == "postgresql":
-        record(book.own.connection, event)
-        return
-    with ledger_transaction(place) as connection:
-        record(connection, event)
+    record_with(place, book, event)

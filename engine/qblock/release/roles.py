@@ -31,14 +31,14 @@ from qblock.files import read_input
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.history import UNFINISHED, last_events
 from qblock.ledger.lock import release_lock
-from qblock.ledger.place import Place, translated
+from qblock.ledger.place import Place
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.writer import opened
-from qblock.release.identity import Identity
+from qblock.publish.targets import Identity
 from qblock.resources import sql_text
 from qblock.spec import Spec
-from qblock.warehouse.postgresql import quote
-from qblock.warehouse.protocol import TableName
+from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.protocol import TableName, quote
 
 PUBLIC = "PUBLIC"
 AS_IS = ("sensitive", "insensitive")
@@ -119,9 +119,9 @@ def judge(
     know where it knows one of a like name, and Refused where two releases that one reader may hold void each other's
     protection.
     """
-    if place.file is not None and not place.file.exists():
+    if not place.exists:
         return check_audience(spec, [])
-    with opened(place, read_only=True) as connection, translated(place):
+    with opened(place, read_only=True) as connection, place.translated():
         judged = _Judged(spec, place, identity, connection, earlier)
         notes = check_audience(spec, judged.reader.releases(), judged.reader)
         for release in judged.others():
@@ -245,7 +245,7 @@ class _Judged:
 
     def _shared(self, theirs: set[str]) -> str | None:
         """Who can read both, as a message says it; on DuckDB whoever has both files."""
-        if self.place.engine == "duckdb":
+        if not ENGINES[self.place.engine].facts.has_roles:
             return "whoever has both files"
         mine = set(self.readers)
         if not mine or not theirs:

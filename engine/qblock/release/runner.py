@@ -9,7 +9,7 @@ from qblock.joint.waiting import StartOver
 from qblock.ledger.lock import release_lock
 from qblock.ledger.migrate import upgrade_ledger
 from qblock.release import move, private_state, steps
-from qblock.release.identity import check_identity, identity_of
+from qblock.release.identity import check_identity
 from qblock.release.job import Job
 
 AnyJob = TypeVar("AnyJob", bound=Job)
@@ -71,7 +71,7 @@ def check_private_state(job: Job, step: steps.CheckPrivateState) -> None:
 
 def settle_identity(job: Job) -> None:
     """Find source and view; raises Refused where the ledger has others under this name."""
-    job.identity = identity_of(job.spec, job.place, job.target)
+    job.identity = job.target.identity()
     check_identity(job.spec, job.place, job.identity)
     move.finish(job.spec, job.place, job.target)
 

@@ -6,6 +6,8 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from qblock.warehouse.engines import ENGINES
+
 
 @dataclass(frozen=True)
 class Step:
@@ -81,7 +83,7 @@ class Snapshot(Step):
     table: str
 
     def describe(self) -> str:
-        how = "one REPEATABLE READ transaction" if self.engine == "postgresql" else "one read-only transaction"
+        how = ENGINES[self.engine].facts.snapshot_words
         return (
             f"Open {self.table} in {how}; check its columns, and that the hierarchies cover every value; scan it once."
         )

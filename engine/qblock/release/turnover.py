@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import Book, open_book, own_book
+from qblock.joint.crosswalk import Book, open_book, own_book, record_with
 from qblock.joint.turnover import Turnover, keep, turnover
 from qblock.joint.waiting import StartOver
 from qblock.ledger.events import Event
 from qblock.ledger.kept import PublishedColumn
-from qblock.ledger.writer import ledger_transaction, record
 from qblock.publish.digest import content_digest
 from qblock.release.run import Run
 from qblock.source import SourceTable
@@ -43,11 +42,7 @@ def check_turnover(run: Run, source: SourceTable) -> None:
 
 def _confirm(run: Run, own: Book, found: Turnover, digest: str) -> None:
     event = Event(release=run.spec.release, state="confirmed", run=run.id, detail=found.detail, confirmed=digest)
-    if run.place.engine == "postgresql":
-        record(own.own.connection, event)
-    else:
-        with ledger_transaction(run.place) as connection:
-            record(connection, event)
+    record_with(run.place, own, event)
     keep(own, run.spec.release, found)
 
 

@@ -11,8 +11,9 @@ import sqlalchemy as sa
 from qblock.errors import QblockError, Refused
 from qblock.ledger.events import Guarantee, PublishedVersion, Stage
 from qblock.ledger.kept import Kept, kept_digest, read_kept
-from qblock.ledger.place import Place, place_of, translated
+from qblock.ledger.place import Place
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.stores import place_of
 from qblock.ledger.writer import opened
 from qblock.models import Tightest
 from qblock.publish import kept_counts
@@ -82,10 +83,10 @@ def _private_state(spec: Spec, place: Place, target: Target) -> list[str]:
 
 @contextmanager
 def _ledger(place: Place) -> Iterator[sa.Connection | None]:
-    if place.file is not None and not place.file.exists():
+    if not place.exists:
         yield None
         return
-    with opened(place, read_only=True) as connection, translated(place):
+    with opened(place, read_only=True) as connection, place.translated():
         yield connection
 
 

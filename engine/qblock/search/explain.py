@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import duckdb_sqlalchemy
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.sql import quoted_name
 
 from qblock.search.nodes import parse_node
 from qblock.search.task import Task
 from qblock.warehouse import TableName, queries
-from qblock.warehouse.duckdb import DuckdbFacts
-from qblock.warehouse.postgresql import PostgresqlFacts
-
-# A driver's own way of writing parameters would double every percent sign in a name.
-ENGINES = (
-    ("DuckDB", DuckdbFacts(), duckdb_sqlalchemy.Dialect(paramstyle="named")),
-    ("PostgreSQL", PostgresqlFacts(), postgresql.dialect(paramstyle="named")),  # type: ignore[no-untyped-call]
-)
+from qblock.warehouse.engines import ENGINES
 
 
 def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
@@ -44,7 +35,8 @@ def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
         what = f"counts of each value of {names[f's{sensitive[0]}']} in the blocks" if sensitive else "block sizes"
         statements.append((f"{what} of node {list(levels)}", query))
     found = []
-    for engine, facts, dialect in ENGINES:
+    for engine in ENGINES.values():
+        facts, dialect = engine.facts(), engine.dialect()
         columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in source.columns]
         base = sa.table(quoted_name(table.name, quote=True), *columns, schema=facts.prefix(table.schema))
         scanned = {key: source.session.comparable(base.c[name], source.columns[name]) for key, name in names.items()}
@@ -53,5 +45,5 @@ def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
         scan = ("the base table, scanned once", queries.raw_scan(base, scanned))
         for title, query in (scan, *statements):
             text = str(query.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
-            found.append((f"{engine}: {title}", text))
+            found.append((f"{engine.title}: {title}", text))
     return found

@@ -23,7 +23,7 @@ from qblock.source import Admitted, SourceTable, local_frequency_sets, open_sour
 from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
 from qblock.warehouse import open_warehouse
-from qblock.warehouse.duckdb import DuckdbWarehouse
+from qblock.warehouse.engines import ENGINES, local_warehouse
 from qblock.warehouse.protocol import Session
 
 
@@ -51,10 +51,10 @@ def open_snapshot(spec: Spec, *, name_values: bool = True) -> Iterator[Session]:
 def task_over(source: SourceTable) -> Iterator[Task]:
     """The questions of a spec about an open source; frequency sets are rolled up where `search.roll_up` says."""
     spec = source.spec
-    if spec.search.roll_up != "local" or source.session.engine == "duckdb":
+    if spec.search.roll_up != "local" or ENGINES[source.session.engine].facts.embedded:
         yield Task(source)
         return
-    local = DuckdbWarehouse(None, spec.search.memory_limit)
+    local = local_warehouse(spec.search.memory_limit)
     try:
         with local.snapshot() as session:
             yield Task(local_frequency_sets(source, session))

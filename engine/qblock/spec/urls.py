@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+_]*)://(.*)", re.DOTALL)
+OF_FILES = ("duckdb",)
+"""Schemes whose URL names a file: no host, user or password is in it."""
 PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
 MOST_PORT = 65535
 ESCAPES = "@ as %40, : as %3A, / as %2F, ? as %3F, # as %23, % as %25"
@@ -27,7 +29,7 @@ def url_problem(text: str) -> str | None:
     after = rest[len(authority) :]
     if authority.count("@") > 1:
         return f"the database URL has more than one @ before the path; {REMEDY}"
-    if engine == "duckdb":
+    if engine in OF_FILES:
         return None
     if "@" in after:
         return f"the database URL has an @ after its first /, ? or #; {REMEDY}, and an @ further on as %40"

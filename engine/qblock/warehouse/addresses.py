@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import sqlalchemy as sa
+from psycopg.pq import Conninfo
 
 from qblock.errors import InputError, QblockError
 from qblock.warehouse import postgresql_session
@@ -137,3 +138,16 @@ def _database_exists(url: sa.URL) -> bool | None:
     except (sa.exc.SQLAlchemyError, QblockError):
         return None
     return bool(found)
+
+
+def check_parameters(url: sa.URL) -> None:
+    """Raise InputError for what follows the ? of a PostgreSQL URL and is not libpq's, and says nothing of it."""
+    known = {option.keyword.decode() for option in Conninfo.get_defaults()}
+    if not set(url.query) <= known:
+        raise InputError(
+            f"the URL of {shown_url(url)} has a parameter that the PostgreSQL client does not know; correct what "
+            "follows the ? of the URL"
+        )
+    parts = [url.username, url.password, url.host, url.database, *connection_parameters(url).values()]
+    if any("\0" in part for part in parts if isinstance(part, str)):
+        raise InputError("the database URL has a NUL character (%00); remove it")

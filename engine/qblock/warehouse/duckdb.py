@@ -18,7 +18,7 @@ from qblock.errors import InputError, QblockError
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb_files import check_database
 from qblock.warehouse.faults import explain_duckdb
-from qblock.warehouse.protocol import Column, Kind, Session, TableName
+from qblock.warehouse.protocol import Column, Kind, Session, TableName, quote
 from qblock.warehouse.session import SqlSession, translated
 from qblock.warehouse.spill import SpillFolder
 
@@ -35,11 +35,6 @@ _KINDS: dict[str, Kind] = {
     "DATE": "date",
     "BOOLEAN": "boolean",
 }  # fmt: skip
-
-
-def quote(name: str) -> str:
-    """A name as a quoted identifier."""
-    return '"' + name.replace('"', '""') + '"'
 
 
 def quote_text(text: str) -> str:
@@ -61,6 +56,14 @@ class DuckdbFacts:
 
     name = "duckdb"
     error: type[Exception] = duckdb.Error
+    text_type = "VARCHAR"
+    private_schema: str | None = None
+    embedded = True
+    has_roles = False
+    table_exists = (
+        "SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = :name AND NOT internal AND :schema IS NULL"
+    )
+    snapshot_words = "one read-only transaction"
 
     def __init__(self, database: str | None = SOURCE, file: Path | None = None) -> None:
         self._database, self._file = database, file
@@ -175,6 +178,12 @@ class DuckdbFacts:
 
     def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None:
         return
+
+    def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.func.sha256(text, type_=sa.Text)
+
+    def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.func.strlen(text)
 
     def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
         return explain_duckdb(error, reading, self._file)

@@ -18,7 +18,7 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import QblockError
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.faults import LOST, explain_postgresql
-from qblock.warehouse.protocol import Column, Kind, Session, TableName
+from qblock.warehouse.protocol import Column, Kind, Session, TableName, quote
 from qblock.warehouse.session import SqlSession, translated
 
 _KINDS: dict[str, Kind] = {
@@ -38,14 +38,13 @@ _COPY_HEADER = 19
 _COPY_TRAILER = 2
 
 
-def quote(name: str) -> str:
-    """A name as a quoted identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def _literal(text: str) -> sa.ColumnElement[str]:
     """A text written into the statement: a bound value would make of one expression two in SELECT and GROUP BY."""
     return sa.literal_column("'" + text.replace("'", "''") + "'", sa.Text)
+
+
+def _utf8(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    return sa.func.convert_to(text, _literal("UTF8"))
 
 
 class PostgresqlFacts:
@@ -53,6 +52,16 @@ class PostgresqlFacts:
 
     name = "postgresql"
     error: type[Exception] = psycopg.Error
+    text_type = "text"
+    private_schema: str | None = "qblock"
+    embedded = False
+    has_roles = True
+    # Not to_regclass, which may answer from before an upgrade that this session has waited for.
+    table_exists = (
+        "SELECT count(*) > 0 FROM pg_class WHERE relname = :name "
+        "AND relnamespace = (SELECT oid FROM pg_namespace WHERE nspname = :schema)"
+    )
+    snapshot_words = "one REPEATABLE READ transaction"
 
     def __init__(self, url: sa.URL | None = None) -> None:
         self._url = url
@@ -161,6 +170,12 @@ class PostgresqlFacts:
 
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return sa.collate(text, "C")
+
+    def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.func.encode(sa.func.sha256(_utf8(text)), _literal("hex"), type_=sa.Text)
+
+    def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.func.octet_length(_utf8(text))
 
     def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None:
         connection.exec_driver_sql(f"ANALYZE {quote(table.name)}")

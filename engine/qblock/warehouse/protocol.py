@@ -21,6 +21,11 @@ TEXT_FORM = 2
 them. A form never changes; another text of any value is a new number, and evidence is read by its own."""
 
 
+def quote(name: str) -> str:
+    """A name as a quoted identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 @dataclass(frozen=True)
 class TableName:
     """A table or view as the spec names it: `table` or `schema.table`; a part with a dot goes in double quotes."""
@@ -75,6 +80,7 @@ class Session(Protocol):
     """One connection within one snapshot; temporary tables live as long as it does."""
 
     engine: str
+    """The name of the engine in ENGINES."""
     dialect: sa.Dialect
     connection: sa.Connection
     statements: int
@@ -133,6 +139,12 @@ class Session(Protocol):
 
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         """A text column that sorts by bytes."""
+
+    def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """The SHA-256 of a text in UTF-8, as hexadecimal text."""
+
+    def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """How many bytes a text has in UTF-8."""
 
     def literal_sql(self, statement: sa.Executable) -> str:
         """The statement's text on this engine."""

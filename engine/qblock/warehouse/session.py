@@ -36,6 +36,18 @@ class Facts(Protocol):
     name: str
     error: type[Exception]
     """The base of the driver's own errors."""
+    text_type: str
+    """The type of a text, by the engine's own name."""
+    private_schema: str | None
+    """The schema of ledger and crosswalk, where they are in the database of the source."""
+    embedded: bool
+    """Whether it runs in this process, so that nothing is gained by rolling up elsewhere."""
+    has_roles: bool
+    """Whether readers are roles, with rights and row level security."""
+    table_exists: str
+    """The query whether there is a table :name, of schema :schema where the engine has schemas for private tables."""
+    snapshot_words: str
+    """What a snapshot is, for a plan."""
 
     def prefix(self, schema: str | None) -> quoted_name | None:
         """The schema (and attached database) under which the source's tables are found."""
@@ -76,6 +88,12 @@ class Facts(Protocol):
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]: ...
 
     def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None: ...
+
+    def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """The SHA-256 of a text in UTF-8, as hexadecimal text."""
+
+    def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """How many bytes a text has in UTF-8."""
 
     def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
         """The error to show for one of the database's; reading: the tables that the statement reads."""
@@ -221,6 +239,12 @@ class SqlSession:
 
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return self._facts.bytewise(text)
+
+    def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return self._facts.sha256(text)
+
+    def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return self._facts.byte_length(text)
 
     def literal_sql(self, statement: sa.Executable) -> str:
         return str(statement.compile(dialect=self.dialect, compile_kwargs={"literal_binds": True}))  # type: ignore[attr-defined]

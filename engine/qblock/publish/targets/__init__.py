@@ -1,43 +1,83 @@
-"""Where a release is published: a PostgreSQL schema beside its source, or a DuckDB file of its own."""
+"""Where a release is published, by the engine of its source; a new engine is an entry of TARGETS."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
 from qblock.errors import InputError
-from qblock.ledger.place import Place, place_of
+from qblock.ledger.place import Place
+from qblock.ledger.stores import place_of
 from qblock.publish.targets.duckdb import DuckdbTarget
+from qblock.publish.targets.duckdb_move import finish_move
+from qblock.publish.targets.identity import Identity
 from qblock.publish.targets.mark import Mark, new_stamp
 from qblock.publish.targets.postgresql import PostgresqlTarget
+from qblock.publish.targets.postgresql_move import move_view
 from qblock.publish.targets.protocol import Checked, Record, Rows, Target, exposure
 from qblock.spec import Spec
-from qblock.warehouse.connect import duckdb_path, parse_url
+from qblock.warehouse.connect import parse_url
+from qblock.warehouse.engines import database_file, engine_of
 
-__all__ = ["Checked", "Mark", "Record", "Rows", "Target", "exposure", "new_stamp", "target_of"]
+__all__ = [
+    "TARGETS",
+    "Checked",
+    "Identity",
+    "Mark",
+    "Record",
+    "Rows",
+    "Target",
+    "exposure",
+    "new_stamp",
+    "target_of",
+]
+
+
+@dataclass(frozen=True)
+class TargetKind:
+    """made: the target of a spec, raises InputError where source and target do not go together; move: a release to
+    another name or view in the ledger's transaction (postgresql_move); finish_move: after it (duckdb_move)."""
+
+    made: Callable[[Spec, Place], Target]
+    move: Callable[..., list[str]] | None = None
+    finish_move: Callable[..., None] | None = None
+
+
+def _file(spec: Spec, place: Place) -> Target:
+    where = spec.at("publish", "url")
+    if spec.publish.url is None:
+        raise InputError(
+            f"{spec.at('publish')}: a release from DuckDB needs `publish.url`, a DuckDB file of its own, since "
+            "whoever can read a DuckDB file reads everything in it"
+        )
+    url = parse_url(spec.publish.url.url)
+    if not engine_of(url).is_file:
+        raise InputError(f"{where}: the source is DuckDB, so the release is a DuckDB file: duckdb:///release.duckdb")
+    source = database_file(parse_url(spec.source.url.url), spec.directory)
+    return DuckdbTarget(spec, place, source, database_file(url, spec.directory))
+
+
+def _view(spec: Spec, place: Place) -> Target:
+    if spec.publish.url is not None:
+        url: Any = parse_url(spec.publish.url.url)
+        if engine_of(url).is_file or any(
+            getattr(url, part) != getattr(place.url, part) for part in ("host", "port", "database", "query")
+        ):
+            raise InputError(
+                f"{spec.at('publish', 'url')}: source and target must be the same PostgreSQL database; remove "
+                "publish.url, and give publish.schema instead"
+            )
+    return PostgresqlTarget(spec, place)
+
+
+TARGETS = {
+    "duckdb": TargetKind(_file, finish_move=finish_move),
+    "postgresql": TargetKind(_view, move=move_view),
+}
 
 
 def target_of(spec: Spec, place: Place | None = None) -> Target:
     """The target of a spec. Raises InputError where source and target do not go together."""
     place = place or place_of(spec)
-    where = spec.at("publish", "url")
-    if place.engine == "duckdb":
-        if spec.publish.url is None:
-            raise InputError(
-                f"{spec.at('publish')}: a release from DuckDB needs `publish.url`, a DuckDB file of its own, since "
-                "whoever can read a DuckDB file reads everything in it"
-            )
-        url = parse_url(spec.publish.url.url)
-        if url.get_backend_name() != "duckdb":
-            raise InputError(
-                f"{where}: the source is DuckDB, so the release is a DuckDB file: duckdb:///release.duckdb"
-            )
-        source = duckdb_path(parse_url(spec.source.url.url), spec.directory)
-        return DuckdbTarget(spec, place, source, duckdb_path(url, spec.directory))
-    if spec.publish.url is not None:
-        url, source_url = parse_url(spec.publish.url.url), place.url
-        if url.get_backend_name() == "duckdb" or any(
-            getattr(url, part) != getattr(source_url, part) for part in ("host", "port", "database", "query")
-        ):
-            raise InputError(
-                f"{where}: source and target must be the same PostgreSQL database; remove publish.url, and give "
-                "publish.schema instead"
-            )
-    return PostgresqlTarget(spec, place)
+    return TARGETS[place.engine].made(spec, place)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,15 +23,17 @@ from qblock.ledger.writer import ledger_transaction
 from qblock.publish.copy import Copy
 from qblock.publish.digest import relation_digest
 from qblock.publish.targets.duckdb_marks import kept_marks, marked_views, shown_marks
+from qblock.publish.targets.identity import Identity, table_text
 from qblock.publish.targets.mark import Mark, mark_text
 from qblock.publish.targets.protocol import STAYS, Record, Rows
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
-from qblock.warehouse.duckdb import DuckdbWarehouse, quote, quote_text
+from qblock.warehouse.duckdb import DuckdbWarehouse, quote_text
 from qblock.warehouse.duckdb_files import check_database, logs_of
 from qblock.warehouse.faults import explain_duckdb
-from qblock.warehouse.protocol import Session, TableName
+from qblock.warehouse.protocol import Session, TableName, quote
 
+MAIN = "main"
 ALIAS = "qblock_target"
 VERSIONS = "versions"
 
@@ -58,6 +61,13 @@ class DuckdbTarget:
         return (
             f"{quote_plain(self.spec.publish.schema)}.{quote_plain(self.spec.view)} in {self.place.within(self.file)}"
         )
+
+    def identity(self) -> Identity:
+        database = hashlib.sha256(f"duckdb:{self.place.within(self.source)}".encode()).hexdigest()
+        table = TableName.parse(self.spec.source.table)
+        # Names of DuckDB differ by more than their case, quoted or not.
+        known = TableName((table.schema or MAIN).casefold(), table.name.casefold())
+        return Identity(table_text(known), database, self.place_name, self.view, self.spec.publish.readers)
 
     @property
     def _mark(self) -> str:

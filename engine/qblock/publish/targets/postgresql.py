@@ -11,16 +11,18 @@ from sqlalchemy.sql import quoted_name
 
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.ledger.kept import Kept, PublishedColumn, read_kept
-from qblock.ledger.place import SCHEMA, Place, create_engine, translated
+from qblock.ledger.place import SCHEMA, Place
 from qblock.ledger.reader import LedgerReader
+from qblock.ledger.stores.postgresql import WRITTEN
 from qblock.ledger.tables import tables
-from qblock.ledger.writer import WRITTEN, lock_pointer
+from qblock.ledger.writer import lock_pointer
 from qblock.publish.copy import Copy
 from qblock.publish.digest import content_digest, relation_digest
 from qblock.publish.targets import postgresql_creators, postgresql_rights
+from qblock.publish.targets.identity import Identity, table_text
 from qblock.publish.targets.layout import MOST_BYTES, VERSION, Layout, layout_of, version_column
 from qblock.publish.targets.mark import Mark, mark_text, read_mark
-from qblock.publish.targets.postgresql_homes import with_schemas
+from qblock.publish.targets.postgresql_homes import home_of, readers_of, with_schemas
 from qblock.publish.targets.postgresql_view import View, run, text
 from qblock.publish.targets.protocol import STAYS, Record, Rows, exposure
 from qblock.spec import Spec
@@ -38,8 +40,8 @@ from qblock.warehouse.lock_waits import (
     take_turns,
     unhurried,
 )
-from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse, prepare, quote
-from qblock.warehouse.protocol import Session, TableName
+from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse, prepare
+from qblock.warehouse.protocol import Session, TableName, quote
 from qblock.warehouse.session import SqlSession
 
 
@@ -68,6 +70,13 @@ class PostgresqlTarget:
     def place_name(self) -> str:
         return self._view.shown
 
+    def identity(self) -> Identity:
+        connection = self.place.create_engine(read_only=True).connect
+        with self.place.translated(), connection() as session:
+            found = home_of(session, TableName.parse(self.spec.source.table))
+            readers = readers_of(session, self.spec)
+        return Identity(None if found is None else table_text(found), None, self.view, self.view, readers)
+
     def check(self) -> list[str]:
         for place, name in (("schema", self.spec.publish.schema), ("view", self.spec.view)):
             if len(name.encode()) > MOST_BYTES:
@@ -81,11 +90,11 @@ class PostgresqlTarget:
             )
         with self._session() as session:
             self._view.check(session.connection)
-            with translated(self.place):
+            with self.place.translated():
                 return postgresql_creators.warnings(session.connection, self._readers(session.connection))
 
     def exposed(self) -> list[str]:
-        with self._session() as session, translated(self.place):
+        with self._session() as session, self.place.translated():
             connection = session.connection
             return postgresql_rights.ways(connection, with_schemas(connection, self.spec), self._readers(connection))
 
@@ -118,7 +127,7 @@ class PostgresqlTarget:
             turn.wants(READ, SCHEMA, layout.table)
             session.run(f"CREATE TABLE {table} (LIKE {parent})")
 
-        with translated(self.place):
+        with self.place.translated():
             unhurried(session.connection, seconds, parent, make)
         self._close(session, name)
         comment = mark_text(self.spec.release, version, stamp).replace("'", "''")
@@ -139,7 +148,7 @@ class PostgresqlTarget:
             turn.wants(ROW, SCHEMA, *WRITTEN)
             record(session.connection, "staged")
 
-        with translated(self.place):
+        with self.place.translated():
             unhurried(session.connection, seconds, parent, attach)
             session.connection.commit()
 
@@ -154,7 +163,7 @@ class PostgresqlTarget:
         The one that readers see now comes first, so that the view stays one of the same table. In a transaction of its
         own: a column is added under a lock that keeps readers out, and the snapshot of the source is open for long.
         """
-        with self._session() as session, translated(self.place):
+        with self._session() as session, self.place.translated():
             connection = session.connection
             found = (layout_of(table, columns) for table in self._parents(connection))
             layout = next((one for one in found if one is not None), None)
@@ -208,7 +217,7 @@ class PostgresqlTarget:
         self._view.close(session.connection, SCHEMA, name)
 
     def _tables(self, connection: sa.Connection, kinds: str = "data[0-9]*|v[0-9]+") -> Sequence[sa.Row[tuple]]:  # type: ignore[type-arg]
-        with translated(self.place):
+        with self.place.translated():
             return connection.execute(text("release_tables"), {"pattern": f"^({kinds})_{self.spec.release}$"}).all()
 
     @contextmanager
@@ -220,7 +229,7 @@ class PostgresqlTarget:
                 turn.wants(KEEP, SCHEMA, name)
                 session.run(f"LOCK TABLE {SCHEMA}.{quote(name)} IN SHARE MODE")
 
-            with translated(self.place):
+            with self.place.translated():
                 unhurried(session.connection, self.seconds, f"{SCHEMA}.{name}", keep)
             layout = self.layout(session.connection, version, columns)
             if layout is None:
@@ -247,7 +256,7 @@ class PostgresqlTarget:
     def digest_of(self, mark: Mark) -> str:
         name = TableName(SCHEMA, self._version(mark.version))
         with self._session() as session:
-            with translated(self.place):
+            with self.place.translated():
                 columns = self._published_columns(session.connection, mark.version)
                 layout = self.layout(session.connection, mark.version, columns) if columns else None
             if layout is not None:
@@ -284,12 +293,12 @@ class PostgresqlTarget:
         return removed
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
-        with self._session() as session, translated(self.place):
+        with self._session() as session, self.place.translated():
             layout = self.layout(session.connection, version, columns)
             return layout is not None and self._view.intact(session.connection, layout)
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
-        with self._session() as session, translated(self.place):
+        with self._session() as session, self.place.translated():
             self._view.check_replaceable(session.connection, columns)
 
     @contextmanager
@@ -305,7 +314,7 @@ class PostgresqlTarget:
             warehouse.close()
 
     def grant(self) -> list[str]:
-        with self._session() as session, translated(self.place):
+        with self._session() as session, self.place.translated():
 
             def give(turn: Turn) -> list[str]:
                 turn.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
@@ -324,7 +333,7 @@ class PostgresqlTarget:
                 turn.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
                 self._view.close(turn.connection, self.spec.publish.schema, self.spec.view)
 
-        with self._session() as session, translated(self.place):
+        with self._session() as session, self.place.translated():
             take_turns(session.connection, self.seconds, self.view, take)
             session.connection.commit()
 
@@ -352,11 +361,11 @@ class PostgresqlTarget:
 
     def _pointer(self, connection: sa.Connection) -> int:
         """The version that the pointer row names; 0, which none has, where it names none."""
-        with translated(self.place):
+        with self.place.translated():
             return LedgerReader(connection).pointer(self.spec.release) or 0
 
     def _still_seen(self, connection: sa.Connection, version: int) -> int:
-        with translated(self.place):
+        with self.place.translated():
             number = connection.scalar(text("superseded"), {"release": self.spec.release, "version": version})
             return int(connection.scalar(text("old_snapshots"), {"release": self.spec.release, "number": number}) or 0)
 
@@ -375,7 +384,7 @@ class PostgresqlTarget:
                 run(turn.connection, f"ALTER TABLE {SCHEMA}.{quote(parent)} DETACH PARTITION {table}")
             run(turn.connection, f"DROP TABLE {table}")
 
-        with self._session() as session, translated(self.place):
+        with self._session() as session, self.place.translated():
             try:
                 take_turns(session.connection, self.seconds, f"{SCHEMA}.{name}", drop, turns=1)
             except (Busy, sa.exc.DBAPIError) as error:
@@ -399,11 +408,11 @@ class PostgresqlTarget:
     @contextmanager
     def _session(self) -> Iterator[SqlSession]:
         """A session in a READ COMMITTED transaction, rolled back unless it is committed."""
-        engine = create_engine(self.place).execution_options(isolation_level="READ COMMITTED")
-        with translated(self.place):
+        engine = self.place.create_engine().execution_options(isolation_level="READ COMMITTED")
+        with self.place.translated():
             connection = engine.connect()
         try:
-            with translated(self.place):
+            with self.place.translated():
                 prepare(connection)
             yield SqlSession(connection, PostgresqlFacts())
         finally:
@@ -440,7 +449,7 @@ class PostgresqlChecked:
             record(connection, "published")
             return notes
 
-        with translated(target.place):
+        with target.place.translated():
             notes = take_turns(connection, target.seconds, target.view, show)
             connection.commit()
         return notes

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from qblock.publish.targets.postgresql_view import text
-from qblock.warehouse.postgresql import quote
 from qblock.warehouse.postgresql_session import CATALOG, login_path
+from qblock.warehouse.protocol import quote
 
 
 def warnings(connection: sa.Connection, readers: Sequence[str]) -> list[str]:

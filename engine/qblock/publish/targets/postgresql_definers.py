@@ -13,7 +13,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.publish.targets.postgresql_view import text
-from qblock.warehouse.postgresql import quote
+from qblock.warehouse.protocol import quote
 
 PUBLIC = 0
 EVENTS = ("INSERT", "UPDATE", "DELETE", "TRUNCATE")

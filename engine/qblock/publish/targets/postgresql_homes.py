@@ -7,13 +7,13 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from qblock.resources import sql_text
 from qblock.spec import Spec
 from qblock.spec.model import Attribute, Requirement
 from qblock.spec.prior import PriorTable
 from qblock.spec.sources import DimensionTable
-from qblock.warehouse.postgresql import quote
 from qblock.warehouse.postgresql_session import home
-from qblock.warehouse.protocol import TableName
+from qblock.warehouse.protocol import TableName, quote
 
 One = TypeVar("One")
 
@@ -60,3 +60,24 @@ def _but(one: One, **changes: Any) -> One:
     for name, value in changes.items():
         object.__setattr__(made, name, value)
     return made
+
+
+def home_of(connection: sa.Connection, table: TableName) -> TableName | None:
+    """A table with its schema, as the job's login finds it; None where there is none."""
+    table = home(connection, table)
+    if table.schema is None:
+        return None
+    name = ".".join(quote(part) for part in (table.schema, table.name) if part)
+    row = connection.execute(sa.text(sql_text("relation_home", "postgresql")), {"name": name}).one_or_none()
+    return None if row is None else TableName(row.schema, row.name)
+
+
+def readers_of(connection: sa.Connection, spec: Spec) -> tuple[str, ...]:
+    """The readers of the spec, and whoever else was given something on the view (PUBLIC is everybody)."""
+    view = {"schema": spec.publish.schema, "name": spec.view}
+    facts = connection.execute(sa.text(sql_text("relation_facts", "postgresql")), view).one_or_none()
+    given: tuple[str, ...] = ()
+    if facts is not None:
+        rows = connection.execute(sa.text(sql_text("relation_grantees", "postgresql")), {"oid": facts.oid})
+        given = tuple(sorted("PUBLIC" if row.grantee is None else row.grantee for row in rows))
+    return tuple(dict.fromkeys([*spec.publish.readers, *given]))

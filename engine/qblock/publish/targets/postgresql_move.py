@@ -16,8 +16,7 @@ from qblock.publish.targets.postgresql_homes import with_schemas
 from qblock.publish.targets.postgresql_view import run, text
 from qblock.spec import Spec
 from qblock.warehouse.lock_waits import REPLACE, Turn, take_turns
-from qblock.warehouse.postgresql import quote
-from qblock.warehouse.protocol import TableName
+from qblock.warehouse.protocol import TableName, quote
 
 
 def move_view(

@@ -13,8 +13,7 @@ from qblock.publish.targets.postgresql_view import KINDS, text
 from qblock.spec import Spec
 from qblock.spec.sources import DimensionTable
 from qblock.warehouse.lock_waits import READ, Turn
-from qblock.warehouse.postgresql import quote
-from qblock.warehouse.protocol import TableName
+from qblock.warehouse.protocol import TableName, quote
 
 MARK = "qblock release %"
 DENIED = "42501"

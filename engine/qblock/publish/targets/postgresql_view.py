@@ -15,8 +15,8 @@ from qblock.publish.targets.layout import Layout
 from qblock.resources import sql_text
 from qblock.spec import Spec
 from qblock.warehouse.lock_waits import REPLACE, Turn
-from qblock.warehouse.postgresql import quote
 from qblock.warehouse.postgresql_session import LEDGER_PATH, looking_along
+from qblock.warehouse.protocol import quote
 
 KINDS = {"r": "table", "p": "table", "m": "materialized view", "v": "view", "f": "foreign table", "S": "sequence"}
 LIKE = "qblock_like_new"

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from qblock.ledger.events import State
 from qblock.ledger.kept import PublishedColumn
 from qblock.publish.copy import Copy
+from qblock.publish.targets.identity import Identity
 from qblock.publish.targets.mark import Mark
 from qblock.warehouse.protocol import Session
 
@@ -50,6 +51,9 @@ class Target(Protocol):
     @property
     def place_name(self) -> str:
         """The same as the ledger keeps it: a file in the spec's folder relative to that, so that both can be moved."""
+
+    def identity(self) -> Identity:
+        """Source and view, as they are now. Raises QblockError where the database cannot be reached."""
 
     def check(self) -> list[str]:
         """Notes for the person who runs the job. Reads only; raises InputError for a target that cannot be used."""

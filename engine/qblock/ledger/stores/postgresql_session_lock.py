@@ -16,8 +16,8 @@ import psycopg
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.ledger.holder import session_name
-from qblock.ledger.place import Place, create_engine, translated
+from qblock.ledger.place import Place
+from qblock.ledger.stores.holder import session_name
 from qblock.resources import sql_text
 from qblock.warehouse import pooler, postgresql_session
 
@@ -84,11 +84,11 @@ def lock_session(place: Place, what: str) -> Iterator[SessionLocks]:
 
     Raises Pooled before a lock is taken where a second session would be given the same server session.
     """
-    engine = create_engine(place).execution_options(isolation_level="AUTOCOMMIT")
-    with translated(place):
+    engine = place.create_engine().execution_options(isolation_level="AUTOCOMMIT")
+    with place.translated():
         connection = engine.connect()
     try:
-        with translated(place):
+        with place.translated():
             _keep_session(connection, what)
             with engine.connect() as other:
                 pooler.check_alone(connection, other)

@@ -1,0 +1,124 @@
+"""The store of a PostgreSQL source: schema `qblock` of its own database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from qblock.ledger.place import SCHEMA, HeldLock
+from qblock.ledger.stores.postgresql_lock import advisory_lock, advisory_lock_of_all
+from qblock.warehouse import postgresql_session
+from qblock.warehouse.faults import explain_postgresql
+from qblock.warehouse.lock_waits import limited
+from qblock.warehouse.postgresql import PostgresqlFacts
+from qblock.warehouse.postgresql_session import LEDGER_PATH, PATH
+from qblock.warehouse.protocol import Session
+from qblock.warehouse.session import SqlSession
+
+WRITTEN = ("event", "guarantee", "reference", "begun", "pointer", "release_move")
+"""Tables that a run writes."""
+
+
+@dataclass(frozen=True)
+class PostgresqlPlace:
+    """The Place protocol for PostgreSQL."""
+
+    folder: Path
+    url: sa.URL = field(repr=False)
+    engine: str = "postgresql"
+    atomic: bool = True
+
+    @property
+    def file(self) -> None:
+        return None
+
+    @property
+    def exists(self) -> bool:
+        return True
+
+    @property
+    def named(self) -> str:
+        return f"schema {SCHEMA}"
+
+    @property
+    def another_target(self) -> str:
+        return "with another view"
+
+    @property
+    def crosswalk(self) -> PostgresqlPlace:
+        return self
+
+    @property
+    def crosswalk_named(self) -> str:
+        return f"its tables in schema {SCHEMA} are"
+
+    def beside(self, name: str) -> PostgresqlPlace:
+        return self
+
+    def within(self, file: Path) -> str:
+        return str(file)
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sa.exc.SQLAlchemyError as error:
+            raise explain_postgresql(error, self.url) from error
+
+    def create_engine(self, *, read_only: bool = False) -> sa.Engine:
+        return _engine(self.url, read_only, PATH)
+
+    def connect(self, *, read_only: bool) -> sa.Connection:
+        with self.translated():
+            return _engine(self.url, read_only, LEDGER_PATH).connect()
+
+    def make(self) -> None:
+        pass  # the first upgrade makes the schema
+
+    def settle(self, connection: sa.Connection) -> None:
+        pass  # the server does
+
+    def give_up(self, connection: sa.Connection) -> None:
+        pass  # closing it rolls back
+
+    def transaction(self, connection: sa.Connection, seconds: float | None) -> AbstractContextManager[object]:
+        if seconds is None:
+            return connection.begin()
+        return limited(connection, seconds, f"the ledger (schema {SCHEMA})", SCHEMA, *WRITTEN)
+
+    def may_read(self, connection: sa.Connection, tables: Sequence[str]) -> bool | None:
+        names = {"names": [f"{SCHEMA}.{table}" for table in tables]}
+        if connection.scalar(sa.text("SELECT bool_or(to_regclass(n) IS NULL) FROM unnest(:names) n"), names):
+            return False
+        allowed = "SELECT bool_and(has_table_privilege(n, 'SELECT')) FROM unnest(:names) n"
+        return True if connection.scalar(sa.text(allowed), names) else None
+
+    def session(self, connection: sa.Connection) -> Session:
+        return SqlSession(connection, PostgresqlFacts())
+
+    @contextmanager
+    def without_nested_loops(self, session: Session) -> Iterator[None]:
+        # A login that does not own the tables cannot ask for statistics.
+        found = session.scalar("SELECT current_setting('enable_nestloop')")
+        session.run("SET LOCAL enable_nestloop = off")
+        yield
+        session.run(f"SET LOCAL enable_nestloop = {found}")
+
+    def lock(self, release: str, deadline: float) -> AbstractContextManager[HeldLock]:
+        return advisory_lock(self, release, deadline)
+
+    def lock_all(self, what: str, deadline: float) -> AbstractContextManager[HeldLock]:
+        return advisory_lock_of_all(self, what, deadline)
+
+
+# A run connects about thirty times: what SQLAlchemy asks a server at the first connection of an engine, and what it has
+# compiled for it, is asked and compiled once.
+@lru_cache(maxsize=8)
+def _engine(url: sa.URL, read_only: bool, path: tuple[str, ...]) -> sa.Engine:
+    options = {"postgresql_readonly": True} if read_only else {}
+    return postgresql_session.create_engine(url, path=path, execution_options=options)

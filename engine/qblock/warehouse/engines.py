@@ -1,0 +1,104 @@
+"""The engines: for each the schemes of its URLs, its page of facts and its warehouse. A new one is an entry here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb_sqlalchemy
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql
+
+from qblock.errors import InputError
+from qblock.warehouse.addresses import check_parameters
+from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
+from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
+from qblock.warehouse.postgresql_session import TEMPORARY, looking_along
+from qblock.warehouse.protocol import Warehouse
+from qblock.warehouse.session import Facts
+
+
+@dataclass(frozen=True)
+class Engine:
+    """schemes: of its URLs, the first one being its name; title: as a message names it; facts: what differs between
+    engines; dialect: for statements as text; example: of a URL;
+    opened: its warehouse, from a URL, the folder of relative paths and a limit of memory; is_file: whether a URL names
+    a file; check_url: raises InputError for a URL that cannot be used."""
+
+    schemes: tuple[str, ...]
+    title: str
+    facts: type[Facts]
+    dialect: Callable[[], sa.Dialect]
+    example: str
+    opened: Callable[[sa.URL, Path, str | None], Warehouse]
+    is_file: bool
+    check_url: Callable[[sa.URL], None]
+
+    @property
+    def name(self) -> str:
+        return self.schemes[0]
+
+
+def database_file(url: sa.URL, directory: Path) -> Path:
+    """The file of a URL that names one; relative paths start at `directory`. Raises InputError for one in memory."""
+    if not url.database or url.database == ":memory:":
+        raise InputError("a DuckDB URL must name a file: duckdb:///warehouse.duckdb")
+    return (directory / url.database).resolve()
+
+
+DUCKDB = Engine(
+    ("duckdb",),
+    "DuckDB",
+    DuckdbFacts,
+    # A driver's own way of writing parameters would double every percent sign in a name.
+    lambda: duckdb_sqlalchemy.Dialect(paramstyle="named"),
+    "duckdb:///FILE",
+    lambda url, directory, memory: DuckdbWarehouse(database_file(url, directory), memory),
+    is_file=True,
+    check_url=lambda url: None,
+)
+POSTGRESQL = Engine(
+    ("postgresql", "postgres"),
+    "PostgreSQL",
+    PostgresqlFacts,
+    lambda: postgresql.dialect(paramstyle="named"),  # type: ignore[no-untyped-call]
+    "postgresql://USER@HOST/DATABASE",
+    lambda url, _, memory: PostgresqlWarehouse(url.set(drivername="postgresql"), memory),
+    is_file=False,
+    check_url=check_parameters,
+)
+ENGINES = {engine.name: engine for engine in (DUCKDB, POSTGRESQL)}
+"""By name, as `Session.engine` and `Place.engine` say it."""
+EXAMPLES = " or ".join(engine.example for engine in ENGINES.values())
+
+
+def engine_of(url: sa.URL) -> Engine:
+    """The engine of a URL. Raises InputError where there is none."""
+    name = url.get_backend_name()
+    for engine in ENGINES.values():
+        if name in engine.schemes:
+            return engine
+    raise InputError(f"no engine for {name!r}; right would be {EXAMPLES}")
+
+
+def facts_of(connection: sa.Connection) -> type[Facts]:
+    """The page of facts of the engine that a connection is to."""
+    return ENGINES[connection.dialect.name].facts
+
+
+@contextmanager
+def private_names(connection: sa.Connection) -> Iterator[None]:
+    """Within it names without a schema are those of the private tables."""
+    schema = facts_of(connection).private_schema
+    if schema is None:
+        yield
+        return
+    with looking_along(connection, (schema, TEMPORARY)):
+        yield
+
+
+def local_warehouse(memory_limit: str | None = None) -> Warehouse:
+    """A database of this process without tables: where frequency sets are rolled up apart from their source."""
+    return DuckdbWarehouse(None, memory_limit)
