@@ -10,11 +10,13 @@ import re
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
+Kind = Literal["integer", "decimal", "float", "text", "date", "timestamp", "timestamptz", "boolean"]
+"""How values of a column compare and print; a type that is none of the others compares as text."""
 Key = tuple[int, Any]
 
-NUMBERS = ("integer", "decimal", "float")
+NUMBERS: tuple[Kind, ...] = ("integer", "decimal", "float")
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,4})?", re.ASCII)
 BEYOND = {"-infinity": -1, "-inf": -1, "infinity": 1, "inf": 1, "+infinity": 1, "+inf": 1, "nan": 2}
 """Before and after everything else; NaN is the greatest, as on both engines."""

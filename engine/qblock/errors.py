@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import difflib
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
@@ -53,3 +54,10 @@ class Busy(QblockError):
     """Another run holds the release's lock, or another process holds the file. Exit status 4."""
 
     exit_status = 4
+
+
+def choices(valid: Iterable[str], given: object = None) -> str:
+    """`valid: a, b, c`, with the closest one asked about first."""
+    valid = list(valid)
+    close = difflib.get_close_matches(given, valid, 1, 0.6) if isinstance(given, str) else []
+    return (f"did you mean {close[0]}? " if close else "") + f"valid: {', '.join(valid)}"

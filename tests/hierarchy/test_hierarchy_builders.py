@@ -15,7 +15,6 @@ from qblock.errors import InputError
 from qblock.hierarchy import (
     Hierarchy,
     UnfitValuesError,
-    build,
     dates,
     digits,
     flat,
@@ -24,6 +23,7 @@ from qblock.hierarchy import (
     suppress,
 )
 from qblock.spec import CsvFile, Dates, Digits, Ranges, Suppress
+from qblock.spec.sources import build
 
 
 def chain(hierarchy: Hierarchy, leaf: str) -> list[str | None]:

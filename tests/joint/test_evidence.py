@@ -7,7 +7,7 @@ import csv
 import numpy as np
 import pytest
 
-from qblock.hierarchy import builders
+from qblock.hierarchy import from_rows
 from qblock.joint.bounds import Change, bounds, fewest, supports
 from qblock.joint.crosswalk import Book
 from qblock.joint.episodes import VersionKey
@@ -56,7 +56,7 @@ def test_the_reports_say_of_the_worked_scenarios_what_is_listed(book: Book, scen
         register = Register.of_csv(scenario["register_csv"], 2, 2)
         spec = make_spec(release=f"s{number}")
         publish(book, register, spec)
-        one_block = builders.from_rows(["block", "all"], [(b, "*") for b in blocks(register)], attribute="block")
+        one_block = from_rows(["block", "all"], [(b, "*") for b in blocks(register)], attribute="block")
         found = explanation(book, spec, [one_block], 2)
         (left,) = found.left
         verdict = scenario["verdict"]
@@ -106,7 +106,7 @@ def test_an_explanation_names_what_too_few_people_did(book: Book) -> None:
     register = BY_NAME["a lone mover"].register
     spec = make_spec()
     publish(book, register.of_versions([1]), spec)
-    hierarchy = builders.from_rows(["block", "all"], [("g", "*"), ("h", "*")], attribute="block")
+    hierarchy = from_rows(["block", "all"], [("g", "*"), ("h", "*")], attribute="block")
     rows = [row for row in register.rows if row.version == 2]
     found = candidate_of(book, rows, 2, 2)
     said = explanation(book, spec, [hierarchy], 2, found)
@@ -124,7 +124,7 @@ def test_a_history_with_too_many_cells_is_not_explained(book: Book, monkeypatch:
     monkeypatch.setattr("qblock.joint.explanation.LIMIT", 3)
     spec = make_spec()
     publish(book, BY_NAME["two nodes that cross"].register, spec)
-    hierarchy = builders.from_rows(["block", "all"], [(b, "*") for b in "ABCD"], attribute="block")
+    hierarchy = from_rows(["block", "all"], [(b, "*") for b in "ABCD"], attribute="block")
     found = explanation(book, spec, [hierarchy], 2)
     assert not found.explained
     assert found.left == found.components == ()
@@ -132,8 +132,8 @@ def test_a_history_with_too_many_cells_is_not_explained(book: Book, monkeypatch:
 
 
 def test_labels_in_the_join_of_two_nodes() -> None:
-    zips = builders.from_rows(["leaf", "two", "all"], [("11", "1*", "*"), ("12", "1*", "*")], attribute="zip")
-    sex = builders.from_rows(["leaf", "all"], [("f", "*"), ("m", "*")], attribute="sex")
+    zips = from_rows(["leaf", "two", "all"], [("11", "1*", "*"), ("12", "1*", "*")], attribute="zip")
+    sex = from_rows(["leaf", "all"], [("f", "*"), ("m", "*")], attribute="sex")
     labels = {0: ["11", "*"], 1: ["12", "*"]}
     assert joined_labels(labels, [zips, sex], (0, 1), (1, 1)) == {0: "1*, *", 1: "1*, *"}
     assert joined_labels({0: ["13", "*"]}, [zips, sex], (0, 1), (1, 1)) is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qblock.hierarchy.builders import UnfitValuesError, build, dates, digits, flat, ranges, suppress
+from qblock.hierarchy.builders import UnfitValuesError, dates, digits, flat, ranges, suppress
 from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem
 from qblock.hierarchy.files import from_csv, from_rows, write_csv
 
@@ -12,7 +12,6 @@ __all__ = [
     "HierarchyError",
     "Problem",
     "UnfitValuesError",
-    "build",
     "dates",
     "digits",
     "flat",

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from fractions import Fraction
 from typing import Literal
 
-from qblock.errors import InputError, quoted
+from qblock.comparison import NUMBERS, Kind
+from qblock.errors import InputError, choices, quoted
 from qblock.hierarchy.core import TOP, Hierarchy
-from qblock.hierarchy.files import from_csv, from_rows, with_top, write_csv
-from qblock.spec.sources import (
-    CsvFile,
-    Dates,
-    Digits,
-    DimensionTable,
-    HierarchySource,
-    Ranges,
-    Suppress,
-    check_units,
-    check_widths,
-)
+from qblock.hierarchy.files import with_top
 
-Kind = Literal["integer", "decimal", "float", "text", "date", "timestamp", "timestamptz", "boolean", "other"]
-NUMERIC = ("integer", "decimal", "float")
-
-__all__ = ["build", "dates", "digits", "flat", "from_csv", "from_rows", "ranges", "suppress", "write_csv"]
+WEEKS = ("day", "week", "iso_year")
+MONTHS = ("day", "month", "quarter", "year")
+UNITS = (*WEEKS, *MONTHS[1:])
 
 
 class UnfitValuesError(InputError):
@@ -34,24 +24,6 @@ class UnfitValuesError(InputError):
     def __init__(self, message: str, values: Sequence[str]) -> None:
         self.values = tuple(values)
         super().__init__(message)
-
-
-def build(source: HierarchySource, attribute: str, values: Iterable[str], kind: Kind) -> Hierarchy:
-    """The hierarchy that a spec's short form describes over the distinct values of a column, in canonical text.
-
-    Raises InputError, UnfitValuesError where values do not fit.
-    """
-    match source:
-        case Suppress():
-            return suppress(attribute, values, kind)
-        case Digits():
-            return digits(attribute, values, source.digits, source.from_, kind)
-        case Ranges():
-            return ranges(attribute, values, source.ranges, source.start, kind)
-        case Dates():
-            return dates(attribute, values, source.dates, kind)
-        case CsvFile() | DimensionTable():
-            raise TypeError(f"a hierarchy from a {source.form} is read, not built")
 
 
 def flat(attribute: str, values: Iterable[str | None]) -> Hierarchy:
@@ -77,7 +49,7 @@ def digits(
     """
     if n < 1:
         raise InputError(f"digits of {attribute}: {n} is out of range; valid: a whole number >= 1")
-    if kind not in ("integer", "text", "other"):
+    if kind not in ("integer", "text"):
         raise InputError(f"digits of {attribute}: a column of type {kind} has no digits; use ranges, dates or suppress")
     leaves = _sorted(attribute, values, kind)
     padded = [leaf.zfill(n) if kind == "integer" else leaf for leaf in leaves]
@@ -96,6 +68,20 @@ def digits(
     return with_top(attribute, [attribute, *(f"{attribute}_{masked}" for masked in range(1, n))], levels)
 
 
+def check_widths(widths: tuple[int | Fraction, ...]) -> None:
+    """Raise ValueError unless the widths are positive, growing, and each a multiple of the one before."""
+    if not widths:
+        raise ValueError("there is no width; write one or more: [5, 10, 20]")
+    if min(widths) <= 0:
+        raise ValueError(f"the width {_decimal(min(widths))} is out of range; valid: above 0")
+    for fine, coarse in itertools.pairwise(widths):
+        if coarse <= fine or Fraction(coarse) % Fraction(fine):
+            raise ValueError(
+                f"{_decimal(coarse)} is not a multiple of {_decimal(fine)}, so the ranges do not nest; "
+                "each width must be a multiple of the one before it: [5, 10, 20]"
+            )
+
+
 def ranges(
     attribute: str,
     values: Iterable[str],
@@ -112,7 +98,7 @@ def ranges(
         check_widths(tuple(widths))
     except ValueError as error:
         raise InputError(f"ranges of {attribute}: {error}") from None
-    if kind not in NUMERIC:
+    if kind not in NUMBERS:
         raise InputError(
             f"ranges of {attribute}: the column is of type {kind}, not a number; use a CSV file, or suppress"
         )
@@ -135,6 +121,20 @@ def ranges(
     return with_top(attribute, names, levels)
 
 
+def check_units(units: tuple[str, ...]) -> None:
+    """Raise ValueError unless each unit nests in the next: day, week, iso_year or day, month, quarter, year."""
+    if not units:
+        raise ValueError("there is no unit; write [week, iso_year] or [month, quarter, year]")
+    unknown = [unit for unit in units if unit not in UNITS]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is not a unit of dates; {choices(UNITS, unknown[0])}")
+    if not any(list(units) == [unit for unit in chain if unit in units] for chain in (WEEKS, MONTHS)):
+        raise ValueError(
+            f"[{', '.join(units)}] does not nest; write levels of [day, week, iso_year] or of "
+            "[day, month, quarter, year], finer first (weeks do not nest in months)"
+        )
+
+
 def dates(attribute: str, values: Iterable[str], units: Sequence[str], kind: Kind = "date") -> Hierarchy:
     """Calendar units of ISO dates and times: week 2026-W05, iso_year 2026, month 2026-01, quarter 2026-Q1, year 2026.
 
@@ -151,12 +151,12 @@ def dates(attribute: str, values: Iterable[str], units: Sequence[str], kind: Kin
     unfit = [leaf for leaf, day in zip(leaves, days, strict=True) if day is None]
     if unfit:
         raise _unfit(attribute, "dates", unfit, "are not ISO dates of the years 1 to 9999", "use a CSV file")
-    known = {day: [UNITS[unit](day) for unit in units] for day in set(days) if day is not None}
+    known = {day: [LABELS[unit](day) for unit in units] for day in set(days) if day is not None}
     levels = [[known[day][level] for day in days if day is not None] for level in range(len(units))]
     return with_top(attribute, [attribute, *(f"{attribute}_{unit}" for unit in units)], [leaves, *levels])
 
 
-UNITS: dict[str, Callable[[date], str]] = {
+LABELS: dict[str, Callable[[date], str]] = {
     "day": date.isoformat,
     "week": lambda day: "{:04d}-W{:02d}".format(*day.isocalendar()[:2]),
     "iso_year": lambda day: f"{day.isocalendar()[0]:04d}",
@@ -173,7 +173,7 @@ def _unfit(attribute: str, form: str, values: list[str], what: str, remedy: str)
 
 def _sorted(attribute: str, values: Iterable[str], kind: Kind) -> list[str]:
     distinct = set(values)
-    if kind not in NUMERIC:
+    if kind not in NUMBERS:
         return sorted(distinct)
     numbers: dict[str, Fraction | int] = {}
     unfit = []
@@ -207,7 +207,7 @@ def _half_open(low: Fraction, high: Fraction) -> str:
     return f"[{_decimal(low)}, {_decimal(high)})"
 
 
-def _decimal(value: Fraction) -> str:
+def _decimal(value: int | Fraction) -> str:
     """A number as plain decimal text, as a fraction p/q where it has no finite one."""
     digits, rest = 0, value.denominator
     while rest % 10 == 0 or rest % 5 == 0 or rest % 2 == 0:

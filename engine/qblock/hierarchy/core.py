@@ -89,9 +89,13 @@ class Hierarchy:
         text = "\n".join([json.dumps(self.level_names, ensure_ascii=False), *rows])
         return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
-    def check(self) -> list[Problem]:
-        """Everything that is wrong, in order; empty for a hierarchy that can be searched. Lines are row numbers."""
-        return sorted(find_problems(self.level_names, self.labels, range(1, len(self.leaves) + 1)))
+    def check(self, *, observed: bool = False) -> list[Problem]:
+        """Everything that is wrong, in order; empty for a hierarchy that can be searched. Lines are row numbers.
+
+        observed: see find_problems.
+        """
+        rows = range(1, len(self.labels[0]) + 1 if self.labels else 1)
+        return sorted(find_problems(self.level_names, self.labels, rows, observed=observed))
 
     def add_null_leaf(self) -> Hierarchy:
         """The same with a last leaf None, which is `*` at every level: for NULL and for values that are not covered.
@@ -116,12 +120,22 @@ class Hierarchy:
 
 
 def find_problems(
-    names: Sequence[str], labels: Sequence[Sequence[str | None]], lines: Sequence[int], word: str = "row"
+    names: Sequence[str],
+    labels: Sequence[Sequence[str | None]],
+    lines: Sequence[int],
+    word: str = "row",
+    *,
+    observed: bool = False,
 ) -> list[Problem]:
-    """What is wrong with labels[level][row], the row of which stands on lines[row]; ragged rows are not given here."""
+    """What is wrong with labels[level][row], the row of which stands on lines[row]; ragged rows are not given here.
+
+    observed: whether the leaves are the values of a column, of which there may be none, and one may be an empty text.
+    """
+    if observed and labels and not labels[0]:
+        return []
     if not labels or not labels[0]:
         return [Problem(0, "there is no leaf; write one row per value, leaf first")]
-    problems = _empty(names, labels, lines)
+    problems = _empty(names, labels, lines, observed)
     hierarchy = Hierarchy("", tuple(names), tuple(tuple(level) for level in labels))
     codes = hierarchy.codes
     for leaf in np.flatnonzero(codes[0] != np.arange(codes.shape[1])).tolist():
@@ -137,12 +151,14 @@ def find_problems(
     return problems
 
 
-def _empty(names: Sequence[str], labels: Sequence[Sequence[str | None]], lines: Sequence[int]) -> list[Problem]:
+def _empty(
+    names: Sequence[str], labels: Sequence[Sequence[str | None]], lines: Sequence[int], observed: bool
+) -> list[Problem]:
     problems = []
     for level, column in enumerate(labels):
         for row in [row for row, label in enumerate(column) if not label]:
             null = column[row] is None and all(above[row] == TOP for above in labels[1:])
-            if not level and not null:
+            if not level and not null and not observed:
                 problems.append(Problem(lines[row], f"the leaf is empty (column {names[0]}); write a value"))
             elif level:
                 problems.append(Problem(lines[row], f"the label of level {level} ({names[level]}) is empty; write one"))

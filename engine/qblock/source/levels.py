@@ -13,10 +13,9 @@ from qblock import comparison
 from qblock.blocks import Reference
 from qblock.comparison import Matcher
 from qblock.errors import InputError, quoted
-from qblock.hierarchy import TOP, Hierarchy
-from qblock.hierarchy import builders as hierarchies_of
+from qblock.hierarchy import TOP, Hierarchy, flat, from_csv, from_rows
 from qblock.spec import Attribute, Spec
-from qblock.spec.sources import DimensionTable
+from qblock.spec.sources import DimensionTable, build
 from qblock.warehouse import queries
 from qblock.warehouse.dimensions import is_value
 from qblock.warehouse.protocol import Column, Session, TableName
@@ -33,9 +32,9 @@ def build_hierarchy(
         return _from_table(spec, session, name, source)
     file = spec.file(source)
     if file is not None:
-        return hierarchies_of.from_csv(file, attribute=name)
+        return from_csv(file, attribute=name)
     try:
-        return hierarchies_of.build(source, name, observed(session, raw, key, column), column.kind)
+        return build(source, name, observed(session, raw, key, column), column.kind)
     except InputError as error:
         raise InputError(f"{spec.at('attributes', name)}: {error}") from None
 
@@ -67,7 +66,7 @@ def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable)
     texts = [session.text_of(relation.c[level], columns[level].kind).label(level) for level in source.levels]
     found = session.fetch(sa.select(*texts).distinct())
     rows = sorted(zip(*(found[level].to_pylist() for level in source.levels), strict=True), key=str)
-    return hierarchies_of.from_rows(source.levels, rows, attribute=name, origin=f"table {table}")
+    return from_rows(source.levels, rows, attribute=name, origin=f"table {table}")
 
 
 def domain_of(spec: Spec, session: Session, name: str, column: Column, raw: sa.TableClause, key: str) -> Hierarchy:
@@ -96,7 +95,7 @@ def domain_of(spec: Spec, session: Session, name: str, column: Column, raw: sa.T
         values = declared if declared is not None else observed(session, raw, key, column)
         if declared is None:
             null = null and bool(session.scalar(sa.select(sa.func.count()).where(raw.c[key].is_(None))))
-        domain = hierarchies_of.flat(name, values)
+        domain = flat(name, values)
     return _in_order(domain.add_null_leaf() if null else domain, attribute, kind)
 
 

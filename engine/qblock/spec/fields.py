@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, SecretStr, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from qblock.errors import choices as choices
 from qblock.spec.document import Scalar
 from qblock.spec.urls import url_problem
 
@@ -33,13 +33,6 @@ class SecretUrl(SecretStr):
     @property
     def url(self) -> str:
         return self.get_secret_value()
-
-
-def choices(valid: Iterable[str], given: object = None) -> str:
-    """`valid: a, b, c`, with the closest one asked about first."""
-    valid = list(valid)
-    close = difflib.get_close_matches(given, valid, 1, 0.6) if isinstance(given, str) else []
-    return (f"did you mean {close[0]}? " if close else "") + f"valid: {', '.join(valid)}"
 
 
 def whole_number(raw: object) -> int:

@@ -21,7 +21,7 @@ from qblock.spec.document import Path as Place
 from qblock.spec.fields import choices
 from qblock.spec.model import Origin, Spec
 from qblock.spec.privacy import requirements
-from qblock.spec.sources import FORMS, TAGS
+from qblock.spec.sources import FORMS
 from qblock.spec.urls import has_password
 
 ADAPTER = TypeAdapter(Spec)
@@ -93,9 +93,10 @@ def _form(document: Document, loc: Place) -> str:
     for part in loc:
         value = value[part]
     named = next(iter(value)) if isinstance(value, dict) and value else value
-    close = difflib.get_close_matches(named, ["suppress", *TAGS], 1, 0.6) if isinstance(named, str) else []
+    close = difflib.get_close_matches(named, [form.tag for form in FORMS], 1, 0.6) if isinstance(named, str) else []
     what = f"{{{named}: ...}}" if isinstance(value, dict) and value else "{it}"
-    return f"{what} is not a hierarchy; {f'did you mean {close[0]}? ' if close else ''}valid: {FORMS}"
+    valid = "; ".join(form.example for form in FORMS)
+    return f"{what} is not a hierarchy; {f'did you mean {close[0]}? ' if close else ''}valid: {valid}"
 
 
 def keys(loc: tuple[str | int, ...]) -> list[str]:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass as dataclass_
+from dataclasses import fields
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
 from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 from pydantic.dataclasses import dataclass
 
-from qblock.spec.fields import NUMBERS, Name, Positive, TableName, choices, exact_number, listed, read_items, text_of
+from qblock.comparison import Kind
+from qblock.hierarchy import Hierarchy, HierarchyError, dates, digits, ranges, suppress
+from qblock.hierarchy.builders import UNITS, check_units, check_widths
+from qblock.spec.fields import NUMBERS, Name, Positive, TableName, exact_number, listed, read_items, text_of
 
 STRICT = ConfigDict(
     extra="forbid",
@@ -18,41 +23,6 @@ STRICT = ConfigDict(
     validate_by_name=True,
     validate_by_alias=True,
 )
-WEEKS = ("day", "week", "iso_year")
-MONTHS = ("day", "month", "quarter", "year")
-UNITS = (*WEEKS, *MONTHS[1:])
-
-
-def check_widths(widths: tuple[int | Fraction, ...]) -> None:
-    """Raise ValueError unless the widths are positive, growing, and each a multiple of the one before."""
-    if not widths:
-        raise ValueError("there is no width; write one or more: [5, 10, 20]")
-    if min(widths) <= 0:
-        raise ValueError(f"the width {_number(min(widths))} is out of range; valid: above 0")
-    for fine, coarse in itertools.pairwise(widths):
-        if coarse <= fine or Fraction(coarse) % Fraction(fine):
-            raise ValueError(
-                f"{_number(coarse)} is not a multiple of {_number(fine)}, so the ranges do not nest; "
-                "each width must be a multiple of the one before it: [5, 10, 20]"
-            )
-
-
-def check_units(units: tuple[str, ...]) -> None:
-    """Raise ValueError unless each unit nests in the next: day, week, iso_year or day, month, quarter, year."""
-    if not units:
-        raise ValueError("there is no unit; write [week, iso_year] or [month, quarter, year]")
-    unknown = [unit for unit in units if unit not in UNITS]
-    if unknown:
-        raise ValueError(f"{unknown[0]} is not a unit of dates; {choices(UNITS, unknown[0])}")
-    if not any(list(units) == [unit for unit in chain if unit in units] for chain in (WEEKS, MONTHS)):
-        raise ValueError(
-            f"[{', '.join(units)}] does not nest; write levels of [day, week, iso_year] or of "
-            "[day, month, quarter, year], finer first (weeks do not nest in months)"
-        )
-
-
-def _number(value: int | Fraction) -> str:
-    return str(value) if isinstance(value, int) else f"{float(value):g}"
 
 
 def _widths(raw: object) -> tuple[int | Fraction, ...]:
@@ -71,27 +41,36 @@ def _units(raw: object) -> tuple[str, ...]:
     return units
 
 
+class HierarchySource:
+    """Where a hierarchy comes from: one of the forms. form: the key that tells it, or the word that is all of it."""
+
+    form: ClassVar[str]
+
+
+Builder = Callable[[Any, str, Iterable[str], Kind], Hierarchy]
+
+
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Suppress:
+class Suppress(HierarchySource):
     """Two levels: the value, and `*`."""
 
-    form: ClassVar[str] = "suppress"
+    form = "suppress"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Digits:
+class Digits(HierarchySource):
     """Codes of a fixed length, one character masked per level."""
 
-    form: ClassVar[str] = "digits"
+    form = "digits"
     digits: Positive
     from_: Annotated[Literal["right", "left"], Field(alias="from")] = "right"
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Ranges:
+class Ranges(HierarchySource):
     """Half-open intervals of growing widths; each width is a multiple of the one before."""
 
-    form: ClassVar[str] = "ranges"
+    form = "ranges"
     ranges: Annotated[
         tuple[int | Fraction, ...],
         BeforeValidator(_widths),
@@ -101,10 +80,10 @@ class Ranges:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class Dates:
+class Dates(HierarchySource):
     """Calendar units of dates and times: (day) week iso_year, or (day) month quarter year."""
 
-    form: ClassVar[str] = "dates"
+    form = "dates"
     dates: Annotated[
         tuple[str, ...],
         BeforeValidator(_units),
@@ -113,18 +92,18 @@ class Dates:
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class CsvFile:
+class CsvFile(HierarchySource):
     """A CSV file with a header, leaf first; its path is relative to the spec."""
 
-    form: ClassVar[str] = "file"
+    form = "file"
     file: Name
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
-class DimensionTable:
+class DimensionTable(HierarchySource):
     """A table of the warehouse, one row per leaf; `levels` are its columns, leaf first."""
 
-    form: ClassVar[str] = "table"
+    form = "table"
     table: TableName
     levels: Annotated[
         tuple[str, ...],
@@ -133,31 +112,92 @@ class DimensionTable:
     ]
 
 
-HierarchySource = Suppress | Digits | Ranges | Dates | CsvFile | DimensionTable
-FORMS = "suppress; {digits: 5}; {ranges: [5, 10, 20]}; {dates: [month, year]}; {file: CSV}; {table: T, levels: [...]}"
-TAGS = ("digits", "ranges", "dates", "file", "table")
+@dataclass_(frozen=True)
+class Form:
+    """One way of giving a hierarchy in a spec: its class, an example as it is written, and how it is built.
+
+    builder: of the class's instance, the attribute, the distinct values of its column and their kind; None where the
+    hierarchy is read, not built. values, kind: a column that the example fits.
+    """
+
+    source: type[HierarchySource]
+    example: str
+    builder: Builder | None = None
+    values: tuple[str, ...] = ()
+    kind: Kind = "text"
+
+    @property
+    def tag(self) -> str:
+        """The key that tells the form, or the word that is all of it."""
+        return self.source.form
+
+    @property
+    def word(self) -> bool:
+        """Whether the form has no keys, and is written as its tag alone."""
+        return not fields(self.source)  # type: ignore[arg-type]
+
+
+FORMS: tuple[Form, ...] = (
+    Form(Suppress, "suppress", lambda form, *of: suppress(*of), ("f", "m")),
+    Form(
+        Digits,
+        "{digits: 5}",
+        lambda form, name, values, kind: digits(name, values, form.digits, form.from_, kind),
+        ("13053", "13068", "14850"),
+    ),
+    Form(
+        Ranges,
+        "{ranges: [5, 10, 20]}",
+        lambda form, name, values, kind: ranges(name, values, form.ranges, form.start, kind),
+        ("0", "7", "31", "32"),
+        "integer",
+    ),
+    Form(
+        Dates,
+        "{dates: [month, year]}",
+        lambda form, name, values, kind: dates(name, values, form.dates, kind),
+        ("2025-12-31", "2026-01-01", "2026-01-02"),
+        "date",
+    ),
+    Form(CsvFile, "{file: CSV}"),
+    Form(DimensionTable, "{table: T, levels: [...]}"),
+)
+"""All forms, in the order in which messages and the JSON Schema name them."""
+
+
+def build(source: HierarchySource, attribute: str, values: Iterable[str], kind: Kind) -> Hierarchy:
+    """The hierarchy that a form describes over the distinct values of a column, in canonical text.
+
+    Raises InputError, UnfitValuesError where values do not fit; HierarchyError where what the builder made is no
+    hierarchy, so that nothing is searched or published by it.
+    """
+    (form,) = (form for form in FORMS if form.source is type(source))
+    if form.builder is None:
+        raise TypeError(f"a hierarchy from a {form.tag} is read, not built")
+    made = form.builder(source, attribute, values, kind)
+    problems = made.check(observed=True)
+    if problems:
+        raise HierarchyError(f"hierarchy of {attribute}", problems, in_file=False)
+    return made
 
 
 def form_of(raw: Any) -> str | None:
     """The tag of the form that a value of the file has."""
     if isinstance(raw, HierarchySource):
         return f"form:{raw.form}"
-    if raw == "suppress":
-        return "form:suppress"
-    return next((f"form:{tag}" for tag in TAGS if isinstance(raw, dict) and tag in raw), None)
+    if isinstance(raw, dict):
+        return next((f"form:{form.tag}" for form in FORMS if not form.word and form.tag in raw), None)
+    return next((f"form:{form.tag}" for form in FORMS if form.word and form.tag == raw), None)
 
 
-SourceField = Annotated[
-    Annotated[
-        Suppress,
-        BeforeValidator(lambda raw: {} if raw == "suppress" else raw),
-        WithJsonSchema({"const": "suppress"}),
-        Tag("form:suppress"),
-    ]
-    | Annotated[Digits, Tag("form:digits")]
-    | Annotated[Ranges, Tag("form:ranges")]
-    | Annotated[Dates, Tag("form:dates")]
-    | Annotated[CsvFile, Tag("form:file")]
-    | Annotated[DimensionTable, Tag("form:table")],
-    Discriminator(form_of),
-]
+def _member(form: Form) -> Any:
+    if not form.word:
+        return Annotated[form.source, Tag(f"form:{form.tag}")]
+    without_keys = BeforeValidator(lambda raw: {} if raw == form.tag else raw)
+    return Annotated[form.source, without_keys, WithJsonSchema({"const": form.tag}), Tag(f"form:{form.tag}")]
+
+
+if TYPE_CHECKING:
+    SourceField = HierarchySource
+else:
+    SourceField = Annotated[Union[tuple(map(_member, FORMS))], Discriminator(form_of)]  # noqa: UP007

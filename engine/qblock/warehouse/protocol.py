@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from qblock.comparison import Kind as Kind
 from qblock.errors import InputError
 
-Kind = Literal["integer", "decimal", "float", "text", "date", "timestamp", "timestamptz", "boolean"]
-"""How values of a column compare and print; a type that is none of the others compares as text."""
 TEXT_FORM = 2
 """The number of the canonical text of values. 1: decimals with the zeros of their scale, as evidence from before has
 them. A form never changes; another text of any value is a new number, and evidence is read by its own."""

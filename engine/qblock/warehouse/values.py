@@ -9,9 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from qblock.comparison import NUMBERS
 from qblock.warehouse.protocol import Column, Kind
 
-NUMERIC: frozenset[Kind] = frozenset({"integer", "decimal", "float"})
+NUMERIC: frozenset[Kind] = frozenset(NUMBERS)
 
 INTEGER = re.compile(r"[+-]?\d{1,100}", re.ASCII)
 NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)

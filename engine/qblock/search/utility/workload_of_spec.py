@@ -12,8 +12,7 @@ from qblock.source import SourceTable
 from qblock.spec.workload import Between, Condition, DrawnWorkload
 from qblock.warehouse.dimensions import is_value
 from qblock.warehouse.protocol import Kind
-
-NUMBERS = ("integer", "decimal", "float")
+from qblock.warehouse.values import NUMERIC
 
 
 def workload_of(source: SourceTable) -> tuple[int, tuple[Query, ...]]:
@@ -74,6 +73,6 @@ def _between(label: str | None, wanted: Between, kind: Kind) -> bool:
 
 
 def _at_most(one: str, other: str, kind: Kind) -> bool:
-    if kind in NUMBERS and is_value(one, "decimal") and is_value(other, "decimal"):
+    if kind in NUMERIC and is_value(one, "decimal") and is_value(other, "decimal"):
         return Fraction(one) <= Fraction(other)
     return one <= other
