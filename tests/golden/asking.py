@@ -17,9 +17,9 @@ from reference.worked import INPATIENT, exact, read_rows
 from qblock.blocks import Blocks, Containing, Reference
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Lattice, Node, is_generalization
+from qblock.metrics import Leaves, Published
+from qblock.metrics.formulas import generalize, number_rows
 from qblock.models import BY_NAME
-from qblock.search.utility.formulas import generalize, number_rows
-from qblock.search.utility.metrics import Leaves, Published
 
 Given = tuple[Blocks, Reference]
 INPATIENT_NAMES = list(INPATIENT)

@@ -26,8 +26,8 @@ from golden.checks import Entry, check
 from qblock import attacks
 from qblock.blocks import Reference
 from qblock.lattice import height, minimal
+from qblock.metrics import BY_NAME as METRICS
 from qblock.models import BY_NAME, multi
-from qblock.search.utility.metrics import BY_NAME as METRICS
 
 INPATIENT = ["zip", "age", "nationality"]
 

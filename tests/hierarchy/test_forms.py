@@ -18,7 +18,7 @@ from qblock.hierarchy import TOP, Hierarchy, HierarchyError
 from qblock.spec import json_schema, read_spec, sources
 from qblock.spec.sources import FORMS, Form, HierarchySource, build
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+DOCUMENTED = (Path(__file__).resolve().parents[2] / "docs" / "spec.md").read_text("utf-8")
 SPEC = """\
 version: 1
 release: forms
@@ -46,7 +46,7 @@ def test_tags_tell_the_forms_apart() -> None:
 def test_the_example_of_a_form_is_read_as_that_form(form: Form) -> None:
     assert type(spec_of(form)) is form.source
     assert form.word == (form.example == form.tag)
-    assert f"hierarchy: {form.tag}" in README if form.word else f"{{{form.tag}:" in README
+    assert (f"`{form.tag}`" if form.word else f"{{{form.tag}:") in DOCUMENTED
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if form.builder], ids=lambda form: form.tag)

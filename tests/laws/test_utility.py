@@ -16,9 +16,9 @@ from reference.tables import Block, Table
 from laws.cases import quick
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node
-from qblock.search.utility.formulas import kept_leaves
-from qblock.search.utility.metrics import BY_NAME, Published
-from qblock.search.utility.workload import Query, query_errors
+from qblock.metrics import BY_NAME, Published
+from qblock.metrics.formulas import kept_leaves
+from qblock.metrics.workload import Query, query_errors
 
 
 @st.composite

@@ -13,8 +13,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from qblock.lattice import Lattice, Node
-from qblock.search.utility.metrics import Leaves, Published
-from qblock.search.utility.workload import random_workload
+from qblock.metrics import Leaves, Published
+from qblock.metrics.workload import random_workload
 
 
 @dataclass(frozen=True)

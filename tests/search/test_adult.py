@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from qblock.lattice import Lattice, Node
+from qblock.metrics import BY_NAME, Published
+from qblock.metrics.formulas import generalize, number_rows
 from qblock.search import STRATEGIES, search
-from qblock.search.utility.formulas import generalize, number_rows
-from qblock.search.utility.metrics import BY_NAME, Published
 
 from .tables import Hierarchy
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from qblock.metrics import BY_NAME, Published
 from qblock.search.run import SearchResult, open_task, run_search
-from qblock.search.utility.metrics import BY_NAME, Published
 from qblock.spec import read_spec
 
 from .test_adult import NAMES, Adult

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.errors import InputError, Refused
+from qblock.metrics import METRICS
 from qblock.search import search
 from qblock.search.choose import candidates, choose
-from qblock.search.utility.metrics import METRICS
 
 from .fakes import Known, nodes_in, up_set
 from .tables import Table, tables

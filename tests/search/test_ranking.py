@@ -17,10 +17,10 @@ from reference.tables import Block, Node, Table
 
 from qblock.errors import InputError
 from qblock.frequency import FrequencySets
+from qblock.metrics import BY_NAME
 from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
 from qblock.search.utility.measure import MARGINAL, Metrics
-from qblock.search.utility.metrics import BY_NAME
 from qblock.spec import Spec, json_schema, read_spec
 from qblock.spec.model import Search
 from qblock.spec.workload import Between, DrawnWorkload, WrittenWorkload

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from qblock.lattice import Node
-from qblock.search.utility import formulas
-from qblock.search.utility.metrics import BY_NAME, METRICS, Metric, Published
+from qblock.metrics import BY_NAME, METRICS, Metric, Published, formulas
+from qblock.metrics.table import markdown
 
 from .tables import Hierarchy, Table, inpatients, tables_at_a_node
 
+DOCUMENTED = (Path(__file__).resolve().parents[2] / "docs" / "spec.md").read_text("utf-8")
 HALVES = Hierarchy.of("abcd", "aacc", "aaaa")
 PAIR = Hierarchy.of("ab", "aa")
 SINGLE = Hierarchy.of("a")
@@ -149,6 +151,52 @@ def test_row_numbers_are_equal_for_equal_rows_alone(rows: list[tuple[int, ...]],
     rows = [*rows, *(rows[i % len(rows)] for i in again if rows)]
     numbers = formulas.number_rows(np.array(rows, dtype=np.int64).reshape(len(rows), 3))
     assert all((numbers[i] == numbers[j]) == (a == b) for i, a in enumerate(rows) for j, b in enumerate(rows))
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.name)
+@given(case=tables_at_a_node(), least=st.integers(1, 3))
+def test_every_metric_stays_within_its_range(metric: Metric, case: tuple[Table, Node], least: int) -> None:
+    table, node = case
+    value = metric.of(table.published(node, least))
+    assert metric.least - 1e-12 <= value <= metric.most + 1e-12
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.name)
+@given(case=tables_at_a_node())
+def test_no_node_is_better_than_the_table_as_it_is(metric: Metric, case: tuple[Table, Node]) -> None:
+    """Which direction is better: generalizing, and suppressing all, never is."""
+    table, node = case
+    sign = 1 if metric.better == "smaller" else -1
+    bottom = sign * metric.of(table.published((0,) * len(node)))
+    assert bottom <= sign * metric.of(table.published(node)) + 1e-9
+    assert bottom <= sign * metric.of(table.published(node, len(table.rows) + 1)) + 1e-9
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda m: m.name)
+def test_every_metric_declares_what_is_derived_from_it(metric: Metric) -> None:
+    assert re.fullmatch(r"[a-z]+(_[a-z]+)*", metric.name)
+    assert metric.meaning
+    assert metric.meaning.isascii()
+    assert "|" not in metric.meaning
+    assert metric.least < metric.most
+    # Sensitive values are only in the leaf frequency set.
+    assert not metric.sensitive or metric.needs in ("leaf", "workload")
+    assert f"| `{metric.name}` | {metric.meaning} |" in DOCUMENTED
+
+
+def test_the_page_of_the_spec_has_the_table_of_metrics() -> None:
+    assert markdown() in DOCUMENTED
+
+
+def test_metrics_without_sensitive_values_do_not_look_at_them() -> None:
+    mixed, alike = (
+        Table(SMALL.hierarchies, tuple((*row[:-1], value) for row, value in zip(SMALL.rows, values, strict=True)))
+        for values in ((0, 1, 0, 1), (0, 0, 0, 0))
+    )
+    for node in SMALL.lattice.nodes():
+        for metric in METRICS:
+            if not metric.sensitive:
+                assert metric.of(mixed.published(node)) == pytest.approx(metric.of(alike.published(node)), abs=1e-12)
 
 
 def test_names_and_needs() -> None:

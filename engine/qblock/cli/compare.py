@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 MOST = 40
 """Nodes of the table of epsilons that are printed; --csv has all."""
-BEST = ("height", "average_block_size", "discernibility", "loss")
-"""The metrics that are printed."""
 
 
 def register(app: typer.Typer) -> None:
@@ -131,15 +129,16 @@ def _print_epsilons(found: Comparison) -> None:
 
 
 def _print_asked(found: Comparison) -> None:
+    from qblock.search.comparison.compare import FIGURES
     from qblock.search.comparison.tables import best, direct, inclusions, to_json
 
     lines = []
     answers = to_json(found)["asked"]
     for entry, definition in zip(answers, found.asked, strict=True):
         metrics = best(found, definition)
-        figures = [shown(metrics[name]["value"]) if metrics else "-" for name in BEST]
+        figures = [shown(metrics[name]["value"]) if metrics else "-" for name in FIGURES]
         lines.append([definition.name, f"{entry['satisfying']:,}", f"{len(entry['minimal']):,}", *figures])
-    columns = ["definition", "satisfying", "minimal", *(f"best {name.replace('_', ' ')}" for name in BEST)]
+    columns = ["definition", "satisfying", "minimal", *(f"best {name.replace('_', ' ')}" for name in FIGURES)]
     console().print(
         table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines)
     )

@@ -28,10 +28,10 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import written
 from qblock.ledger.writer import ledger_transaction
 from qblock.ledger.writer import record as record_event
+from qblock.metrics import BY_NAME
 from qblock.search.run import SearchResult
 from qblock.search.task import Assessment, Task
 from qblock.search.utility.measure import Metrics
-from qblock.search.utility.metrics import BY_NAME
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Session

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 
 from qblock.errors import InputError, Refused
 from qblock.lattice import Node, height
+from qblock.metrics import BY_NAME, Metric
 from qblock.search.strategies.evaluator import Outcome
-from qblock.search.utility.metrics import BY_NAME, Metric
 
 SLACK = 1e-10
 """Relative: bounds and metrics are sums of doubles, and what is a tie must be measured."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from qblock.metrics import METRICS
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.fields import choices
 from qblock.spec.model import ROLES, Requirement
@@ -16,8 +17,6 @@ ONLY: dict[str, tuple[str, ...]] = {
 }
 SPELLED = ("true", "false", "nan", "inf", "infinity", "-inf", "-infinity")
 """Texts without a digit that can be written in several ways."""
-LOOKS = ("kl_divergence", "query_error")
-"""Metrics that depend on the sensitive attribute."""
 NULLS = {"quasi_identifier": ("refuse", "top"), "sensitive": ("refuse", "value")}
 
 
@@ -108,7 +107,8 @@ def _node(document: Document, names: list[str]) -> None:
 
 def _workload(document: Document, columns: dict[str, str | None]) -> None:
     search = document.data.get("search")
-    if isinstance(search, dict) and search.get("choose_from") == "sizes" and search.get("choose_by") in LOOKS:
+    looks = [metric.name for metric in METRICS if metric.sensitive]
+    if isinstance(search, dict) and search.get("choose_from") == "sizes" and search.get("choose_by") in looks:
         document.wrong(
             ("search", "choose_by"),
             "{it} looks at sensitive values, and `choose_from: sizes` must not; choose by another metric",

@@ -6,11 +6,12 @@ from dataclasses import dataclass as plain
 from dataclasses import field
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, InstanceOf, WithJsonSchema
 from pydantic.dataclasses import dataclass
 
+from qblock.metrics import METRICS
 from qblock.models import Model
 from qblock.spec.document import Path as Place
 from qblock.spec.document import Scalar
@@ -39,6 +40,10 @@ from qblock.spec.workload import WorkloadField
 
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
 ROLES: tuple[Role, ...] = get_args(Role)
+if TYPE_CHECKING:
+    MetricName = str
+else:
+    MetricName = Literal[tuple(metric.name for metric in METRICS)]
 
 
 def _shorthand(raw: Any) -> Any:
@@ -117,16 +122,7 @@ class Search:
 
     strategy: Literal["chains", "incognito", "exhaustive"] = "chains"
     choose_from: Literal["minimal", "sizes"] = "minimal"
-    choose_by: Literal[
-        "discernibility",
-        "average_block_size",
-        "height",
-        "loss",
-        "precision",
-        "non_uniform_entropy",
-        "kl_divergence",
-        "query_error",
-    ] = "discernibility"
+    choose_by: MetricName = "discernibility"
     workload: WorkloadField | None = None
     node: Annotated[
         dict[str, int] | tuple[int, ...] | None,

@@ -13,15 +13,15 @@ import numpy as np
 from qblock.blocks import Floats, Mask
 from qblock.errors import InputError
 from qblock.lattice import Lattice, Node
+from qblock.metrics import BY_NAME, METRICS, Published
 from qblock.models import Value, measured
 from qblock.search.definitions import Definition, collect, read_definitions, with_definitions
 from qblock.search.strategies.evaluator import Progress
 from qblock.search.task import NodeCounts, Part, Task, worst
 from qblock.search.unasked import NotComputed
-from qblock.search.utility.metrics import BY_NAME, Published
 from qblock.spec import Requirement
 
-METRICS = ("height", "average_block_size", "discernibility", "loss", "precision")
+FIGURES = tuple(metric.name for metric in METRICS if metric.needs in ("sizes", "keys"))
 """The metrics that block keys and sizes are enough for."""
 
 Figures = dict[str, Any]
@@ -169,4 +169,4 @@ def _figures(task: Task, counts: NodeCounts, kept: Mask) -> Figures:
     published = Published.of_blocks(
         counts.node, task.source.hierarchies, counts.keys[kept], counts.rows[kept], task.source.rows
     )
-    return {name: BY_NAME[name].of(published) for name in METRICS}
+    return {name: BY_NAME[name].of(published) for name in FIGURES}

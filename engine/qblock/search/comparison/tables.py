@@ -14,10 +14,10 @@ from qblock.models import Bound, EpsilonPrivacy, Value, asked
 from qblock.models.base import EQUAL
 from qblock.search.answer import asked_json, metrics_json, number_json
 from qblock.search.choose import choose
-from qblock.search.comparison.compare import METRICS, Comparison, Row
+from qblock.search.comparison.compare import FIGURES, Comparison, Row
 from qblock.search.definitions import Definition, adversary_of
 
-SHOWN = ("blocks", "average_block_size", "discernibility")
+SHOWN = ("blocks", *(name for name in FIGURES if name != "height"))
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def best(comparison: Comparison, definition: Definition) -> dict[str, dict[str, 
     if not figures:
         return {}
     result = {}
-    for name in METRICS:
+    for name in FIGURES:
         node = choose(figures, {node: found[name] for node, found in figures.items()}.__getitem__, name)
         result[name] = {"value": number_json(figures[node][name]), "levels": list(node)}
     return result
@@ -205,5 +205,5 @@ def write_csv(comparison: Comparison, path: str | Path) -> None:
             metrics = metrics_json(row.figures)
             found = [number_json(value.value) for values in row.values for value in values]
             passed = [str(verdict.satisfied).lower() for verdict in row.verdicts.values()]
-            shown = [row.blocks, metrics["average_block_size"], metrics["discernibility"]]
+            shown = [row.blocks, *(metrics[name] for name in SHOWN[1:])]
             writer.writerow([*row.node, metrics["height"], comparison.task.source.rows, *shown, *found, *passed])

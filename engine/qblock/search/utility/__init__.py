@@ -1,1 +1,1 @@
-"""What a published table is still worth, as numbers."""
+"""The metrics of the nodes of a search (qblock.metrics), with no more counts fetched than they need."""

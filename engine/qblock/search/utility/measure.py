@@ -10,16 +10,15 @@ import numpy as np
 
 from qblock.blocks import Ints, Mask
 from qblock.lattice import Node
+from qblock.metrics import BY_NAME, METRICS, Leaves, Published, formulas
+from qblock.metrics.workload import Query
 from qblock.search.strategies.tags import up
 from qblock.search.task import Assessment, Task
-from qblock.search.utility import formulas
-from qblock.search.utility.metrics import BY_NAME, Leaves, Published
-from qblock.search.utility.workload import Query
 from qblock.search.utility.workload_of_spec import workload_of
 
-SHOWN = ("height", "average_block_size", "discernibility", "loss", "precision", "non_uniform_entropy", "kl_divergence")
 LEAF_ROWS = 2_000_000
 """Above this many rows of the leaf frequency set, the metrics that need all of it are computed only when asked for."""
+ALL_LEAVES = ("leaf", "workload")
 MARGINAL = ("height", "loss", "precision", "non_uniform_entropy")
 """Without suppression these need no more than how often each leaf of each attribute occurs; suppressing a row never
 improves them, so that they bound what a node can reach with it."""
@@ -42,10 +41,13 @@ class Metrics:
 
     @property
     def shown(self) -> tuple[str, ...]:
-        """The metrics that answers give: those of SHOWN, and the error of queries where the spec mentions it."""
+        """The metrics that answers give: all, but those of a workload only where the spec mentions it, or them."""
         search = self._task.spec.search
-        named = search.workload is not None or search.choose_by == "query_error"
-        return (*SHOWN, "query_error") if named else SHOWN
+        return tuple(
+            metric.name
+            for metric in METRICS
+            if metric.needs != "workload" or search.workload is not None or search.choose_by == metric.name
+        )
 
     def of(self, assessment: Assessment, names: tuple[str, ...] | None = None) -> dict[str, Any]:
         """The metrics of an assessed node, by name."""
@@ -55,7 +57,7 @@ class Metrics:
         return {
             name: BY_NAME[name].of(self._published(assessment.node, name, keys, rows))
             for name in names or self.shown
-            if not (large and BY_NAME[name].needs == "leaf" and name != asked)
+            if not (large and BY_NAME[name].needs in ALL_LEAVES and name != asked)
         }
 
     def rank(self, node: Node, name: str) -> Any:
@@ -68,7 +70,7 @@ class Metrics:
             self._learn(node, sizes.size, sizes.blocks)
             kept = sizes.size >= (task.least if task.budget else 1)
             return metric.of(self._sized(node, sizes.size[kept], sizes.blocks[kept]))
-        if metric.needs == "leaf" and not task.budget:
+        if metric.needs in ALL_LEAVES and not task.budget:
             nothing = np.zeros(0, dtype=np.int64)
             leaves, queries = self._needed(name)
             return metric.of(
@@ -143,7 +145,7 @@ class Metrics:
         return Published.of_blocks(node, source.hierarchies, keys, rows, source.rows, leaves, queries)
 
     def _needed(self, name: str) -> tuple[Leaves | None, tuple[Query, ...] | None]:
-        if name == "query_error":
+        if BY_NAME[name].needs == "workload":
             sensitive, asked = self._workload
             return self._leaves(sensitive), asked
         return (self._leaves(0) if BY_NAME[name].needs == "leaf" else None), None

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from qblock.comparison import Matcher
 from qblock.errors import InputError, quoted
-from qblock.search.utility.workload import Query, random_workload
+from qblock.metrics.workload import Query, random_workload
 from qblock.source import SourceTable
 from qblock.spec.workload import Between, Condition, DrawnWorkload
 from qblock.warehouse.dimensions import is_value

@@ -10,30 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from qblock.blocks import Floats, Ints, Mask
+from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node
 
 WIDE = 2**62
-
-
-class HierarchyLike(Protocol):
-    """What metrics need of a hierarchy."""
-
-    @property
-    def codes(self) -> NDArray[np.signedinteger]:
-        """int64[levels, leaves]: the code of each leaf's label at each level."""
-
-    @property
-    def height(self) -> int:
-        """The number of levels above the leaf."""
-
-    def leaves_under(self, level: int) -> Ints:
-        """int64[leaves]: how many leaves share each leaf's label at a level."""
 
 
 def average_block_size(multiplicity: Ints, suppressed: int, rows: int) -> float:
@@ -54,7 +38,7 @@ def discernibility(sizes: Ints, multiplicity: Ints, suppressed: int, rows: int) 
     return int(squares) + suppressed * rows
 
 
-def precision(levels: Node, hierarchies: Sequence[HierarchyLike], suppressed: int, rows: int) -> float:
+def precision(levels: Node, hierarchies: Sequence[Hierarchy], suppressed: int, rows: int) -> float:
     """1 minus the mean of level/height over all cells (Sweeney 2002); a suppressed row's cells count as their top.
 
     An attribute of height 0 has nothing to lose. 1 for an empty table.
@@ -70,7 +54,7 @@ def precision(levels: Node, hierarchies: Sequence[HierarchyLike], suppressed: in
 
 
 def loss(
-    keys: Ints, block_rows: Ints, levels: Node, hierarchies: Sequence[HierarchyLike], suppressed: int, rows: int
+    keys: Ints, block_rows: Ints, levels: Node, hierarchies: Sequence[Hierarchy], suppressed: int, rows: int
 ) -> float:
     """Iyengar's loss as ARX rescales and joins it, from 0 (nothing generalized) to 1.
 
@@ -94,7 +78,7 @@ def non_uniform_entropy(
     leaf_codes: Ints,
     leaf_rows: Ints,
     levels: Node,
-    hierarchies: Sequence[HierarchyLike],
+    hierarchies: Sequence[Hierarchy],
     kept: Mask | None = None,
     *,
     normalized: bool = False,
@@ -129,9 +113,7 @@ def non_uniform_entropy(
     return math.fsum(values) / (len(values) if normalized else 1)
 
 
-def kl_divergence(
-    leaf_codes: Ints, value: Ints, count: Ints, levels: Node, hierarchies: Sequence[HierarchyLike]
-) -> float:
+def kl_divergence(leaf_codes: Ints, value: Ints, count: Ints, levels: Node, hierarchies: Sequence[Hierarchy]) -> float:
     """Divergence in nats of the original from the published table, whose rows spread evenly over their blocks' leaves.
 
     Sum of (c/N') ln(c vol(q) / n(q,s)) over the distinct published (leaf tuple, sensitive value), c rows each; vol(q)
@@ -150,13 +132,13 @@ def kl_divergence(
     return float((count / total * (np.log(count / together) + volume)).sum())
 
 
-def generalize(leaf_codes: Ints, levels: Node, hierarchies: Sequence[HierarchyLike]) -> Ints:
+def generalize(leaf_codes: Ints, levels: Node, hierarchies: Sequence[Hierarchy]) -> Ints:
     """int64[L, Q]: the codes of leaf tuples at a node."""
     columns = [h.codes[level][leaf_codes[:, i]] for i, (level, h) in enumerate(zip(levels, hierarchies, strict=True))]
     return np.column_stack(columns) if columns else leaf_codes
 
 
-def kept_leaves(leaf_codes: Ints, keys: Ints, levels: Node, hierarchies: Sequence[HierarchyLike]) -> Mask:
+def kept_leaves(leaf_codes: Ints, keys: Ints, levels: Node, hierarchies: Sequence[Hierarchy]) -> Mask:
     """bool[L]: the leaf tuples whose block at a node is among the published `keys` (int64[B, Q])."""
     numbers = number_rows(np.concatenate((generalize(leaf_codes, levels, hierarchies), keys)))
     return np.isin(numbers[: len(leaf_codes)], numbers[len(leaf_codes) :])

@@ -11,8 +11,9 @@ from fractions import Fraction
 import numpy as np
 
 from qblock.blocks import Floats, Ints, Mask
+from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node
-from qblock.search.utility.formulas import HierarchyLike, generalize, number_rows
+from qblock.metrics.formulas import generalize, number_rows
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ def query_errors(
     value: Ints,
     count: Ints,
     levels: Node,
-    hierarchies: Sequence[HierarchyLike],
+    hierarchies: Sequence[Hierarchy],
     *,
     kept: Mask | None = None,
     floor: Fraction | int | None = None,
@@ -73,7 +74,7 @@ def query_errors(
 
 
 def random_workload(
-    hierarchies: Sequence[HierarchyLike],
+    hierarchies: Sequence[Hierarchy],
     values: int,
     *,
     queries: int = 200,

@@ -1,7 +1,8 @@
-"""The metrics by which a node can be chosen and described."""
+"""The metrics by which a node can be chosen and described: a metric is one entry of METRICS."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,12 +11,12 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from qblock.blocks import Floats, Ints, Mask
+from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node, height
-from qblock.search.utility import formulas
-from qblock.search.utility.formulas import HierarchyLike
-from qblock.search.utility.workload import Query, query_errors, random_workload
+from qblock.metrics import formulas
+from qblock.metrics.workload import Query, query_errors, random_workload
 
-Needs = Literal["sizes", "keys", "leaf"]
+Needs = Literal["sizes", "keys", "leaf", "workload"]
 T = TypeVar("T")
 
 
@@ -39,7 +40,7 @@ class Published:
     """
 
     node: Node
-    hierarchies: Sequence[HierarchyLike]
+    hierarchies: Sequence[Hierarchy]
     rows: int
     suppressed: int
     sizes: Ints
@@ -53,7 +54,7 @@ class Published:
     def of_blocks(
         cls,
         node: Node,
-        hierarchies: Sequence[HierarchyLike],
+        hierarchies: Sequence[Hierarchy],
         keys: Ints,
         block_rows: Ints,
         rows: int,
@@ -83,18 +84,24 @@ class Published:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Metric:
     """One utility metric.
 
-    better: which direction is. grows: it never improves under generalization as long as nothing is suppressed, so that
-    some minimal node is a best node. needs: the least that it is computed from (see Published).
+    meaning: in plain words, as the documentation has it. better: which direction is. least, most: what it is between,
+    for any table. grows: it never improves under generalization as long as nothing is suppressed, so that some minimal
+    node is a best node. needs: the least that it is computed from (see Published), of which "workload" is "leaf" with
+    the queries. sensitive: whether sensitive values have a part in it.
     """
 
     name: str
+    meaning: str
     better: Literal["smaller", "larger"]
+    least: float = 0
+    most: float = math.inf
     grows: bool
     needs: Needs
+    sensitive: bool = False
     compute: Callable[[Published], float]
 
     def of(self, published: Published) -> float:
@@ -124,31 +131,75 @@ def _kl(p: Published) -> float:
 
 
 METRICS: tuple[Metric, ...] = (
-    Metric("height", "smaller", True, "sizes", lambda p: height(p.node)),
     Metric(
-        "average_block_size",
-        "smaller",
-        True,
-        "sizes",
-        lambda p: formulas.average_block_size(p.multiplicity, p.suppressed, p.rows),
+        name="height",
+        meaning="the levels of the node, added up",
+        better="smaller",
+        grows=True,
+        needs="sizes",
+        compute=lambda p: height(p.node),
     ),
     Metric(
-        "discernibility",
-        "smaller",
-        True,
-        "sizes",
-        lambda p: formulas.discernibility(p.sizes, p.multiplicity, p.suppressed, p.rows),
+        name="average_block_size",
+        meaning="published rows per published block",
+        better="smaller",
+        least=1,
+        grows=True,
+        needs="sizes",
+        compute=lambda p: formulas.average_block_size(p.multiplicity, p.suppressed, p.rows),
     ),
-    Metric("kl_divergence", "smaller", True, "leaf", _kl),
-    Metric("loss", "smaller", True, "keys", _loss),
     Metric(
-        "precision",
-        "larger",
-        True,
-        "sizes",
-        lambda p: formulas.precision(p.node, p.hierarchies, p.suppressed, p.rows),
+        name="discernibility",
+        meaning="each row counts the rows of its block, and a suppressed one all rows",
+        better="smaller",
+        grows=True,
+        needs="sizes",
+        compute=lambda p: formulas.discernibility(p.sizes, p.multiplicity, p.suppressed, p.rows),
     ),
-    Metric("non_uniform_entropy", "smaller", True, "leaf", _entropy),
-    Metric("query_error", "smaller", False, "leaf", lambda p: formulas.mean(p.query_errors)),
+    Metric(
+        name="loss",
+        meaning="the share of an attribute's values that a published label stands for, the attributes joined",
+        better="smaller",
+        most=1,
+        grows=True,
+        needs="keys",
+        compute=_loss,
+    ),
+    Metric(
+        name="precision",
+        meaning="1 minus the mean share of its hierarchy that a cell was generalized by",
+        better="larger",
+        most=1,
+        grows=True,
+        needs="sizes",
+        compute=lambda p: formulas.precision(p.node, p.hierarchies, p.suppressed, p.rows),
+    ),
+    Metric(
+        name="non_uniform_entropy",
+        meaning="bits by which labels tell less than values, the more so where few rows have the value",
+        better="smaller",
+        grows=True,
+        needs="leaf",
+        compute=_entropy,
+    ),
+    Metric(
+        name="kl_divergence",
+        meaning="nats between the table and what is published of it, spread evenly over each block",
+        better="smaller",
+        grows=True,
+        needs="leaf",
+        sensitive=True,
+        compute=_kl,
+    ),
+    Metric(
+        name="query_error",
+        meaning="the mean relative error of count queries that are answered from what is published",
+        better="smaller",
+        grows=False,
+        needs="workload",
+        sensitive=True,
+        compute=lambda p: formulas.mean(p.query_errors),
+    ),
 )
+"""All metrics, in the order in which answers give them."""
 BY_NAME: dict[str, Metric] = {metric.name: metric for metric in METRICS}
