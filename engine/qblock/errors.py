@@ -29,9 +29,17 @@ def quoted(value: str | None, instead: str = "(not shown)") -> str:
 
 
 class QblockError(Exception):
-    """A fault outside of qblock: connection, database, disk. Exit status 1."""
+    """A fault outside of qblock: connection, database, disk. Exit status 1.
+
+    suggestions: names that may have been meant, the nearest first.
+    """
 
     exit_status = 1
+    suggestions: tuple[str, ...] = ()
+
+    def __init__(self, *arguments: object, suggestions: Iterable[str] = ()) -> None:
+        super().__init__(*arguments)
+        self.suggestions = tuple(dict.fromkeys(suggestions))
 
 
 class InputError(QblockError):

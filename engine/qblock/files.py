@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from qblock.errors import InputError, QblockError
@@ -47,10 +50,11 @@ def check_file(path: str | Path, needed: str, error: type[QblockError] = InputEr
         raise error(f"{where}{': ' if where else ''}{path} {problem}; {needed}")
 
 
-def read_input(path: str | Path, what: str = "", newline: str | None = None) -> str:
-    """The text of a file that a user names. what: `the hierarchy file`, for messages; newline: as of `open`.
+@contextmanager
+def open_input(path: str | Path, what: str = "") -> Iterator[io.BufferedReader]:
+    """A regular file that a user names, open for reading. what: `the hierarchy file`, for messages.
 
-    Raises InputError for what is no regular file, cannot be read or is not UTF-8.
+    Raises InputError for what is no regular file or cannot be read.
     """
     cannot = f"{path}: {what}{' ' if what else ''}cannot be read"
     if str(path).startswith(OF_SHELL):
@@ -64,14 +68,26 @@ def read_input(path: str | Path, what: str = "", newline: str | None = None) -> 
     try:
         # A pipe that takes its place now is opened at once, and read as empty or refused.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with open(descriptor, encoding="utf-8-sig", newline=newline) as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise InputError(f"{cannot}: it is no regular file any more; {WRITE_IT}")
-            return file.read()
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
     except OSError as error:
         raise InputError(f"{cannot}: {error.strerror}") from None
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise InputError(f"{cannot}: it is no regular file any more; {WRITE_IT}")
+        yield file
+
+
+def read_input(path: str | Path, what: str = "", newline: str | None = None) -> str:
+    """The text of a file that a user names. what: as of `open_input`; newline: as of `open`.
+
+    Raises InputError for what is no regular file, cannot be read or is not UTF-8.
+    """
+    with open_input(path, what) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline) as text:
+        try:
+            return text.read()
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: not UTF-8 (byte {error.start}); save the file as UTF-8") from None
+        except OSError as error:
+            raise InputError(f"{path}: {what}{' ' if what else ''}cannot be read: {error.strerror}") from None
 
 
 def disk_full(error: OSError) -> bool:

@@ -72,6 +72,7 @@ def protected_files(spec: Spec) -> Iterator[Protected]:
     from qblock.ledger.stores import place_of
     from qblock.warehouse.connect import parse_url
     from qblock.warehouse.engines import database_file, engine_of
+    from qblock.warehouse.source_files import found_files
 
     yield Protected(spec.path, "the spec")
     place = place_of(spec)
@@ -83,6 +84,9 @@ def protected_files(spec: Spec) -> Iterator[Protected]:
         file = database_file(parse_url(url.url), spec.directory)
         yield Protected(file, what)
         yield Protected(file.with_name(f"{file.name}.wal"), f"what DuckDB writes for {what}")
+    if spec.source.file is not None:
+        for file in found_files(spec.source.file, spec.directory, spec.at("source", "file")):
+            yield Protected(file, "the source")
     for name, attribute in spec.attributes.items():
         for kind in ("hierarchy", "taxonomy"):
             source = getattr(attribute, kind)

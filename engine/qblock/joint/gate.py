@@ -165,8 +165,9 @@ def check_models(spec: Spec) -> None:
         if model.needs & OF_A_NODE.keys() or (model.needs & {"population"} and model.name != "k_map"):
             what = next((OF_A_NODE[need] for need in OF_A_NODE if need in model.needs), "a population")
             raise Refused(
-                f"{spec.path}:{requirement.line}: {model.name} is defined by {what}, which several versions together "
-                "do not have; publish one version only, ask for another model, or write `versions: {joint: none}`"
+                f"{spec.at_requirement(requirement)}: {model.name} is defined by {what}, which several versions "
+                "together do not have; publish one version only, ask for another model, or write "
+                "`versions: {joint: none}`"
             )
 
 

@@ -71,7 +71,8 @@ class Event:
     node was chosen; protected: whether an attacker who knows the search learns nothing from the choice; joint: how
     versions were checked together; stamp: what the published object carries; stale_after: the age at which the version
     counts as stale; reason: why it was refused or failed; confirmed: the source digest by which somebody let a turnover
-    of people pass. recorded_at: now, unless given (an aware time).
+    of people pass. recorded_at: now, unless given (an aware time). source_files: number, size,
+    time and digest of the files that are the source, as JSON.
 
     source: the table as `schema.table`; source_database: a digest of the DuckDB file that it is in (None on PostgreSQL:
     the ledger's own database); target: the view, with a file of the spec's folder relative to that; entity: the column
@@ -103,6 +104,7 @@ class Event:
     confirmed: str | None = None
     source: str | None = None
     source_database: str | None = None
+    source_files: str | None = None
     target: str | None = None
     entity: str | None = None
     columns: tuple[tuple[str, str], ...] | None = None

@@ -43,6 +43,7 @@ class Tables:
             sa.Column("confirmed", sa.Text),
             sa.Column("source", sa.Text),
             sa.Column("source_database", sa.Text),
+            sa.Column("source_files", sa.Text),
             sa.Column("target", sa.Text),
             sa.Column("entity", sa.Text),
             sa.Column("columns", sa.Text),

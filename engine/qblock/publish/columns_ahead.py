@@ -6,7 +6,7 @@ from qblock.publish.copy import columns_of
 from qblock.publish.targets import Target
 from qblock.source.columns import checked_columns
 from qblock.spec import Spec
-from qblock.warehouse import open_warehouse
+from qblock.warehouse import warehouse_of
 from qblock.warehouse.protocol import TableName
 
 
@@ -14,7 +14,7 @@ def check_view(spec: Spec, target: Target) -> None:
     """Raise InputError where the view of a release on PostgreSQL cannot be given the columns of the spec, since
     somebody's own view or function depends on it; and for columns that the source lacks. No row is read.
     """
-    warehouse = open_warehouse(spec.source.url.url, spec.directory)
+    warehouse = warehouse_of(spec, rows=False)
     try:
         with warehouse.snapshot() as session:
             columns = checked_columns(spec, session, TableName.parse(spec.source.table))

@@ -31,7 +31,7 @@ from qblock.release.run import Run
 from qblock.release.runner import run_steps
 from qblock.search import Progress
 from qblock.spec import Spec
-from qblock.warehouse import open_warehouse
+from qblock.warehouse import warehouse_of
 
 QUEUED = (
     "they stay in the versions until a batch of their block closes, so the source must keep their rows as long; the "
@@ -191,7 +191,7 @@ def _people(place: Place, spec: Spec, names: Sequence[str]) -> list[str]:
     with own_book(place) as book:
         found = kept_people(book, spec.release, names)
     if found is None:
-        warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+        warehouse = warehouse_of(spec)
         try:
             with warehouse.snapshot() as session, open_book(place, session, read_only=True) as book:
                 found, unknown = looked_up(book, spec, session, names)

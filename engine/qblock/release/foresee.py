@@ -15,7 +15,7 @@ from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
 from qblock.spec.prior import PriorTable
 from qblock.spec.sources import DimensionTable
-from qblock.warehouse import open_warehouse
+from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import TableName
 
@@ -37,7 +37,7 @@ def foreseen(spec: Spec) -> Plan:
 
 
 def _repeats(spec: Spec) -> list[str]:
-    warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+    warehouse = warehouse_of(spec)
     try:
         with warehouse.snapshot() as session:
             return repeated_people(spec, session)
@@ -49,7 +49,7 @@ def _repeats(spec: Spec) -> list[str]:
 
 
 def _check_rows(spec: Spec) -> None:
-    warehouse = open_warehouse(spec.source.url.url, spec.directory)
+    warehouse = warehouse_of(spec, rows=False)
     try:
         with warehouse.snapshot() as session:
             for table in tables_read(spec):

@@ -28,7 +28,7 @@ from qblock.release.plan import Plan
 from qblock.release.steps import UpgradeLedger
 from qblock.source.columns import checked_columns
 from qblock.spec import Spec
-from qblock.warehouse import TableName, open_warehouse
+from qblock.warehouse import TableName, warehouse_of
 from qblock.warehouse.protocol import Session
 
 UNKNOWN = "unknown"
@@ -76,7 +76,7 @@ def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
         upgrade_ledger(place)
         private_state.check_crosswalk(place, spec.release)
         prepare(place)
-        warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+        warehouse = warehouse_of(spec)
         try:
             with warehouse.snapshot() as session:
                 with open_book(place, session) as book:
@@ -101,7 +101,7 @@ def type_note(made: Plan) -> str | None:
         return None
     with ledger_reader(place) as reader:
         shown = {e.version for e in reader.history(spec.release) if e.state in PUBLISHING}
-    warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+    warehouse = warehouse_of(spec)
     try:
         with warehouse.snapshot() as session:
             columns = checked_columns(spec, session, TableName.parse(spec.source.table))

@@ -211,6 +211,7 @@ class Run(Job):
             detail=self.joint.detail,
             reason=NOT_JOINT if joint == "none" and state == "published" else None,
             **self.identity.columns(),
+            source_files=None if self.task.source.files is None else self.task.source.files.text(),
             entity=roles.entity_checked(self.spec),
             columns=roles.published_columns(self.spec),
             audience=self.spec.versions.audience,

@@ -22,27 +22,36 @@ from qblock.search.utility.measure import Metrics
 from qblock.source import Admitted, SourceTable, local_frequency_sets, open_source
 from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
-from qblock.warehouse import open_warehouse
+from qblock.warehouse import Warehouse, warehouse_of
 from qblock.warehouse.engines import ENGINES, local_warehouse
 from qblock.warehouse.protocol import Session
 
 
 @contextmanager
 def open_task(
-    spec: Spec, *, name_values: bool = True, published: bool = True, relation: Admitted | None = None
+    spec: Spec,
+    *,
+    name_values: bool = True,
+    published: bool = True,
+    relation: Admitted | None = None,
+    warehouse: Warehouse | None = None,
 ) -> Iterator[Task]:
-    """Open the source of a spec within one snapshot and scan it (see open_source); all is released at the end."""
-    with open_snapshot(spec, name_values=name_values) as session:
+    """Open the source of a spec within one snapshot and scan it (see open_source); all is released at the end.
+
+    warehouse: of the source, where it is not what the spec says.
+    """
+    with open_snapshot(spec, name_values=name_values, warehouse=warehouse) as session:
         source = open_source(spec, session, name_values=name_values, published=published, relation=relation)
         with task_over(source) as task:
             yield task
 
 
 @contextmanager
-def open_snapshot(spec: Spec, *, name_values: bool = True) -> Iterator[Session]:
-    """Open the warehouse of a spec in one read-only transaction. name_values: whether errors may show values."""
+def open_snapshot(spec: Spec, *, name_values: bool = True, warehouse: Warehouse | None = None) -> Iterator[Session]:
+    """Open the warehouse of a spec in one read-only transaction. name_values: whether errors may show values;
+    warehouse: of the source, where it is not what the spec says; closed at the end too."""
     with values_shown(name_values), ExitStack() as stack:
-        warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+        warehouse = warehouse or warehouse_of(spec)
         stack.callback(warehouse.close)
         yield stack.enter_context(warehouse.snapshot())
 

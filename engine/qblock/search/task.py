@@ -224,14 +224,14 @@ class Task:
         (name,) = requirement.sensitive
         key = (requirement.guards, name)
         if key not in self._guards:
-            place, prefix = f"{self.spec.path}:{requirement.line}", f"qblock_guards_{next(TASKS)}"
+            place, prefix = self.spec.at_requirement(requirement), f"qblock_guards_{next(TASKS)}"
             self._guards[key] = GuardSets(self.source, requirement.guards, self.source.sensitives[name], place, prefix)
             self.warnings += self._guards[key].warnings
         return self._guards[key]
 
     def _population(self, requirement: Requirement) -> Population:
         table = getattr(requirement.model, "population", None)
-        place = f"{self.spec.path}:{requirement.line}"
+        place = self.spec.at_requirement(requirement)
         if table is None:
             raise InputError(f"{place}: {requirement.model.name} needs `population: {{table: ...}}`")
         if table not in self._populations:
@@ -239,7 +239,7 @@ class Task:
         return self._populations[table]
 
     def _check(self, requirement: Requirement, model: Model, reference: Reference) -> None:
-        place = f"{self.spec.path}:{requirement.line}"
+        place = self.spec.at_requirement(requirement)
         name = requirement.sensitive[0] if requirement.sensitive else ""
         needed = lacking(model, reference)
         if requirement.sensitive and getattr(model, "distance", "") == "kernel_js" and not reference.ordered:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,7 @@ import sqlalchemy as sa
 from qblock.errors import InputError
 from qblock.spec import Spec
 from qblock.warehouse import queries
+from qblock.warehouse.copied import no_column
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension
 
@@ -20,17 +20,18 @@ NAMED = 10
 
 def checked_columns(spec: Spec, session: Session, table: TableName) -> dict[str, Column]:
     columns = session.columns(table)
-    problems = []
+    problems: list[str] = []
+    near: list[str] = []
     named = [(name, spec.at("attributes", name)) for name in spec.attributes]
     if spec.entity is not None:
         named.append((spec.entity, spec.at("entity")))
     for name, place in named:
         if name not in columns:
-            near = difflib.get_close_matches(name, columns, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(near)}?" if near else f"its columns are {', '.join(columns)}"
-            problems.append(f"{place}: the source {table} has no column {name!r}; {hint}")
+            sentence, close = no_column(f"{place}: the source {table}", name, columns)
+            problems.append(sentence)
+            near += close
     if problems:
-        raise InputError("\n".join(dict.fromkeys(problems)))
+        raise InputError("\n".join(dict.fromkeys(problems)), suggestions=near)
     return columns
 
 

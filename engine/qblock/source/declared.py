@@ -10,7 +10,7 @@ from qblock.hierarchy import Hierarchy
 from qblock.source.levels import build_hierarchy, domain_of, with_null
 from qblock.spec import Spec
 from qblock.spec.sources import CsvFile, DimensionTable
-from qblock.warehouse import open_warehouse
+from qblock.warehouse import warehouse_of
 from qblock.warehouse.protocol import Column
 
 MOST = 50_000
@@ -46,7 +46,7 @@ def stated_hierarchies(spec: Spec) -> dict[str, Hierarchy]:
     with ExitStack() as stack:
         session = nothing
         if any(isinstance(source, DimensionTable) for source in stated.values()):
-            warehouse = open_warehouse(spec.source.url.url, spec.directory, spec.search.memory_limit)
+            warehouse = warehouse_of(spec)
             stack.callback(warehouse.close)
             session = stack.enter_context(warehouse.snapshot())
         for name in stated:

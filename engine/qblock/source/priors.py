@@ -32,7 +32,7 @@ def with_prior(source: SourceTable, requirement: Requirement, values: Values) ->
 
 
 def _weights(source: SourceTable, requirement: Requirement, prior: PriorValues, values: Values) -> tuple[Fraction, ...]:
-    place, domain = f"{source.spec.path}:{requirement.line}", values.reference.domain
+    place, domain = source.spec.at_requirement(requirement), values.reference.domain
     found: dict[int, Fraction] = {}
     for value, weight in prior.weights:
         code = values.reference.code_of(value)
@@ -54,7 +54,7 @@ def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, va
     for name in (prior.column, *(column for column, _ in prior.where)):
         if name not in columns:
             raise InputError(
-                f"{source.spec.path}:{requirement.line}: the prior's table {table} has no column {name!r}; "
+                f"{source.spec.at_requirement(requirement)}: the prior's table {table} has no column {name!r}; "
                 f"its columns are {', '.join(columns)}"
             )
     relation = session.relation(table)
@@ -64,8 +64,8 @@ def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, va
         of = columns[name]
         if wanted is not None and not fits(wanted, of):
             raise InputError(
-                f"{source.spec.path}:{requirement.line}: {quoted(wanted)} is no value of column {name} of the prior's "
-                f"table {table}, whose type is {of.type}; correct it"
+                f"{source.spec.at_requirement(requirement)}: {quoted(wanted)} is no value of column {name} of the "
+                f"prior's table {table}, whose type is {of.type}; correct it"
             )
         compared = session.comparable(relation.c[name], of)
         same = compared.is_(None) if wanted is None else compared == session.convert(sa.literal(wanted), of)

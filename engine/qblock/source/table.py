@@ -17,7 +17,7 @@ from qblock.source.levels import build_hierarchy, domain_of, ordered, origin_of,
 from qblock.spec import Spec
 from qblock.warehouse import queries
 from qblock.warehouse.dimensions import load_dimension
-from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.protocol import Column, Session, SourceFacts, TableName
 from qblock.warehouse.queries import Dimension, Query
 
 
@@ -37,7 +37,8 @@ class SourceTable:
     """What a run knows of its source.
 
     hierarchies and dimensions: one for each quasi-identifier, in the order of the spec; sensitives by name.
-    quarantined: rows left out since a hierarchy does not cover them yet (`uncovered: quarantine`).
+    quarantined: rows left out since a hierarchy does not cover them yet (`uncovered: quarantine`). files: what the
+    source was copied from, where it is no table of a database.
     """
 
     spec: Spec
@@ -50,6 +51,7 @@ class SourceTable:
     rows: int
     frequency_sets: FrequencySets
     quarantined: int = 0
+    files: SourceFacts | None = None
 
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:
@@ -150,7 +152,17 @@ def open_source(
     quasi_dimensions = [dimensions[key] for key in quasi]
     sets = FrequencySets(session, leaf, quasi_dimensions, len(sensitive), rows, entities=bool(kept))
     return SourceTable(
-        spec, session, admitted, columns, tuple(hierarchies), tuple(quasi_dimensions), values, rows, sets, quarantined
+        spec,
+        session,
+        admitted,
+        columns,
+        tuple(hierarchies),
+        tuple(quasi_dimensions),
+        values,
+        rows,
+        sets,
+        quarantined,
+        session.files,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from qblock.spec.digest import same_spec, spec_digest
 from qblock.spec.fields import SecretUrl, table_parts
 from qblock.spec.guards import GuardTable
-from qblock.spec.load import load_spec, read_spec
+from qblock.spec.load import load_spec, read_spec, spec_of
 from qblock.spec.model import (
     Attribute,
     Publish,
@@ -44,6 +44,7 @@ __all__ = [
     "read_spec",
     "same_spec",
     "spec_digest",
+    "spec_of",
     "suppressed_rows_allowed",
     "table_parts",
 ]

@@ -24,6 +24,8 @@ NULLS = {"", "~", "null", "Null", "NULL"}
 BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 VARIABLE = re.compile(r"\$(\$|\{([^{}]*)\})")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+SUGGESTED = re.compile(r"did you mean (.*?)\? valid: ", re.DOTALL)
+"""As `choices` writes it."""
 LONGEST_NUMBER = 200
 MOST_NODES = 200_000
 VALUES = frozenset({"domain", "order", "allowed", "protected", "values", "predicates", "where"})
@@ -54,7 +56,8 @@ class Document:
 
     data: mappings with text keys (None only under NULL_KEYS), lists, text, Scalar or None; keys: the place of each
     mapping key; raw: the text of each scalar as written; secrets: the values of the variables that the file names;
-    unread: paths that could not be expanded, about which nothing further is said.
+    unread: paths that could not be expanded, about which nothing further is said; lines: whether it is a file, so that
+    places have lines.
     """
 
     file: str
@@ -65,6 +68,7 @@ class Document:
     secrets: dict[str, str] = field(default_factory=dict, repr=False)
     problems: list[Problem] = field(default_factory=list)
     unread: set[Path] = field(default_factory=set)
+    lines: bool = True
 
     def place(self, path: Path) -> tuple[int, int]:
         """Line and column of a key or value; where the path is not in the file, of the closest one above it."""
@@ -105,8 +109,13 @@ class Document:
         for problem in sorted(set(self.problems)):
             where = f"{problem.path}: " if problem.path else ""
             said = self._redacted(where + problem.message).replace("\n", "\\n")
-            lines.append(f"{self.file}:{problem.line}: {said}")
+            lines.append(f"{self.file}:{problem.line}: {said}" if self.lines else f"{self.file}: {said}")
         return "\n".join(lines)
+
+    def suggestions(self) -> list[str]:
+        """The names that its problems ask about, in their order."""
+        found = [SUGGESTED.search(problem.message) for problem in sorted(set(self.problems))]
+        return [match[1] for match in found if match is not None]
 
     def _redacted(self, message: str) -> str:
         for name, value in sorted(self.secrets.items(), key=lambda item: -len(item[1])):

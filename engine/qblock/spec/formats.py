@@ -21,6 +21,7 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
             "publish": {},
             "versions": {},
         },
+        "Source": {"file": None, "types": {}},
         "Attribute": {
             "hierarchy": None,
             "nulls": "refuse",

@@ -19,8 +19,10 @@ from qblock.spec import checks
 from qblock.spec.document import Document, parse
 from qblock.spec.document import Path as Place
 from qblock.spec.fields import choices
+from qblock.spec.mapping import document_of
 from qblock.spec.model import Origin, Spec
 from qblock.spec.privacy import requirements
+from qblock.spec.source_file import read_source_file
 from qblock.spec.sources import FORMS
 from qblock.spec.urls import has_password
 
@@ -36,14 +38,28 @@ def load_spec(path: str | Path, environment: Mapping[str, str] = os.environ) -> 
 
 def read_spec(text: str, path: str | Path = "spec.yaml", environment: Mapping[str, str] = os.environ) -> Spec:
     """The same for the text of a file that stands, or would stand, at `path`."""
-    document = parse(text, str(path), environment)
+    return _spec_of(parse(text, str(path), environment), path)
+
+
+def spec_of(values: Mapping[str, Any], path: str | Path = "spec") -> Spec:
+    """The same for a spec that is a mapping with the keys of the file; nothing in a text stands for a variable.
+
+    Numbers are taken exactly, a float as it is written (2.8 is 14/5). path: of the file that it would be: relative
+    paths start there, and messages name the path of a key without a line.
+    """
+    return _spec_of(document_of(values, str(path)), path)
+
+
+def _spec_of(document: Document, path: str | Path) -> Spec:
     if not isinstance(document.data, dict):
-        raise InputError(document.report())
+        raise InputError(document.report(), suggestions=document.suggestions())
+    read_source_file(document)
     columns = checks.roles(document)
     entries = requirements(document, [name for name, role in columns.items() if role == "sensitive"])
     if "origin" in document.data:
         document.wrong(("origin",), f"unknown key; {choices(keys(()))}")
-    origin = Origin(Path(path), document.places | document.keys, tuple(_warnings(document)))
+    places = document.places | document.keys if document.lines else {}
+    origin = Origin(Path(path), places, tuple(_warnings(document)))
     spec = None
     try:
         spec = ADAPTER.validate_python(document.data | {"privacy": entries, "origin": origin})
@@ -52,12 +68,14 @@ def read_spec(text: str, path: str | Path = "spec.yaml", environment: Mapping[st
             _record(document, item)
     checks.check(document, columns, entries)
     if document.problems or spec is None:
-        raise InputError(document.report())
+        raise InputError(document.report(), suggestions=document.suggestions())
     return replace(spec, publish=replace(spec.publish, view=spec.view))
 
 
 def _warnings(document: Document) -> list[str]:
-    found = []
+    found: list[str] = []
+    if not document.lines:
+        return found  # there is no file
     for place in (("source", "url"), ("publish", "url")):
         if has_password(document.raw.get(place, "")):
             where = f"{document.file}:{document.place(place)[0]}: {'.'.join(place)}"

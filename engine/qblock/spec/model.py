@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 from qblock.metrics import METRICS
 from qblock.models import Model
 from qblock.spec.document import Path as Place
-from qblock.spec.document import Scalar
+from qblock.spec.document import Scalar, dotted
 from qblock.spec.fields import (
     TEXTS,
     Age,
@@ -35,6 +35,7 @@ from qblock.spec.fields import (
 )
 from qblock.spec.guards import GuardTable
 from qblock.spec.prior import Prior
+from qblock.spec.source_file import read_type
 from qblock.spec.sources import STRICT, CsvFile, HierarchySource, SourceField
 from qblock.spec.workload import WorkloadField
 
@@ -103,10 +104,18 @@ class Attribute:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Source:
-    """The table to publish from. url: a secret; table: as written (`parts`: without quotes)."""
+    """The table to publish from, or the files. url: a secret; table: as written (`parts`: without quotes).
+
+    file: a path or pattern of Parquet or CSV files, relative to the spec; types: of columns of CSV that are not text.
+    A loaded spec with files has a URL and a table that stand for them (source_file.py).
+    """
 
     url: Url
     table: TableName
+    file: Name | None = None
+    types: dict[str, Annotated[str, BeforeValidator(read_type), WithJsonSchema({"type": "string"})]] = field(
+        default_factory=dict
+    )
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -268,11 +277,22 @@ class Spec:
         return tuple(node[name] for name in self.quasi_identifiers) if isinstance(node, dict) else node
 
     def at(self, *place: str | int) -> str:
-        """FILE:LINE of a key or value, for example at("attributes", "age", "hierarchy"), or of what holds it."""
+        """FILE:LINE of a key or value, for example at("attributes", "age", "hierarchy"), or of what holds it.
+
+        Of a spec that is no file, the path of the key.
+        """
+        if not self.origin.places:
+            return f"{self.path}: {dotted(place)}"
         for end in range(len(place), 0, -1):
             if place[:end] in self.origin.places:
                 return f"{self.path}:{self.origin.places[place[:end]][0]}"
         return f"{self.path}:1"
+
+    def at_requirement(self, requirement: Requirement) -> str:
+        """FILE:LINE of an entry of `privacy`."""
+        if not self.origin.places:
+            return self.at("privacy", requirement.index, requirement.model.name)
+        return f"{self.path}:{requirement.line}"
 
     def file(self, source: HierarchySource) -> Path | None:
         """The CSV file of a hierarchy that has one, relative to the spec."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 from qblock.models import REGISTRY, Model, Range
 from qblock.models.about import Kind
 from qblock.spec.checks import NULLS, ONLY
+from qblock.spec.column_types import ALSO, WORDS
 from qblock.spec.fields import TEXTS
 from qblock.spec.guards import KEYS
 from qblock.spec.load import ADAPTER
@@ -75,6 +76,7 @@ def json_schema() -> Schema:
         "anyOf": [{"enum": [role for role in ROLES if role != "quasi_identifier"]}, {"$ref": "#/$defs/Attribute"}]
     }
     schema["properties"]["attributes"]["minProperties"] = 1
+    _two_sources(schema["$defs"]["Source"])
     schema["properties"]["privacy"] = {
         "type": "array",
         "minItems": 1,
@@ -157,6 +159,25 @@ def _type(hint: Any) -> Schema:
     if origin in (tuple, frozenset):
         return {"type": "array", "items": _type(args[0]) if args else {}}
     return {}
+
+
+def _two_sources(source: Schema) -> None:
+    """A database with a table, or files; only those of CSV have types in the spec."""
+    source.pop("required")
+    source["properties"]["file"] = {"type": "string", "pattern": r"\.([pP][aA][rR][qQ][uU][eE][tT]|[cC][sS][vV])$"}
+    source["properties"]["types"]["additionalProperties"] = {"type": "string", "pattern": _types()}
+    csv = {"properties": {"file": {"pattern": r"\.[cC][sS][vV]$"}}, "required": ["file"]}
+    source["oneOf"] = [
+        {"required": ["url", "table"], "properties": {"file": False, "types": False}},
+        {"required": ["file"], "properties": {"url": False, "table": False}},
+    ]
+    source["dependentSchemas"] = {"types": csv}
+
+
+def _types() -> str:
+    """The names of types, in lower case or capitals."""
+    words = "|".join(f"{word}|{word.upper()}" for word in (*WORDS, *ALSO))
+    return rf"^({words}|(decimal|numeric|DECIMAL|NUMERIC) *\( *[0-9]+ *(, *[0-9]+ *)?\))$"
 
 
 def _rule(role: str, keys: typing.Iterable[str]) -> Schema:

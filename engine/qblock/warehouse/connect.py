@@ -7,9 +7,13 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from qblock.errors import InputError
+from qblock.spec import Spec
+from qblock.spec.column_types import column_type
 from qblock.spec.urls import url_problem
+from qblock.warehouse.copied import CopiedWarehouse, Tabular
 from qblock.warehouse.engines import EXAMPLES, engine_of
 from qblock.warehouse.protocol import Warehouse
+from qblock.warehouse.source_files import FileTable
 
 
 def parse_url(url: str) -> sa.URL:
@@ -29,3 +33,20 @@ def open_warehouse(url: str, directory: Path, memory_limit: str | None = None) -
     """The warehouse of a URL, not connected yet; relative DuckDB paths start at `directory`."""
     parsed = parse_url(url)
     return engine_of(parsed).opened(parsed, directory, memory_limit)
+
+
+def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:
+    """The warehouse of a spec's source. rows: whether they are wanted of files, or only the columns and their types."""
+    source = spec.source
+    if source.file is None:
+        return open_warehouse(source.url.url, spec.directory, spec.search.memory_limit)
+    types = {name: column_type(text) for name, text in source.types.items()}
+    return copied(FileTable(source.file, spec.directory, spec.at("source", "file"), types), spec, rows=rows)
+
+
+def copied(table: Tabular, spec: Spec, *, rows: bool = True) -> CopiedWarehouse:
+    """A table that is in no database, with the columns that a spec names, as a warehouse."""
+    needed = {name: spec.at("attributes", name) for name in spec.attributes}
+    if spec.entity is not None:
+        needed.setdefault(spec.entity, spec.at("entity"))
+    return CopiedWarehouse(table, needed, spec.search.memory_limit, rows=rows)

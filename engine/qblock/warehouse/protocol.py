@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,6 +78,38 @@ class Column:
     base: str | None = None
 
 
+@dataclass(frozen=True)
+class FileFacts:
+    """A file as it was when it was copied. size: in bytes; modified: in nanoseconds since 1970; digest: sha256."""
+
+    name: str
+    size: int
+    modified: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """The files that a snapshot was copied from, in the order of their names."""
+
+    files: tuple[FileFacts, ...]
+
+    def text(self) -> str:
+        """As JSON: how many files, their bytes in all, when the newest was modified, and one digest.
+
+        digest: of a single file its own, else the sha256 over name and digest of each.
+        """
+        newest = datetime.fromtimestamp(max(file.modified for file in self.files) / 1e9, UTC)
+        whole = hashlib.sha256("".join(f"{file.name}\0{file.digest}\n" for file in self.files).encode()).hexdigest()
+        found = {
+            "files": len(self.files),
+            "size": sum(file.size for file in self.files),
+            "modified": newest.isoformat(timespec="microseconds"),
+            "digest": self.files[0].digest if len(self.files) == 1 else whole,
+        }
+        return json.dumps(found, sort_keys=True, separators=(",", ":"))
+
+
 class Session(Protocol):
     """One connection within one snapshot; temporary tables live as long as it does."""
 
@@ -84,6 +119,8 @@ class Session(Protocol):
     connection: sa.Connection
     statements: int
     """How many statements were sent."""
+    files: SourceFacts | None
+    """What it was copied from, where the source is no table of a database."""
 
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
         """Execute a statement that returns nothing."""

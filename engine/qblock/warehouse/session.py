@@ -15,7 +15,7 @@ from sqlalchemy.sql import quoted_name
 
 from qblock.errors import InputError, QblockError
 from qblock.warehouse.faults import CLIENT, interrupted
-from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, TableName
+from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, SourceFacts, TableName
 
 
 class RawType(sa.types.UserDefinedType[Any]):
@@ -122,6 +122,7 @@ class SqlSession:
     def __init__(self, connection: sa.Connection, facts: Facts) -> None:
         self.connection = connection
         self.engine = facts.name
+        self.files: SourceFacts | None = None
         self.dialect = connection.dialect
         self.statements = 0
         self._facts = facts
@@ -214,7 +215,7 @@ class SqlSession:
                 if not described:
                     near = difflib.get_close_matches(str(table), self._facts.tables(self.connection), n=3, cutoff=0.5)
                     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-                    raise InputError(f"table {table} does not exist or may not be read{hint}")
+                    raise InputError(f"table {table} does not exist or may not be read{hint}", suggestions=near)
             self._described[table] = {column.name: column for column in described}
         return self._described[table]
 

@@ -93,9 +93,11 @@ class PostgresqlPlace:
 
     def may_read(self, connection: sa.Connection, tables: Sequence[str]) -> bool | None:
         names = {"names": [f"{SCHEMA}.{table}" for table in tables]}
-        if connection.scalar(sa.text("SELECT bool_or(to_regclass(n) IS NULL) FROM unnest(:names) n"), names):
+        if connection.scalar(
+            sa.text("SELECT bool_or(to_regclass(n) IS NULL) FROM unnest(CAST(:names AS text[])) n"), names
+        ):
             return False
-        allowed = "SELECT bool_and(has_table_privilege(n, 'SELECT')) FROM unnest(:names) n"
+        allowed = "SELECT bool_and(has_table_privilege(n, 'SELECT')) FROM unnest(CAST(:names AS text[])) n"
         return True if connection.scalar(sa.text(allowed), names) else None
 
     def session(self, connection: sa.Connection) -> Session:

@@ -1,0 +1,61 @@
+"""`source: {file: stays.parquet}`: files in the place of a database, as the rest of a spec sees them."""
+
+from __future__ import annotations
+
+from qblock.spec.column_types import column_type
+from qblock.spec.document import Document, Scalar
+from qblock.spec.fields import text_of
+
+ENDINGS = (".parquet", ".csv")
+FORM = "{file: stays.parquet}, or {file: stays.csv, types: {age: integer}}"
+
+
+def ending(text: str) -> str | None:
+    """The one of ENDINGS that a path or pattern has."""
+    return next((found for found in ENDINGS if text.lower().endswith(found)), None)
+
+
+def read_source_file(document: Document) -> None:
+    """Check the keys of a source that is files, and give it the URL and table that stand for them.
+
+    The URL names the path, so that what is kept of a DuckDB source (private folder, identity, the files that a result
+    must not replace) is kept of files too; nothing opens it.
+    """
+    source = document.data.get("source")
+    if not isinstance(source, dict) or "file" not in source:
+        if isinstance(source, dict) and "types" in source:
+            document.wrong(
+                ("source", "types"), "types are those of the columns of a CSV file; add `file`, or remove it"
+            )
+        return
+    raw = source["file"]
+    text = raw.text if isinstance(raw, Scalar) else raw
+    place = ("source", "file")
+    both = [key for key in ("url", "table") if key in source]
+    if both:
+        document.wrong(("source", both[0]), f"a source is files, or a database with a table; write {FORM}")
+    elif not isinstance(text, str) or not text.strip() or "\0" in text:
+        document.wrong(place, "{it} is not a path; write " + FORM)
+    elif "://" in text:
+        document.wrong(
+            place, "{it} is not a path; name files of this machine, or write `url` and `table` of a database"
+        )
+    elif ending(text) is None:
+        document.wrong(place, f"{{it}} does not end in {' or '.join(ENDINGS)}; write {FORM}")
+    elif "types" in source and ending(text) != ".csv":
+        document.wrong(("source", "types"), "a Parquet file has types of its own; remove them")
+    else:
+        source |= {"file": text, "url": f"duckdb:///{text.replace('?', '%3F')}", "table": quoted_name(text)}
+        return
+    # What is wrong is said; the rest of the spec is looked at all the same.
+    source |= {"file": "-.csv", "url": "duckdb:///-.csv", "table": "file"}
+
+
+def read_type(raw: object) -> str:
+    """The canonical name of a column's type. Raises ValueError."""
+    return str(column_type(text_of(raw)))
+
+
+def quoted_name(text: str) -> str:
+    """A text as the name of a table in a spec."""
+    return '"' + text.replace('"', '""') + '"'

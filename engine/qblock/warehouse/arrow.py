@@ -1,0 +1,98 @@
+"""Arrow columns as the embedded database takes them: the same values have the same type, wherever they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from qblock.errors import InputError
+
+MICROSECONDS = "us"
+DIGITS = 38
+SCALARS = (
+    pa.types.is_integer,
+    pa.types.is_floating,
+    pa.types.is_boolean,
+    pa.types.is_date,
+    pa.types.is_time,
+    pa.types.is_timestamp,
+    pa.types.is_duration,
+    pa.types.is_null,
+    pa.types.is_string,
+    pa.types.is_large_string,
+    pa.types.is_binary,
+    pa.types.is_large_binary,
+)
+
+
+def taken_type(type_: pa.DataType) -> pa.DataType | None:
+    """The type that a column is copied in; None for one that holds more than single values, or is not known."""
+    if pa.types.is_dictionary(type_):
+        return taken_type(type_.value_type)
+    if pa.types.is_decimal(type_):
+        return pa.decimal128(type_.precision, type_.scale) if type_.precision <= DIGITS else None
+    if type_ == pa.float16():
+        return pa.float32()
+    if type_ == pa.string_view():
+        return pa.string()
+    if type_ == pa.date64():
+        return pa.date32()
+    if pa.types.is_timestamp(type_) and type_.tz is not None:
+        # The database would cut nanoseconds off without a word.
+        return pa.timestamp(MICROSECONDS, type_.tz)
+    return type_ if any(is_one(type_) for is_one in SCALARS) else None
+
+
+def taken_schema(fields: Iterable[pa.Field], what: str) -> pa.Schema:
+    """The columns as they are copied. Raises InputError for one that cannot be."""
+    found = []
+    for field in fields:
+        type_ = taken_type(field.type)
+        if type_ is None:
+            raise InputError(
+                f"{what}: column {field.name} has the type {field.type}, which holds no single values that could be "
+                "compared; convert it to text, a number or a date"
+            )
+        found.append(pa.field(field.name, type_))
+    return pa.schema(found)
+
+
+def taken(batches: Iterable[pa.RecordBatch], schema: pa.Schema, what: str) -> Iterator[pa.RecordBatch]:
+    """The columns of a schema, which each batch has once, in their types. Raises InputError for a value without one."""
+    for batch in batches:
+        names = batch.schema.names
+        arrays = [_cast(batch.column(names.index(field.name)), field, what) for field in schema]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _cast(column: pa.Array, field: pa.Field, what: str) -> pa.Array:
+    if column.type == field.type:
+        return column
+    try:
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        return column.cast(field.type)
+    except pa.ArrowInvalid:
+        raise InputError(
+            f"{what}: column {field.name} has the type {column.type}, and some of its values are none of "
+            f"{field.type}, in which it is compared; round them"
+        ) from None
+
+
+def one_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+    """The schema of several files, each with its name, that have the same columns.
+
+    Raises InputError where a column has different types; in a file in which it is NULL throughout it may have none.
+    """
+    result = []
+    for position, first in enumerate(schemas[0][1]):
+        types: dict[pa.DataType, str] = {}
+        for what, schema in schemas:
+            types.setdefault(schema.field(position).type, what)
+        typed = {type_: what for type_, what in types.items() if not pa.types.is_null(type_)}
+        if len(typed) > 1:
+            (one, here), (other, there) = list(typed.items())[:2]
+            raise InputError(f"column {first.name} has the type {one} in {here} and {other} in {there}; write one type")
+        result.append(pa.field(first.name, next(iter(typed or types))))
+    return pa.schema(result)

@@ -1,0 +1,126 @@
+"""Parquet and CSV files of this machine as a table: which files a path names, and what is recorded of them."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
+from pathlib import Path
+
+import pyarrow as pa
+
+from qblock.errors import InputError, QblockError
+from qblock.files import open_input
+from qblock.spec.column_types import ColumnType
+from qblock.warehouse import csv_files, parquet_files
+from qblock.warehouse.arrow import one_schema, taken, taken_schema
+from qblock.warehouse.copied import check_names, no_column
+from qblock.warehouse.protocol import FileFacts, SourceFacts
+
+FORMATS = {".parquet": parquet_files, ".csv": csv_files}
+ENDINGS = " or ".join(FORMATS)
+
+
+def found_files(text: str, directory: Path, place: str) -> list[Path]:
+    """The files that a path or a pattern (`stays-*.parquet`) names, sorted. Raises InputError where there is none.
+
+    directory: what a relative path starts at; place: where the spec says it.
+    """
+    if "://" in text:
+        raise InputError(
+            f"{place}: this is a URL; name files of this machine, or write `url` and `table` for a database"
+        )
+    if "\0" in text:
+        raise InputError(f"{place}: the path has a NUL character; remove it")
+    ending = Path(text).suffix.lower()
+    if ending not in FORMATS:
+        raise InputError(
+            f"{place}: {text} ends in {ending or 'no suffix'}; right would be {ENDINGS}", suggestions=FORMATS
+        )
+    plain = directory / text
+    if os.path.lexists(plain) or not glob.has_magic(text):
+        if not os.path.lexists(plain):
+            raise InputError(f"{place}: the file {plain} does not exist; relative paths start at {directory.resolve()}")
+        return [plain]
+    names = sorted(glob.glob(text, root_dir=directory, recursive=True))
+    if not names:
+        raise InputError(f"{place}: no file matches {text}; relative paths start at {directory.resolve()}")
+    return [directory / name for name in names]
+
+
+class FileTable:
+    """The Tabular protocol for files of one form. facts: of the files, once they have been copied."""
+
+    def __init__(self, text: str, directory: Path, place: str, types: Mapping[str, ColumnType] | None = None) -> None:
+        self.name = text
+        self.types: Mapping[str, ColumnType] = types or {}
+        self.facts: SourceFacts | None = None
+        self._place = place
+        self._paths = found_files(text, directory, place)
+        self._names = [os.path.relpath(path, directory) if len(self._paths) > 1 else text for path in self._paths]
+        self._format = FORMATS[Path(text).suffix.lower()]
+
+    def names(self) -> list[str]:
+        """The names of the columns of the first file, in order."""
+        what, path = next(iter(self._each()))
+        with _readable(path, what) as file:
+            return self._format.names(file, what)
+
+    def check(self, needed: Mapping[str, str]) -> None:
+        for what, path in self._each():
+            with _readable(path, what) as file:
+                names = self._format.names(file, what)
+            check_names(what, names, needed)
+            for name in self.types:
+                if name not in names:
+                    sentence, near = no_column(f"{self._place}: types: {what}", name, names)
+                    raise InputError(sentence, suggestions=near)
+
+    def schema(self, columns: Sequence[str]) -> pa.Schema:
+        found = []
+        for what, path in self._each():
+            with _readable(path, what) as file:
+                own = self._format.schema(file, columns, what)
+            found.append((what, taken_schema([own.field(name) for name in columns], what)))
+        return one_schema(found)
+
+    def parts(self, columns: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
+        found: list[FileFacts] = []
+        for what, path in self._each():
+            yield what, taken(self._batches(what, path, columns, found), schema, what)
+        self.facts = SourceFacts(tuple(found))
+
+    def _batches(
+        self, what: str, path: Path, columns: Sequence[str], found: list[FileFacts]
+    ) -> Iterator[pa.RecordBatch]:
+        with _readable(path, what) as file:
+            before = os.fstat(file.fileno())
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            file.seek(0)
+            yield from self._format.batches(file, columns, what)
+            if _state(before) != _state(os.fstat(file.fileno())) or _state(before) != _state(path.stat()):
+                raise QblockError(f"{what} was changed while it was read; run again when nobody writes it")
+        found.append(FileFacts(what, before.st_size, before.st_mtime_ns, digest))
+
+    def _each(self) -> Iterator[tuple[str, Path]]:
+        return zip(self._names, self._paths, strict=True)
+
+
+def _state(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+@contextmanager
+def _readable(path: Path, what: str) -> Iterator[BufferedReader]:
+    """The file, open, with errors of its reading as ours: the library's own text may quote what is in it."""
+    with open_input(path, "the source file") as file:
+        try:
+            yield file
+        except (pa.ArrowException, ValueError) as error:
+            raise InputError(f"{what} cannot be read: it is damaged, or not of the form that its name says") from error
+        except OSError as error:
+            fault = error.strerror or "it is damaged, or the disk is at fault"
+            raise QblockError(f"{what} cannot be read: {fault}") from error
