@@ -26,7 +26,7 @@ def prior_shape(prior: str, reference: Reference) -> tuple[Fraction, ...]:
     uniform: 1/V; table: P_s of the raw table; values: Reference.prior holds the weights given in the spec, in any
     scale; from_table: Reference.prior holds the counts a(s) of the other table, and sigma(s) is proportional to a(s)+1,
     the posterior of an adversary who saw that table after knowing nothing. Values of the other table that are not in
-    the domain have no part. Raises ParameterError when the prior is missing, negative or empty.
+    the domain are left out. Raises ParameterError when the prior is missing, negative or empty.
     """
     weights = _weights(prior, reference)
     total = sum(weights, Fraction(0))
@@ -36,7 +36,7 @@ def prior_shape(prior: str, reference: Reference) -> tuple[Fraction, ...]:
 
 
 def external_stubbornness(reference: Reference) -> Fraction:
-    """sigma of a prior from another table when none is asked for: sum of a(s)+1, its size and one for each value."""
+    """sigma of a prior from another table where the spec gives none: sum of a(s)+1, its size and one for each value."""
     return sum(_weights("from_table", reference), Fraction(0))
 
 
@@ -80,7 +80,8 @@ def smallest_epsilon(x: int, n: int, known: int, mass: Fraction | int, sigma: Fr
 
 
 def smallest_epsilon_infinite(x: int, n: int, known: int, share: Fraction) -> Fraction | float:
-    """The same for infinite stubbornness (class III), where the predicate's prior share is all that counts."""
+    """The smallest epsilon of one predicate in one block for infinite stubbornness (class III), where only its prior
+    share matters."""
     if n <= known:
         return math.inf
     if x == 0:

@@ -45,7 +45,7 @@ class BackgroundKnowledge:
 
 @dataclass(frozen=True, kw_only=True)
 class Eliminated:
-    """The same for a given set of values; blocks that hold nothing else are left out."""
+    """The worst posterior once a given set of values is ruled out; blocks that hold nothing else are left out."""
 
     values: tuple[str | None, ...]
     posterior: Fraction | None

@@ -20,7 +20,7 @@ Weights = Mapping[Leaf, Sequence[Fraction | int]]
 
 
 class InconsistentPrior(InputError):
-    """The table holds what the prior says cannot be, so that the posterior is undefined."""
+    """The table holds what is impossible by the prior, so that the posterior is undefined."""
 
 
 @dataclass(frozen=True)

@@ -214,7 +214,7 @@ class Reference:
         return self.rows if self.people is None else self.people
 
     def like(self, other: Reference) -> Reference:
-        """The same in the order that another reference of the attribute has, where it has one for these values."""
+        """This reference in the order that another one of the attribute has, where that has one for these values."""
         place = [other.code_of(value) for value in self.domain]
         if not other.ordered or None in place:
             rising = other.ordered and other.numbers is not None and list(other.numbers) == sorted(other.numbers)
@@ -222,12 +222,12 @@ class Reference:
         return self.arranged(np.argsort(np.array(place, dtype=np.int64), kind="stable").tolist())
 
     def ascending(self) -> Reference:
-        """The same in the order of its numbers, where its values are numbers."""
+        """This reference in the order of its numbers, where its values are numbers."""
         numbers = self.numbers
         return self if numbers is None else self.arranged(sorted(range(self.values), key=lambda i: numbers[i]))
 
     def arranged(self, order: Sequence[int]) -> Reference:
-        """The same with its values in another order: order[new] is the code that a value has now."""
+        """This reference with its values in another order: order[new] is the code that a value has now."""
         index = np.asarray(order, dtype=np.int64)
         new = np.empty_like(index)
         new[index] = np.arange(len(index), dtype=np.int64)

@@ -27,7 +27,7 @@ MOMENT = re.compile(
     re.ASCII,
 )
 OTHER = 9
-"""The class of texts that are no value of the kind: equal to their own text alone."""
+"""The class of texts that are not values of the kind: each is equal only to its own text."""
 
 
 def key(text: str, kind: str | None) -> Key:

@@ -12,7 +12,8 @@ _values_shown: ContextVar[bool] = ContextVar("values_shown", default=False)
 
 @contextmanager
 def values_shown(shown: bool) -> Iterator[None]:
-    """Whether messages that are made within may name values and labels: only where somebody sits at the command."""
+    """Whether messages that are made within this context may name values and labels: only for somebody at a
+    terminal."""
     before = _values_shown.get()
     _values_shown.set(shown)
     try:
@@ -29,7 +30,7 @@ def quoted(value: str | None, instead: str = "(not shown)") -> str:
 
 
 class QblockError(Exception):
-    """A fault outside of qblock: connection, database, disk. Exit status 1.
+    """A fault outside qblock: connection, database, disk. Exit status 1.
 
     suggestions: names that may have been meant, the nearest first.
     """

@@ -1,4 +1,4 @@
-"""What stands at a path, found out before it is opened: opening a pipe waits for ever, and a device may do anything."""
+"""What is at a path, found out before it is opened: opening a pipe may wait forever, and a device may do anything."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ WRITE_IT = "write it to a file, and name that one"
 
 
 def problem_of(path: str | Path) -> str | None:
-    """What is wrong with what stands at a path, as a sentence goes on; None for a file that this login may read, and
-    where nothing is. Opens nothing."""
+    """What is wrong with what is at a path, as the end of a sentence; None for a file that this user has permission to
+    read, and where there is nothing. Opens nothing."""
     path = Path(path)
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
         return "is a link to a file that does not exist" if path.is_symlink() else None
     except OSError as error:
-        return f"cannot be looked at ({os.strerror(error.errno or 0)})"
+        return f"cannot be examined ({os.strerror(error.errno or 0)})"
     for is_kind, name in KINDS:
         if is_kind(mode):
             return f"is {'a link to ' if path.is_symlink() else ''}{name}"
@@ -41,9 +41,9 @@ def problem_of(path: str | Path) -> str | None:
 
 
 def check_file(path: str | Path, needed: str, error: type[QblockError] = InputError, where: str = "") -> None:
-    """Raise an error where something is at the path, and it is no regular file that this login may read.
+    """Raise an error where something is at the path that is not a regular file which this user has permission to read.
 
-    needed: what is to be done; where: the place of the spec that names the path.
+    needed: the remedy; where: the place of the spec that names the path.
     """
     problem = problem_of(path)
     if problem is not None:
@@ -54,19 +54,19 @@ def check_file(path: str | Path, needed: str, error: type[QblockError] = InputEr
 def open_input(path: str | Path, what: str = "") -> Iterator[io.BufferedReader]:
     """A regular file that a user names, open for reading. what: `the hierarchy file`, for messages.
 
-    Raises InputError for what is no regular file or cannot be read.
+    Raises InputError for what is not a regular file, cannot be read or is not UTF-8.
     """
     cannot = f"{path}: {what}{' ' if what else ''}cannot be read"
     if str(path).startswith(OF_SHELL):
         # A file that the shell has opened has no folder of its own, and what is piped can be read only once.
-        raise InputError(f"{cannot}: it is what the shell passes on, and no file; {WRITE_IT}")
+        raise InputError(f"{cannot}: it is what the shell passes on, not a file; {WRITE_IT}")
     problem = problem_of(path)
     if problem is not None:
         piped = problem.endswith(("(FIFO)", "a socket", "a device"))
         remedy = WRITE_IT if piped else "name a file that this login may read"
         raise InputError(f"{cannot}: it {problem}; {remedy}")
     try:
-        # A pipe that takes its place now is opened at once, and read as empty or refused.
+        # A pipe that has taken its place since is opened without waiting, and read as empty or refused.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise InputError(f"{cannot}: {error.strerror}") from None
@@ -91,10 +91,10 @@ def read_input(path: str | Path, what: str = "", newline: str | None = None) -> 
 
 
 def disk_full(error: OSError) -> bool:
-    """Whether the disk, or the part of it that the login may fill, has no room left."""
+    """Whether the disk, or the user's quota of it, has no room left."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
 def no_room(path: str | Path) -> QblockError:
-    """What is said where a file could not be written for that."""
+    """The error for a file that could not be written because the disk is full."""
     return QblockError(f"the disk is full: there is no room left for {path}; make room on it, and run again")

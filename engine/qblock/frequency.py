@@ -1,7 +1,7 @@
 """Frequency sets: the only place that decides how the counts of a lattice node are obtained.
 
 The base table is scanned once, at leaf level. Every other node is rolled up by a GROUP BY from the smallest frequency
-set that is finished and finer, and is kept for coarser ones while it is worth its place.
+set that is finished and finer, and is kept for coarser ones as long as it is worth its space.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class FrequencySets:
 
     leaf: the coded leaf frequency set with all sensitive attributes; dimensions: one for each quasi-identifier;
     rows: N, which every node's counts must add up to. entities: the leaf set holds a column e and counts are of
-    distinct entities, which do not add up and are counted again from the leaf set at each node.
+    distinct entities, which are not additive and are recounted from the leaf set at each node.
     """
 
     def __init__(
@@ -178,7 +178,7 @@ class FrequencySets:
         return queries.roll_up(source.table, source.node, node, self.dimensions, tuple(sensitive))
 
     def forget(self) -> None:
-        """Drop what is kept, except the leaf frequency sets."""
+        """Drop the frequency sets that are kept, except the leaf ones."""
         for kept in [k for k in self._kept if k.table.name not in self._pinned]:
             self._drop(kept)
 
@@ -270,7 +270,7 @@ class FrequencySets:
         if total != self.rows:
             raise QblockError(
                 f"the counts of node {list(node)} add up to {total}, not to the {self.rows} rows of the source; "
-                "this is a fault of qblock or of the database: nothing may be published from it"
+                "this is a fault of qblock or of the database, and nothing may be published from it"
             )
 
 

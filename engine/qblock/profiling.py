@@ -34,13 +34,13 @@ SENSITIVE = re.compile(
     re.I,
 )
 FILE = {"file": ""}
-"""A hierarchy file whose name is not settled yet."""
+"""A hierarchy file whose name is not chosen yet."""
 WIDEST = 10**18
-"""Between the least and the greatest number of a column that is generalized to ranges."""
+"""The greatest distance between the least and the greatest number of a column that is generalized to ranges."""
 LONGEST_NAME = 40
-"""Of a release and of a hierarchy file."""
+"""The longest name of a release and of a hierarchy file."""
 LONGEST_KEY = 120
-"""YAML takes no longer text before a colon without a question mark."""
+"""A longer key needs a question mark before it in YAML."""
 REPEATS = "its values repeat: with this and `count: entities` people are counted, else rows (README)"
 FEW = 1000
 """Text with more distinct values than this needs a hierarchy that nobody writes by hand: it is left out."""
@@ -72,7 +72,7 @@ class Proposal:
 def init(url: str, table: str, directory: Path, *, force: bool = False) -> tuple[list[Proposal], list[Path]]:
     """Profile a table and write release.yaml and hierarchies/*.csv into a folder; returns proposals and files.
 
-    Raises InputError when a file is already there, unless `force`; nothing is written then.
+    Raises InputError when a file already exists, unless `force`; nothing is written then.
     """
     name = TableName.parse(table)
     warehouse = open_warehouse(url, Path.cwd())
@@ -92,9 +92,7 @@ def init(url: str, table: str, directory: Path, *, force: bool = False) -> tuple
     written = [*(directory / file for file in files), spec_file]
     present = [file for file in written if file.exists()]
     if present and not force:
-        raise InputError(
-            f"{present[0]} is already there; give another folder with --directory, or --force to replace it"
-        )
+        raise InputError(f"{present[0]} already exists; give another folder with --directory, or --force to replace it")
     directory.mkdir(parents=True, exist_ok=True)
     for file, hierarchy in files.items():
         (directory / file).parent.mkdir(exist_ok=True)
@@ -117,7 +115,7 @@ def _settle(
             continue
         hierarchy = _leaves(session, table, column)
         if entry.get("nulls") == "top" and TOP in hierarchy.leaves:
-            reason = f"holds NULL and `{TOP}`, which would be published alike; rename one of them"
+            reason = f"holds NULL and `{TOP}`, which would read the same when published; rename one of them"
             settled.append(Proposal(proposal.profile, "left out", None, reason))
             continue
         if entry["hierarchy"] == FILE:
@@ -172,7 +170,7 @@ def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
         for i in reversed(range(len(made))):
             candidate = made[i]
             if candidate.role == "quasi_identifier" and not QUASI.search(candidate.profile.column.name):
-                reason = "no name speaks of a sensitive attribute; this is the last column that does not look public"
+                reason = "no name suggests a sensitive attribute; this is the last column that does not look public"
                 made[i] = Proposal(candidate.profile, "sensitive", _sensitive(candidate.profile), reason)
                 break
     return made
@@ -182,17 +180,17 @@ def _propose(p: Profile, rows: int) -> Proposal:
     name, kind = p.column.name, p.column.kind
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
     if SENSITIVE.search(words):
-        return Proposal(p, "sensitive", _sensitive(p), "the name speaks of something private")
+        return Proposal(p, "sensitive", _sensitive(p), "the name suggests something private")
     if not QUASI.search(words):
         if IDENTIFYING.search(words):
-            return Proposal(p, "identifying", "identifying", "the name speaks of an identifier; never published")
+            return Proposal(p, "identifying", "identifying", "the name suggests an identifier; never published")
         if p.distinct >= 0.95 * rows and rows > 20 and kind not in ("float", "decimal"):
             return Proposal(p, "identifying", "identifying", "nearly every row has its own value; never published")
     hierarchy = _hierarchy(p)
     if hierarchy is None:
         reason = f"{p.distinct} distinct values and no evident hierarchy; not published"
         if kind != "text":
-            reason = "some values are infinite, no number, or not in the years 1 to 9999; not published"
+            reason = "some values are infinite, not a number, or not in the years 1 to 9999; not published"
         return Proposal(p, "left out", None, reason)
     entry: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": hierarchy}
     if p.nulls:
@@ -286,7 +284,7 @@ def render(url: str, table: TableName, proposals: Sequence[Proposal], rows: int,
 
 
 def _repeats_people(p: Proposal, rows: int) -> bool:
-    """As search and release see it: a note would be printed."""
+    """As search and release see it: they would print a note."""
     column, role = p.profile.column, p.role
     return (
         role in ROLES

@@ -34,7 +34,7 @@ def migrations_directory() -> Path:
 def sql_text(name: str, engine: str | None = None) -> str:
     """The statement `sql/<engine>/<name>.sql` where there is one, else `sql/<name>.sql`.
 
-    name: the file's name without its ending; engine: the dialect's name, e.g. "duckdb" or "postgresql".
+    name: the file's name without its suffix; engine: the dialect's name, e.g. "duckdb" or "postgresql".
     Raises QblockError when there is no such statement.
     """
     folder = directory("sql")

@@ -97,7 +97,7 @@ def test_one_row_in_one_block(warehouse, qblock, spec) -> None:
     assert f"{WHO} finds s with certainty for 1 of 1 row, in 1 of 1 block." in out
     assert "- No value of s is more frequent in a block than in the whole table." in out
     alone = flat(qblock("audit", "--url", url, "--table", "t", "-q", "q", "-s", "s").out)
-    assert "- s has one value alone, so nothing about it can be found out." in alone
+    assert "- s has only one value, so nothing about it can be found out." in alone
 
 
 @pytest.mark.parametrize(

@@ -86,4 +86,4 @@ def test_the_same_column_in_two_roles_of_an_audit(warehouse, qblock) -> None:
     url = warehouse("t", {"a": ["x", "y"], "n": [1, 2]})
     ran = qblock("audit", "--url", url, "--table", "t", "-q", "n", "-s", "n")
     assert (ran.status, ran.out) == (2, "")
-    assert "--quasi-identifier n is named as --sensitive too: a column has one role; name it once" in ran.err
+    assert "--quasi-identifier n is also named as --sensitive: a column has one role; name it once" in ran.err

@@ -87,7 +87,7 @@ def test_files_that_are_there_are_kept(warehouse, init, tmp_path: Path) -> None:
     spec.write_text("mine", encoding="utf-8")
     again = init(url, "people")
     assert again.status == 2
-    assert "is already there; give another folder with --directory, or --force to replace it" in again.err
+    assert "already exists; give another folder with --directory, or --force to replace it" in again.err
     assert spec.read_text("utf-8") == "mine"
     assert init(url, "people", None, "--force").status == 0
     assert spec.read_text("utf-8") != "mine"
@@ -202,7 +202,7 @@ def test_tables_that_no_spec_is_made_of(warehouse, init, qblock, tmp_path: Path)
     assert "no column of alone can be a quasi-identifier (diagnosis: sensitive, " in alone.err
     missing = init(url, "nowhere")
     assert missing.status == 2
-    assert "table nowhere does not exist or may not be read" in missing.err
+    assert "table nowhere does not exist, or you lack permission to read it" in missing.err
     assert not (tmp_path / "made").exists()
     nothing = qblock("init", "mysql://x/y", "t")
     assert nothing.status == 2

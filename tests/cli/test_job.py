@@ -92,7 +92,7 @@ def test_text_lines(job: Job, capsys: pytest.CaptureFixture[str], options: list[
 
 def test_an_unknown_format(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
     assert release(job, "--log-format", "xml") == 2
-    assert "right would be text or json" in capsys.readouterr().err
+    assert "valid: text, json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ def test_a_hook_that_fails_changes_nothing(
     options = ["--log-format", format_] if format_ else []
     assert release(job, "--hook", f"{hook} 7", *options) == 0
     out, err = capfd.readouterr()
-    message = "the hook ended with status 7; this changes nothing in what was published"
+    message = "the hook ended with status 7; what was published is not affected"
     if format_:
         assert (lines(err)[-1]["message"], lines(err)[-1]["step"]) == (message, "hook")
     else:
@@ -244,7 +244,7 @@ def test_a_hook_that_does_not_end_is_ended_with_all_that_it_started(
 
     monkeypatch.setattr(subprocess.Popen, "wait", wait_until_both_run)
     problem = module.Hook.of(f"{sys.executable} {script}", 2).run(fifo, silent=True)
-    assert problem == "was ended after 2 seconds"
+    assert problem == "was stopped after 2 seconds"
     # It ends when nobody holds the other end any more.
     with read[0]:
         assert read[0].read() == ""
@@ -252,7 +252,7 @@ def test_a_hook_that_does_not_end_is_ended_with_all_that_it_started(
 
 def test_a_hook_that_is_killed() -> None:
     program = f"{sys.executable} -c 'import os; os.kill(os.getpid(), 9)'"
-    assert module.Hook.of(program, 60).run(Path("result.json"), silent=True) == "was ended by signal 9"
+    assert module.Hook.of(program, 60).run(Path("result.json"), silent=True) == "was stopped by signal 9"
 
 
 def test_a_program_that_is_no_program(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_file_of_somebody_else_is_replaced_only_where_that_is_asked(
         file.write_text(text, "utf-8")
         assert release(job, "--result", file) == 2
         found = capsys.readouterr().err
-        ask = "holds something else than the result of a run; give another name, or --result-force to replace it"
+        ask = "holds something other than the result of a run; give another name, or --result-force to replace it"
         assert found == f"qblock: --result {file}: {ask}\n"
         assert file.read_text("utf-8") == text
     assert history(job.spec)["events"] == []

@@ -178,8 +178,8 @@ def test_suppression(warehouse, qblock, spec) -> None:
     ("arguments", "message"),
     [
         (["--strategy", "greedy"], "search strategy 'greedy' is unknown; use one of chains, incognito, exhaustive"),
-        (["--nodes", "some"], "--nodes some: right would be minimal or all"),
-        (["--explain-sql", "--node", "zip=9"], "right would be NAME=LEVEL,... or one level for each of: zip 0..3"),
+        (["--nodes", "some"], "--nodes some: valid: minimal, all"),
+        (["--explain-sql", "--node", "zip=9"], "write NAME=LEVEL,... or one level for each of: zip 0..3"),
     ],
 )
 def test_options_that_are_wrong(warehouse, qblock, spec, arguments: list[str], message: str) -> None:

@@ -65,7 +65,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
     "is a link to a folder": link_to(folder),
     "is a link to a socket": link_to(a_socket),
     "is a link to a file that does not exist": lambda path: path.symlink_to(path.with_name("absent")),
-    "cannot be looked at (Too many levels of symbolic links)": lambda path: path.symlink_to(path),
+    "cannot be examined (Too many levels of symbolic links)": lambda path: path.symlink_to(path),
 }
 
 
@@ -144,7 +144,7 @@ def test_what_takes_the_place_of_a_file_meanwhile_is_not_waited_for(
 ) -> None:
     pipe(tmp_path / "file")
     monkeypatch.setattr(files, "problem_of", lambda path: None)
-    with pytest.raises(InputError, match="no regular file any more"):
+    with pytest.raises(InputError, match="not a regular file any more"):
         read_input(tmp_path / "file")
 
 
@@ -245,6 +245,6 @@ def test_a_spec_from_the_shell_is_to_be_written_to_a_file(name: str, nursery: Nu
     status, said = limited(nursery, tmp_path, "search", name)
     assert (status, said) == (
         2,
-        f"qblock: {name}: cannot be read: it is what the shell passes on, and no file; write it to a file, and name "
+        f"qblock: {name}: cannot be read: it is what the shell passes on, not a file; write it to a file, and name "
         "that one\n",
     )

@@ -8,8 +8,8 @@ from engines import create_table
 
 from qblock.cli.app import run
 
-SEVERAL = "names several hosts before its path; right would be postgresql://USER@/DATABASE?host=HOST1:PORT1&host="
-PORT = "the port of the database URL is no number from 1 to 65535"
+SEVERAL = "names several hosts before its path; write postgresql://USER@/DATABASE?host=HOST1:PORT1&host="
+PORT = "the port of the database URL is not a number from 1 to 65535"
 PORTS = "a port is a number from 1 to 65535, and each host has one, or all have the same"
 UNKNOWN = "a parameter that the PostgreSQL client does not know"
 NONE = "none of 2 hosts answers; the first: the connection was refused"
@@ -32,8 +32,8 @@ URLS = [
     ("/db?host=127.0.0.1,127.0.0.1&port=1,2", 1, NONE),
     ("/db?host=127.0.0.1:1&host=127.0.0.1:2", 1, NONE),
     ("/db?hostaddr=127.0.0.1,127.0.0.1&port=1", 1, NONE),
-    ("127.0.0.1:1/db?hostaddr=nonsense", 1, "no host of that name is known"),
-    ("host%00a:1/db", 1, "no host of that name is known"),
+    ("127.0.0.1:1/db?hostaddr=nonsense", 1, "no host of that name is found"),
+    ("host%00a:1/db", 1, "no host of that name is found"),
     (f"{'a' * 300}:1/db", 1, "the host cannot be reached"),
     ("127.0.0.1:1/d%00b", 2, "a NUL character"),
     ("127.0.0.1:1/db?nonsense=1", 2, UNKNOWN),

@@ -58,7 +58,7 @@ def test_a_hierarchy_that_is_not_nested(warehouse, qblock, spec, tmp_path: Path)
 def test_a_duplicate_leaf(warehouse, qblock, spec, tmp_path: Path) -> None:
     (tmp_path / "zip.csv").write_text("zip,any\n101,*\n102,*\n101,*\n", encoding="utf-8")
     for ran in each(qblock, file_of(spec, warehouse("people", PEOPLE), {**QUASI, "hierarchy": {"file": "zip.csv"}})):
-        check(ran, 2, r"zip\.csv:4: duplicate leaf .*, first on line 2; keep one")
+        check(ran, 2, r"zip\.csv:4: duplicate leaf .*, first on line 2; remove one")
 
 
 def test_nulls_without_a_rule(warehouse, qblock, spec) -> None:

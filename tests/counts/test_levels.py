@@ -49,7 +49,7 @@ def test_builders(warehouse, tmp_path: Path) -> None:
         ("z", {"dates": ["month"]}, "dates of z: 2 values of the column are not ISO dates"),
         ("z", {"file": "absent.csv"}, "absent.csv: the hierarchy file cannot be read: No such file or directory"),
         ("z", {"file": "."}, "the hierarchy file cannot be read: it is a folder; name a file"),
-        ("z", {"table": "absent", "levels": ["a"]}, "table absent does not exist or may not be read"),
+        ("z", {"table": "absent", "levels": ["a"]}, "table absent does not exist, or you lack permission to read it"),
         ("z", {"table": "levels", "levels": ["leaf", "nowhere"]}, "the dimension table levels has no column 'nowhere'"),
     ],
 )
@@ -60,14 +60,14 @@ def test_hierarchies_that_do_not_fit(warehouse, tmp_path: Path, column: str, hie
 
 
 FILES = [
-    ("z,g\na,A\nb,B\na,A\n", ":4: duplicate leaf 'a', first on line 2; keep one"),
+    ("z,g\na,A\nb,B\na,A\n", ":4: duplicate leaf 'a', first on line 2; remove one"),
     ("z,g,h\na,G,H\nb,G,I\n", ":3: label 'G' of g is under 'H' on line 2 and under 'I' here (h)"),
     ("z,g\na,G\nb\n", ":3: 1 columns where the header has 2"),
     ("z,g\na,G\n,G\n", ":3: the leaf is empty (column z)"),
     ("z,g\na,\n", ":2: the label of level 1 (g) is empty"),
     ("z,g\n", "there is no leaf; write one row per value, leaf first"),
     ("", "the file is empty; write a header"),
-    ("z,z\na,A\n", ":1: the levels need names, each its own"),
+    ("z,z\na,A\n", ":1: every level needs a name of its own"),
     ('z,g\n"a,A\n', "not CSV"),
 ]
 

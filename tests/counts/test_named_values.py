@@ -64,7 +64,7 @@ privacy:
         found = dict(zip(part.reference.domain, part.reference.prior or (), strict=True))
     assert found == {"null": 1, None: 2, "": 3}
     twice = text.replace('"null": 1, null: 2', "null: 1, ~: 2")
-    with pytest.raises(InputError, match=r"prior.values.\(not shown\): the key ~ stands twice"):
+    with pytest.raises(InputError, match=r"prior.values.\(not shown\): the key ~ appears twice"):
         read_spec(twice, tmp_path / "s.yaml", {"URL": url})
 
 
@@ -101,7 +101,7 @@ def test_a_prior_table_of_another_type(warehouse, tmp_path: Path) -> None:
         ((part,),) = task.counts(task.lattice.bottom).parts
         assert part.reference.prior == (2, 1)
     prior["where"] = {"y": "much"}
-    with pytest.raises(InputError, match=r"'much' is no value of column y of the prior's table before"):
+    with pytest.raises(InputError, match=r"'much' is not a value of column y of the prior's table before"):
         value(url, tmp_path, model, nulls="value")
 
 
@@ -158,7 +158,7 @@ def test_one_value_named_twice_is_one_value(warehouse, tmp_path: Path) -> None:
         assert task.least == 1
         assert task.passes(task.lattice.bottom)
     twice = {"epsilon_privacy": {**KNOWS, "prior": {"values": {"1.5": 1, "1.50": 1}}}}
-    with pytest.raises(InputError, match=r"gives two weights to '1\.50*'; keep one"):
+    with pytest.raises(InputError, match=r"gives two weights to '1\.50*'; remove one"):
         value(url, tmp_path, twice)
 
 

@@ -181,7 +181,9 @@ def test_a_leaf_that_is_no_value_of_the_type(warehouse, subtests, tmp_path: Path
         for leaf in leaves:
             with subtests.test(type_, leaf=leaf):
                 message = refused(url, f"t{i}", [str(value).lower(), leaf], tmp_path)
-                assert message.startswith(f"{tmp_path / 'x.csv'}: leaf 2, {leaf!r}, is no value of column x of type ")
+                assert message.startswith(
+                    f"{tmp_path / 'x.csv'}: leaf 2, {leaf!r}, is not a value of column x of type "
+                )
                 assert message.endswith("correct or remove it")
 
 

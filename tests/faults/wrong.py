@@ -372,7 +372,7 @@ CASES = [
     Wrong("a ledger of a newer program", 1, "newer|9999", newer_ledger),
     Wrong("a private folder that others may enter", 1, "chmod 700", folder_open, ("duckdb",)),
     Wrong("another run of the release", 4, "another run|holds", during=locked),
-    Wrong("an unknown log format", 2, "right would be text or json", options=("--log-format", "xml")),
+    Wrong("an unknown log format", 2, "valid: text, json", options=("--log-format", "xml")),
     Wrong("a hook that is no program", 2, "no program of that name", options=("--hook", "/no/such/program")),
     Wrong("a result file in no folder", 2, "--result", options=("--result", "/no/such/folder/result.json")),
 ]

@@ -183,7 +183,7 @@ def test_all_problems_of_a_file_with_their_lines(tmp_path: Path):
     text = "zip,zip_1,zip_2\n1,a,x\n2,a,y\n1,a,x\n,b,x\n3,,x\n4,c\n5,d,x,z\n"
     assert problems(tmp_path, text) == [
         "3: label 'a' of zip_1 is under 'x' on line 2 and under 'y' here (zip_2); a label has one parent",
-        "4: duplicate leaf '1', first on line 2; keep one",
+        "4: duplicate leaf '1', first on line 2; remove one",
         "5: the leaf is empty (column zip); write a value",
         "6: the label of level 1 (zip_1) is empty; write one",
         "7: 2 columns where the header has 3; write one label for each level",
@@ -200,8 +200,8 @@ def test_nothing_is_above_the_star(tmp_path: Path):
     [
         ("", "the file is empty"),
         ("a,b\n", "there is no leaf"),
-        ("a,a\n1,x\n", "1: the levels need names"),
-        ("a,\n1,x\n", "1: the levels need names"),
+        ("a,a\n1,x\n", "1: every level needs a name"),
+        ("a,\n1,x\n", "1: every level needs a name"),
         ('a,b\n"1,x\n', "2: not CSV: unexpected end of data"),
         ('a,b\n1,x\n"2"y,z\n', "3: not CSV: ',' expected after"),
     ],

@@ -399,7 +399,7 @@ def test_the_command(twice: Job, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rollback", spec, "1"]) == 0
     assert "Nothing to do" in capsys.readouterr().out
     assert run(["rollback", spec, "2"]) == 0
-    assert "Went back to version 2 as published.people" in capsys.readouterr().out
+    assert "Rolled back to version 2 as published.people" in capsys.readouterr().out
     assert run(["rollback", spec, "9", "--json"]) == 3
     answer, message = capsys.readouterr()
     assert json.loads(answer)["status"] == "refused"

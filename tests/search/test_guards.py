@@ -192,7 +192,7 @@ def test_a_table_that_does_not_fit_is_refused(
 def test_nobody_guards_anything(warehouse: Any, tmp_path: Path) -> None:
     warehouse("wishes", {"who": ["nobody"], "what": ["u"]})
     with open_task(load(warehouse, tmp_path, rows_of(2, 18), [ENTRY % "what"])) as task:
-        assert task.warnings == [f"{tmp_path}/spec.yaml:12: nobody of the source is in wishes, so nothing is guarded"]
+        assert task.warnings == [f"{tmp_path}/spec.yaml:12: nobody in the source is in wishes, so nothing is guarded"]
         assert task.assess(task.lattice.bottom).tightest[0].values[0].value == 1
 
 

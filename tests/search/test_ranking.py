@@ -141,7 +141,7 @@ def test_the_block_sizes_alone_choose_where_they_are_asked_to(
     best = min(nodes, key=lambda node: (float(f"{values[node]:.9g}"), sum(node), node))
     assert [seen for seen in fetched if len(seen) > 1] == [(best, 0)]
     for name in ("kl_divergence", "query_error"):
-        with pytest.raises(InputError, match=f"'{name}' looks at sensitive values, and `choose_from: sizes` must not"):
+        with pytest.raises(InputError, match=f"'{name}' uses sensitive values, and `choose_from: sizes` must not"):
             read_spec(text_of("duckdb:///a", ["k_anonymity: {k: 3}"], more % name), "spec.yaml", {})
     assert found.choice == "sizes"
 
@@ -224,8 +224,8 @@ def test_a_wrong_workload_is_refused_with_its_line(text: str, message: str) -> N
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[{a: [a7]}]", "'a7' is no value of a"),
-        ("[{b: [null]}]", "NULL is no value of b"),
+        ("[{a: [a7]}]", "'a7' is not a value of a"),
+        ("[{b: [null]}]", "NULL is not a value of b"),
         ("[{y: {from: 10}}]", "range"),
     ],
 )

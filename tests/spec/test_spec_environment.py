@@ -142,7 +142,7 @@ def test_a_url_is_refused_without_printing_it():
 def test_a_password_in_the_file_is_warned_of():
     spec = read(SPEC.replace("${URL}", "postgresql://loader:hunter22@db/clinic"))
     assert spec.warnings == (
-        "spec.yaml:3: source.url: the password stands in the file; take it from the environment: ${NAME}",
+        "spec.yaml:3: source.url: the password is written in the file; take it from the environment: ${NAME}",
     )
     assert read().warnings == ()
     assert read(SPEC.replace("${URL}", "postgresql://loader:${TABLE}@db/clinic")).warnings == ()

@@ -161,7 +161,7 @@ WRONG = [
     ("{digits: 5}", "{dates: [fortnight]}", "dates: fortnight is not a unit of dates; valid: day, week"),
     ("{digits: 5}", "{table: d.zip}", "hierarchy: levels is missing; add `levels: ...`"),
     ("{digits: 5}", "{table: d.zip, levels: []}", "levels: the list is empty; write a list of columns, leaf first"),
-    ("{digits: 5}", "{table: d.zip, levels: [a, a]}", "levels[1]: 'a' stands twice in the list; keep one"),
+    ("{digits: 5}", "{table: d.zip, levels: [a, a]}", "levels[1]: 'a' appears twice in the list; remove one"),
     ("{file: hierarchies/condition.csv}}", "suppress, hierarchy: suppress}", "hierarchy belongs to a quasi_identifier"),
     ("identifying", "{role: identifying, nulls: top}", "identifying takes no further key"),
     ("ward:       insensitive", "ward: 3", "10: attributes.ward.role: 3 is not valid; valid: identifying"),
@@ -196,7 +196,7 @@ WRONG = [
     ("{k: 4}", "{k: 4.5}", "12: privacy[0].k_anonymity.k: 4.5 is not a whole number"),
     ("{k: 4}", '{k: "4"}', "12: privacy[0].k_anonymity.k: '4' is not a whole number; write one, without quotes"),
     ("{k: 4}", "{k: true}", "12: privacy[0].k_anonymity.k: true is not a whole number"),
-    ("{k: 4}", "{k: 4, sensitive: condition}", "k_anonymity does not look at a sensitive attribute"),
+    ("{k: 4}", "{k: 4, sensitive: condition}", "k_anonymity does not use a sensitive attribute"),
     (
         "\n  - k_anonymity: {k: 4}",
         " {k_anonymity: {k: 4}}",
@@ -241,7 +241,11 @@ WRONG = [
         "  WARD: sensitive\n  ward: sensitive\n  ward: insensitive",
         "column ward has two roles",
     ),
-    ("publish:", "release: twice\npublish:", "15: release: the key release stands twice (first on line 2); keep one"),
+    (
+        "publish:",
+        "release: twice\npublish:",
+        "15: release: the key release appears twice (first on line 2); remove one",
+    ),
     ("release: inpatients", "release: [", "not YAML: "),
     ("release: inpatients", "release: !!python/name:os.system inpatients", "is not supported; write plain YAML"),
     ("ward:       insensitive", "? [a]\n  : insensitive", "10: attributes: a key must be a plain text"),
@@ -258,7 +262,8 @@ def test_what_is_wrong(old: str, new: str, message: str):
 def test_a_column_with_two_roles_names_both_lines():
     text = changed("  ward:       insensitive", "  age: sensitive")
     assert problems(text) == [
-        "spec.yaml:10: attributes.age: column age has two roles (quasi_identifier on line 7, sensitive here); keep one"
+        "spec.yaml:10: attributes.age: column age has two roles (quasi_identifier on line 7, sensitive here); remove "
+        "one"
     ]
 
 
@@ -282,7 +287,7 @@ def test_no_spec_at_all(text: str):
 
 
 def test_an_alias_of_itself_is_refused():
-    assert any("repeats without end" in line for line in problems("&a\nversion: *a\n"))
+    assert any("refers to itself" in line for line in problems("&a\nversion: *a\n"))
 
 
 def test_hierarchy_forms():

@@ -145,7 +145,9 @@ def test_multi_attribute_form_with_values_for_each():
     head = HEAD.replace("privacy:\n", SECOND)
     entry = "pd_recursive_cl_diversity: {c: 2, l: 2, sensitive: [pay, ill], allowed: {ill: [flu]}}"
     assert [asked(model)["allowed"] for model in requirement(entry, head).models] == [(), ("flu",)]
-    assert "wage is not asked for here; valid: pay, ill" in error(entry.replace("{ill:", "{wage:"), head)
+    assert "wage is not one of the attributes named here; valid: pay, ill" in error(
+        entry.replace("{ill:", "{wage:"), head
+    )
 
 
 def test_multi_attribute_form_is_refused_where_there_is_none():
@@ -154,7 +156,7 @@ def test_multi_attribute_form_is_refused_where_there_is_none():
     literal = "delta_l_diversity: {delta: 1, l: 2, reading: literal, sensitive: [ill, pay]}"
     assert "literal has no multi-attribute form; valid: window" in error(literal, head)
     assert "of two names or more" in error("distinct_l_diversity: {l: 2, sensitive: [ill]}", head)
-    assert "'ill' stands twice" in error("distinct_l_diversity: {l: 2, sensitive: [ill, ill]}", head)
+    assert "'ill' appears twice" in error("distinct_l_diversity: {l: 2, sensitive: [ill, ill]}", head)
 
 
 def test_values_of_the_sensitive_attribute_are_texts():

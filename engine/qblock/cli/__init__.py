@@ -14,7 +14,7 @@ def main() -> NoReturn:
     try:
         from qblock.cli.app import main as run
     except KeyboardInterrupt:
-        # Loading everything takes a moment, in which somebody may have thought better of it.
+        # Loading everything takes a moment, in which somebody may press Ctrl-C.
         print("qblock: interrupted", file=sys.stderr)
         sys.exit(130)
     run()

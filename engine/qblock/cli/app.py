@@ -1,4 +1,4 @@
-"""The commands together, and how each one ends."""
+"""All commands in one application, and how each of them ends."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _root(
         False,
         "--debug",
         help="Print the traceback of an error with the database's own text, which may quote the data; only where "
-        "standard error is a terminal, and nowhere else. QBLOCK_DEBUG=1 does the same.",
+        "standard error is a terminal. QBLOCK_DEBUG=1 does the same.",
     ),
 ) -> None:
     """Options of every command."""
@@ -66,7 +66,7 @@ def _root(
 
 INTERACTIVE = ("search", "plan", "hierarchy", "init")
 AGAIN_SECONDS = 5.0
-"""A driver may swallow what a signal raises while it is busy: it is raised again until somebody hears it."""
+"""A busy driver may swallow the exception of a signal: it is raised again until it gets through."""
 
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
@@ -82,7 +82,7 @@ def main() -> NoReturn:
     """Run the command line and leave with its exit status."""
     for number in SIGNALS:
         signal.signal(number, _stop)
-    # What is raised where nobody can catch it, and in threads: the class alone, since a text may quote the data.
+    # Errors that nobody can catch, and those of threads: the class alone, since the text may quote the data.
     sys.unraisablehook = lambda found: _say(f"ignored an error ({found.exc_type.__name__})")
     threading.excepthook = lambda found: _say(f"a thread ended with an error ({found.exc_type.__name__})")
     try:
@@ -107,7 +107,7 @@ def run(arguments: list[str]) -> int:
         try:
             if "_QBLOCK_COMPLETE" in os.environ:
                 return int(command.main(args=arguments, prog_name="qblock", standalone_mode=False) or 0)
-            # Not `main`, which would make an exit status of its own out of Ctrl-C.
+            # Not `main`, which gives Ctrl-C an exit status of its own.
             with command.make_context("qblock", arguments) as context, values_shown(_interactive(arguments)):
                 debug.asked |= bool(context.params.get("debug"))
                 command.invoke(context)
@@ -120,7 +120,7 @@ def run(arguments: list[str]) -> int:
                 return _ended(error, arguments, outcome, debug)
             return int(ended.exit_code)
         except TyperException as error:
-            # A command line that is wrong; the exception knows its own way of saying so.
+            # A wrong command line: the exception prints itself.
             _without_urls(error, arguments)
             if hasattr(error, "show"):
                 error.show()
@@ -134,7 +134,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _ended(error: BaseException, arguments: list[str], outcome: Outcome, debug: _Debug) -> int:
-    """Say what a command that has failed or was stopped came to; returns its exit status."""
+    """Print what became of a command that failed or was stopped; returns its exit status."""
     try:
         if stopped(error):
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -144,7 +144,7 @@ def _ended(error: BaseException, arguments: list[str], outcome: Outcome, debug: 
         if not isinstance(error, AnswerLost):
             _say_lost(error)
     except KeyboardInterrupt as again:
-        # Once more while the last words were said.
+        # Another signal while the last message was printed.
         return exit_status(again, outcome)
     return exit_status(error, outcome)
 
@@ -157,7 +157,7 @@ def _say_lost(error: BaseException) -> None:
 
 
 class _Debug:
-    """Tracebacks, which may quote the data: only to somebody who sits there and asks."""
+    """Tracebacks, which may quote the data: only for somebody at a terminal who asked for them."""
 
     def __init__(self, asked: bool) -> None:
         self.asked = asked
@@ -181,5 +181,5 @@ def _without_urls(error: TyperException, arguments: list[str]) -> None:
 
 
 def _say(message: str, error: BaseException | None = None) -> None:
-    if not getattr(error, "told", False):  # the log of the job has said it already
+    if not getattr(error, "told", False):  # the job's log has printed it already
         print(f"qblock: {message}", file=sys.stderr)

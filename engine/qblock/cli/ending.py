@@ -1,4 +1,4 @@
-"""How a command ends: its exit status and last message, which say what it did before.
+"""How a command ends: its exit status and last message, which say what it had done.
 
 A signal, an answer that cannot be written or a database that is gone may come after a publication; so each way out asks
 the outcome of the run.
@@ -21,7 +21,7 @@ NOTHING = {
     ("ledger", "move"): "nothing was moved",
     ("ledger", "rekey"): "the key was not changed",
 }
-"""What is said of a command that ends before it has done anything; the others do not publish, and say nothing of it."""
+"""What is printed for a command that ends before it has done anything; the others do not publish, and say nothing."""
 
 
 class Interrupted:
@@ -45,7 +45,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def stopped(error: BaseException) -> bool:
-    """Whether a command ends by a signal; the driver reports an interrupted query as an error of its own."""
+    """Whether a signal ends the command; the driver reports an interrupted query as an error of its own."""
     return isinstance(error, KeyboardInterrupt) or Terminated.arrived or Interrupted.arrived
 
 
@@ -59,7 +59,8 @@ def exit_status(error: BaseException, outcome: Outcome) -> int:
 
 
 def reason(error: BaseException) -> str:
-    """An error as it may be told; of one that is not ours the class alone, since its text may quote a value."""
+    """The text of an error as it may be printed; of one that is not ours the class alone, since its text may quote a
+    value."""
     if stopped(error):
         return "terminated" if Terminated.arrived else "interrupted"
     if isinstance(error, QblockError):
@@ -70,7 +71,8 @@ def reason(error: BaseException) -> str:
 
 
 def with_outcome(error: BaseException, outcome: Outcome, nothing: str | None = None) -> str:
-    """The same with what the command has done. nothing: of NOTHING, what is said where it has done nothing."""
+    """The text of an error with what the command has done. nothing: the entry of NOTHING, for where it has done
+    nothing."""
     done, why = outcome.said(nothing), reason(error)
     if not done:
         return why
@@ -87,6 +89,6 @@ def message(error: BaseException, outcome: Outcome, nothing: str | None) -> str:
 
 
 def nothing_of(words: list[str]) -> str | None:
-    """Of NOTHING, for the words of a command line."""
+    """The entry of NOTHING for a command line."""
     plain = tuple(word for word in words if not word.startswith("-"))
     return NOTHING.get(plain[:1]) or NOTHING.get(plain[:2])

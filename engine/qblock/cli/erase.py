@@ -24,7 +24,7 @@ def erase(
         list[str] | None, typer.Argument(metavar="[ENTITY]...", help="Values of the entity column, as text.")
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A file with one of them on each line, besides those named.")
+        Path | None, typer.Option(metavar="FILE", help="A file with one on each line, in addition to those named.")
     ] = None,
     now: Annotated[
         bool,
@@ -42,9 +42,9 @@ def erase(
 ) -> None:
     """People withdraw from a release that names its entities.
 
-    Without --now they wait until enough people of their block withdraw, and leave together with a later release: one
-    who leaves alone would reveal their value to whoever kept the version before. Copies that readers made cannot be
-    recalled. People are named to the letter, by the text of the entity column; a name that is nobody's stops it all.
+    Without --now they wait until enough people of their block withdraw, and leave together with a later release: if one
+    person left alone, whoever kept the version before would learn their value. Copies that readers have made cannot be
+    recalled. People are named exactly, by the text of the entity column; where a name is nobody's, nothing is done.
     """
     from qblock.release.erase import check_erasable
     from qblock.release.erase import erase as run_erase

@@ -46,7 +46,7 @@ def search(
     from qblock.spec import load_spec
 
     if nodes not in ("minimal", "all"):
-        raise InputError(f"--nodes {nodes}: right would be minimal or all")
+        raise InputError(f"--nodes {nodes}: valid: minimal, all")
     loaded = load_spec(spec)
     with open_task(loaded) as task:
         if explain:

@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 def build(
     spec: SpecPath,
     directory: Annotated[str, typer.Option(help="Where the CSV files are written.")] = "hierarchies",
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     json_: Json = False,
 ) -> None:
     """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""

@@ -1,6 +1,6 @@
-"""What a run of the job tells the outside when it has ended: the log, the result file, and a command that is given it.
+"""What a run of the job reports when it has ended: the log, the result file, and a hook that is given the file.
 
-None of it changes what was published, nor the exit status.
+None of it changes what was published or the exit status.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Hook:
 
     @classmethod
     def of(cls, command: str | None, seconds: float, names: Sequence[str] = ()) -> Hook | None:
-        """The hook of the command line, if it has one. names: variables that it gets besides PATH, HOME and LANG.
+        """The hook that the command line names, if it names one. names: variables that it gets besides PATH, HOME and
+        LANG.
 
         Raises InputError for a command that cannot be started, or a variable that is not set.
         """
@@ -84,7 +85,7 @@ class Hook:
         try:
             status = process.wait(self.seconds)
         except subprocess.TimeoutExpired:
-            return f"was ended after {self.seconds:g} seconds"
+            return f"was stopped after {self.seconds:g} seconds"
         finally:
             if process.poll() is None:
                 # What it has started ends with it.
@@ -92,12 +93,12 @@ class Hook:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         if status < 0:
-            return f"was ended by signal {-status}"
+            return f"was stopped by signal {-status}"
         return f"ended with status {status}" if status else None
 
 
 class Job:
-    """One run. result: where its result is written as JSON, whatever it came to; spec: the file of its spec."""
+    """One run. result: where its result is written as JSON, however it ends; spec: the file of its spec."""
 
     release: str | None = None
 
@@ -109,7 +110,8 @@ class Job:
             result.protect_path(spec)
 
     def begin(self, spec: Spec) -> None:
-        """The spec is read: raise InputError where the result would take the place of a file that the release needs."""
+        """To be called once the spec is read. Raises InputError where the result would replace a file that the release
+        needs."""
         self.release = spec.release
         if self._result is None:
             return
@@ -145,7 +147,7 @@ class Job:
         return found
 
     def _failed(self, error: BaseException, found: dict[str, Any]) -> dict[str, Any]:
-        """The result of a run that did not end well; found: what it came to before, if it came so far."""
+        """The result of a run that did not end well; found: what it came to before, if it got so far."""
         if stopped(error):
             # It is heard.
             signal.setitimer(signal.ITIMER_REAL, 0)
@@ -186,7 +188,7 @@ class Job:
         except OSError as error:
             problem = f"was not run, since its file was not written: {error.strerror}"
         if problem is not None:
-            self._warn(f"the hook {problem}; this changes nothing in what was published")
+            self._warn(f"the hook {problem}; what was published is not affected")
 
     def _write(self, found: dict[str, Any]) -> Path | None:
         """Write the result file; returns it where whoever is given its path can read it."""
@@ -222,11 +224,11 @@ def _readable(file: Path | None, found: dict[str, Any]) -> Iterator[Path]:
 
 
 def _name(text: str) -> str:
-    # What follows a = is no part of the name, and may be a secret.
+    # What follows a = is not part of the name, and may be a secret.
     return text.partition("=")[0]
 
 
 def _variables(found: Mapping[str, Any]) -> dict[str, str]:
-    """What the hook is told of the run beside the file."""
+    """What the hook is told about the run, besides the file."""
     told = {f"QBLOCK_{key.upper()}": found.get(key) for key in ("release", "run", "status", "exit_status")}
     return {name: str(value) for name, value in told.items() if value is not None}

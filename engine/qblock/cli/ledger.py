@@ -1,4 +1,4 @@
-"""ledger upgrade, retype, rekey, move: what is done to the ledger and the crosswalk themselves."""
+"""ledger upgrade, retype, rekey, move: work on the ledger and the crosswalk themselves."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def upgrade(
     target: Target,
     json_: Json = False,
 ) -> None:
-    """Bring the ledger's schema to the version of this program; does nothing when it is there already."""
+    """Upgrade the ledger's schema to the version of this program; does nothing where it is up to date."""
     from qblock.ledger.migrate import upgrade_ledger
 
     place = _place(target)
@@ -56,10 +56,10 @@ def rekey(
     ] = 0,
     json_: Json = False,
 ) -> None:
-    """Give the crosswalk a new key, in one transaction: for whoever's key may have been read.
+    """Give the crosswalk a new key, in one transaction, where the old one may have been read.
 
-    All releases that share the crosswalk move, with everybody in it, people who are gone from the source too; checks of
-    versions together find what they found before. Nothing may run there meanwhile (exit status 4, naming the release).
+    All releases that share the crosswalk move, with everybody in it, people who have left the source too; checks of
+    versions together find what they found before. No run may be in progress there (exit status 4, naming the release).
     """
     from qblock.release.rekey import BACKUPS
     from qblock.release.rekey import rekey as run_rekey
@@ -77,9 +77,9 @@ def rekey(
 
 @ledger.command("retype")
 def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
-    """Move what is kept of a release to the types that the source's columns have now.
+    """Convert what is kept of a release to the types that the source's columns have now.
 
-    Needed once a column's type was changed, which the job refuses: every kept value must read the same in both types.
+    Needed after a column's type has changed, which the job refuses: every kept value must read the same in both types.
     """
     from qblock.release.retype import retype as run_retype
     from qblock.spec import load_spec
@@ -92,7 +92,7 @@ def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
     if found.status == "unchanged":
         out.print("The crosswalk has the types of the source's columns: nothing to do.")
     for one in found.columns:
-        out.print(f"{one.column}: from {one.before} to {one.now}, {one.values} values are written otherwise now.")
+        out.print(f"{one.column}: from {one.before} to {one.now}, {one.values} values are written differently now.")
 
 
 @ledger.command("move")
@@ -106,7 +106,7 @@ def move(
 ) -> None:
     """Make release NAME the one that SPEC describes: its name, its source, its view, with all versions and evidence.
 
-    The chain of events goes on under the new name. What readers see now is then seen as the view of SPEC.
+    The chain of events continues under the new name. What readers see now is then shown by the view of SPEC.
     """
     from qblock.release.move import move as run_move
     from qblock.spec import load_spec

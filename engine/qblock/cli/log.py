@@ -33,7 +33,7 @@ class Log:
         if format == "json":
             return cls("json")
         if format not in (None, "text"):
-            raise InputError(f"--log-format {format}: right would be text or json")
+            raise InputError(f"--log-format {format}: valid: text, json")
         return cls("text" if format or verbose else None)
 
     def __call__(self, entry: Entry) -> None:
@@ -50,7 +50,7 @@ class Log:
         print(line, file=sys.stderr, flush=True)
 
     def say(self, message: str, *, step: str, level: Level = "info") -> None:
-        """An entry of the command itself, about the run that spoke last."""
+        """An entry of the command itself, about the run that wrote last."""
         from qblock.release.log import Entry
 
         self(Entry(self.run, self.release, step, message, level))

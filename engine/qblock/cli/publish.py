@@ -24,17 +24,18 @@ Result = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Write the result as JSON, whatever it came to. A file that is new, empty or the result of an earlier run "
+        help="Write the result as JSON, however the run ends. A file that is new, empty or the result of an earlier "
+        "run "
         "is replaced whole; a FIFO, a device or /dev/fd/N is written in place.",
     ),
 ]
-REPLACE = "Replace the file of --result whatever it holds, but for the files of the release."
+REPLACE = "Replace the file of --result whatever it holds, except for files of the release."
 HookCommand = Annotated[
     str | None,
     typer.Option(
         metavar="COMMAND",
-        help="Run afterwards, whatever it came to, with the path of the result file as last argument and without a "
-        "shell. If it fails that is said, but neither what was published nor the exit status changes.",
+        help="Run afterwards, however the run ends, with the path of the result file as last argument and without a "
+        "shell. If it fails, that is reported, and neither what was published nor the exit status changes.",
     ),
 ]
 HookEnvironment = Annotated[
@@ -42,11 +43,11 @@ HookEnvironment = Annotated[
     typer.Option(
         "--hook-env",
         metavar="NAME",
-        help="A variable of the environment that the hook gets too, besides PATH, HOME, LANG and what QBLOCK_ "
-        "variables tell it of the run. Repeatable.",
+        help="An environment variable that the hook gets too, besides PATH, HOME, LANG and the QBLOCK_ variables "
+        "about the run. Repeatable.",
     ),
 ]
-HookTimeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="When the hook is ended.")]
+HookTimeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="When the hook is stopped.")]
 LogFormat = Annotated[
     str | None, typer.Option(metavar="FORMAT", help="Log each step on standard error: text, or json (JSON lines).")
 ]
@@ -66,7 +67,7 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(spec: SpecPath, json_: Json = False) -> None:
-    """What `release` would do, step by step: the very steps that it runs. Writes nothing."""
+    """What `release` would do, step by step: exactly the steps that it runs. Writes nothing."""
     from qblock.release.foresee import foreseen
     from qblock.spec import load_spec
 
@@ -92,7 +93,8 @@ def release(
     force: Annotated[
         bool,
         typer.Option(
-            "--force", help="Publish again although nothing has changed, or it was retired. Includes --result-force."
+            "--force",
+            help="Publish again even if nothing has changed, or if the release was retired. Includes --result-force.",
         ),
     ] = False,
     wait: Wait = 0,
@@ -156,7 +158,7 @@ def verify(
     head: Annotated[str | None, typer.Option(help="The last ledger head that you kept.")] = None,
     json_: Json = False,
 ) -> None:
-    """Recompute the guarantees of the published version from what is published, and hold them against the ledger."""
+    """Recompute the guarantees of the published version from what is published, and compare them with the ledger."""
     from qblock.release.verify import verify as run_verify
     from qblock.spec import load_spec
 
@@ -215,7 +217,7 @@ def rollback(
         if json_:
             answer({**found, "version": version})
         elif found["status"] == "unchanged":
-            console().print(f"Nothing to do: readers see version {version} already, and it passes every check.")
+            console().print(f"Nothing to do: readers already see version {version}, and it passes every check.")
         elif "reason" not in found:
             _print_published(found, "Rolled back to")
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from qblock.spec import Spec
 
 KEYS = {"status", "release", "exit_status"}
-"""By which a result of an earlier run is known."""
+"""How a result of an earlier run is recognized."""
 MOST_BYTES = 1 << 26
 """No result is larger."""
 READER_SECONDS = 10.0
@@ -39,7 +39,7 @@ ASK = "give another name, or --result-force to replace it"
 
 @dataclass(frozen=True)
 class Protected:
-    """A file that must not become a result. what: as a message names it; folder: everything in it is meant."""
+    """A file that no result may replace. what: as a message names it; folder: everything in it is meant."""
 
     path: Path
     what: str
@@ -103,7 +103,7 @@ def keep_own_files(option: str, path: Path, spec: Spec) -> None:
 
 
 class ResultFile:
-    """Where a run writes its result. Raises InputError for what can be no result, before anything is done."""
+    """Where a run writes its result. Raises InputError for a path that cannot take one, before anything is done."""
 
     def __init__(self, path: Path, *, force: bool = False) -> None:
         self.path = path
@@ -123,11 +123,11 @@ class ResultFile:
         self._check()
 
     def protect_path(self, path: str | Path) -> None:
-        """The same for the spec alone, which may be one that cannot be read."""
+        """Raise InputError where the file is the spec: before it is read, since it may be one that cannot be read."""
         Protected(Path(path), "the spec").refuse("--result", self.path, *self._found())
 
     def write(self, found: dict[str, Any]) -> None:
-        """Write a result as JSON. Raises OSError, and InputError where something else is there meanwhile."""
+        """Write a result as JSON. Raises OSError, and InputError where something else has taken its place meanwhile."""
         self._check(last=True)
         data = result_bytes(found)
         if self._number is not None:
@@ -160,7 +160,7 @@ class ResultFile:
             file.refuse("--result", self.path, real, found)
         if self._number is not None:
             if fcntl.fcntl(self._number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
-                raise InputError(f"--result {self.path}: is closed, or open for reading alone")
+                raise InputError(f"--result {self.path}: is closed, or open for reading only")
             return
         if found is not None and any(is_(found.st_mode) for is_ in (stat.S_ISDIR, stat.S_ISBLK, stat.S_ISSOCK)):
             raise InputError(f"--result {self.path}: is a folder, a disk or a socket; name a file")
@@ -209,12 +209,12 @@ def _no_result(file: Path, found: os.stat_result) -> str | None:
     try:
         data = file.read_bytes() if found.st_size <= MOST_BYTES else b""
     except OSError:
-        return "holds something that the job may not read"
+        return "holds something that the job has no permission to read"
     with suppress(ValueError, RecursionError):
         value = json.loads(data)
         if isinstance(value, dict) and value.keys() >= KEYS:
             return None
-    return "holds something else than the result of a run"
+    return "holds something other than the result of a run"
 
 
 def _write_ready(number: int, data: bytes) -> None:
@@ -222,7 +222,7 @@ def _write_ready(number: int, data: bytes) -> None:
     left, deadline = memoryview(data), time.monotonic() + READER_SECONDS
     while left:
         if not select.select([], [number], [], max(0.0, deadline - time.monotonic()))[1]:
-            raise TimeoutError(errno.ETIMEDOUT, "its reader does not read")
+            raise TimeoutError(errno.ETIMEDOUT, "its reader is not reading")
         # No more than fits into a pipe that is ready, so that nothing waits in a descriptor that may.
         left = left[os.write(number, left[: select.PIPE_BUF]) :]
 

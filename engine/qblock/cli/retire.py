@@ -27,7 +27,7 @@ def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
         return
     out = console()
     what = "was retired before" if found.status == "unchanged" else "is retired"
-    out.print(f"Release {found.release} {what}: nothing of {found.view} is shown any more (version {found.version}).")
+    out.print(f"Release {found.release} {what}: {found.view} shows nothing any more (version {found.version}).")
     for note in found.notes:
         out.print(f"Note: {note}")
     out.print(f"Ledger head {found.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")

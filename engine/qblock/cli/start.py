@@ -21,7 +21,7 @@ def register(app: typer.Typer) -> None:
 def demo(
     directory: Annotated[str, typer.Argument(metavar="[DIR]", help="Where the demo is written.")] = "qblock-demo",
     rows: Annotated[int, typer.Option(min=1000, help="How many people to make up.")] = 50_000,
-    seed: Annotated[int, typer.Option(help="Other people for another seed.")] = 1,
+    seed: Annotated[int, typer.Option(help="Another seed makes up other people.")] = 1,
     url: Annotated[
         str | None, typer.Option(help="A PostgreSQL database to write the people to, instead of a DuckDB file.")
     ] = None,
@@ -36,7 +36,7 @@ def init(
     url: Annotated[str, typer.Argument(metavar="URL", help="duckdb:///FILE or postgresql://USER@HOST/DATABASE")],
     table_: Annotated[str, typer.Argument(metavar="TABLE", help="The table or view: table or schema.table.")],
     directory: Annotated[str, typer.Option(help="Where release.yaml and hierarchies/ are written.")] = ".",
-    force: Annotated[bool, typer.Option("--force", help="Replace files that are there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     json_: Json = False,
 ) -> None:
     """Profile a table, propose a role for each column, and write a spec and hierarchy files to edit."""

@@ -22,9 +22,9 @@ CHUNK = 100_000
 
 
 def load_people(url: str, rows: int = ROWS, seed: int = SEED, *, schema: str = SCHEMA, table: str = TABLE) -> None:
-    """Write the people to a table, in one transaction; the demo's own table of an earlier run is written again.
+    """Write the people to a table, in one transaction; the demo's own table of an earlier run is rewritten.
 
-    url: a SQLAlchemy URL of PostgreSQL. Raises InputError where it is none, or where the table is not the demo's;
+    url: a SQLAlchemy URL of PostgreSQL. Raises InputError for another URL, or where the table is not the demo's;
     QblockError for a fault of the database.
     """
     address = _address(url)
@@ -50,7 +50,7 @@ def _address(url: str) -> sa.URL:
 
 def _make(connection: sa.Connection, schema: str, name: str, columns: pa.Schema) -> None:
     inspector = sa.inspect(connection)
-    if not inspector.has_schema(schema):  # CREATE SCHEMA IF NOT EXISTS wants the privilege even where it does nothing
+    if not inspector.has_schema(schema):  # CREATE SCHEMA IF NOT EXISTS needs the privilege even where it does nothing
         connection.execute(CreateSchema(schema))
     types = {pa.int64(): sa.BigInteger, pa.int16(): sa.SmallInteger}
     table = sa.Table(

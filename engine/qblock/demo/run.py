@@ -1,4 +1,4 @@
-"""The demo: makes a warehouse, runs the release job on it, and says what happened in words for everybody."""
+"""The demo: makes a warehouse, runs the release job on it, and says what happened in plain words."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
     where = str(demo.warehouse) if demo.warehouse is not None else "the PostgreSQL database"
     out(f"\n[bold]1. The table[/bold]  {rows:,} invented people in {where}, table {spec.source.table}.")
     secret, known = " or ".join(spec.sensitives), ", ".join(spec.quasi_identifiers)
-    out(f"   The release must not tell what anybody's {secret} is, even to a reader who knows")
+    out(f"   The release must not reveal anybody's {secret}, even to a reader who knows")
     out(f"   that person's {known}.")
     out(f"\n[bold]2. What is asked[/bold]  ({demo.spec})")
     for requirement in spec.privacy:
@@ -51,7 +51,7 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         f"{search['nodes_evaluated']:,} of them ({search['queries']:,} statements"
     )
     most = len(search["minimal"])
-    out(f"   in {search['seconds']:.1f} seconds); the others follow. {most} keep as much detail as can be.")
+    out(f"   in {search['seconds']:.1f} seconds); the others follow. {most} keep as much detail as possible.")
     out("\n[bold]4. What was chosen[/bold]")
     names, sample, groups = published_rows(spec, ROWS_SHOWN)
     for name, level in found["node"].items():
@@ -85,7 +85,7 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
 
 
 def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ...]], dict[str, list[str]]]:
-    """Columns and a few rows of the view, spread over it, and the values of each quasi-identifier in it."""
+    """The columns of the view, a few rows spread over it, and the values of each quasi-identifier in it."""
     if spec.publish.url is not None:
         file = database_file(parse_url(spec.publish.url.url), spec.directory)
         engine = duckdb_session.create_engine(

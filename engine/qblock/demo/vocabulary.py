@@ -153,7 +153,7 @@ OCCUPATION_BY_BAND = np.array(
 OCCUPATION_OF_WOMEN = np.array(
     [0.72, 0.76, 0.22, 0.27, 0.52, 0.38, 0.75, 0.56, 0.57, 0.84, 0.3, 0.72, 0.05, 0.3, 0.14, 0.2]
 )
-"""How far an occupation is held by women, where both were as frequent otherwise."""
+"""How much an occupation is held by women, if there were as many women as men."""
 
 SECTOR_BY_OCCUPATION = np.array(
     [  # one row per occupation: private, public, own business, charity

@@ -24,7 +24,7 @@ from qblock.warehouse.faults import explain_duckdb
 WAREHOUSE = "census.duckdb"
 SPEC = "release.yaml"
 RECORD = ".qblock-demo.json"
-"""Says which files of the folder the demo wrote, with the digest of those that a person may edit."""
+"""Lists the files that the demo wrote, with the digest of those that a person may edit."""
 
 DUCKDB = {
     "source": f"duckdb:///{WAREHOUSE}",
@@ -57,7 +57,7 @@ def spec_text(warehouse: bool = True) -> str:
 def write_demo(directory: Path, rows: int = ROWS, seed: int = SEED, *, warehouse: bool = True) -> Demo:
     """Write census.duckdb (unless `warehouse` is False), hierarchies/*.csv and release.yaml into a folder.
 
-    Files of an earlier demo are written again. Raises InputError, before anything is written, where the folder holds a
+    Files of an earlier demo are rewritten. Raises InputError, before anything is written, where the folder holds a
     file of one of these names that is not the demo's or was edited since.
     """
     people = generate(rows, seed) if warehouse else None
@@ -85,7 +85,7 @@ def _write_text(path: Path, text: str) -> None:
 
 
 def _write_warehouse(path: Path, people: pa.Table) -> None:
-    """Fill a new file beside, then rename it: whoever has the old file open keeps reading it."""
+    """Fill a new file beside the old one, then rename it: whoever has the old one open can go on reading it."""
     new = path.with_name(f".{path.name}.new")
     for stale in (new, _log(new), _log(path)):
         stale.unlink(missing_ok=True)  # DuckDB would replay a log that a crash left into the new file
@@ -103,7 +103,7 @@ def _log(path: Path) -> Path:
 
 
 def _check(directory: Path, known: dict[str, str | None], texts: dict[str, str], warehouse: Path | None) -> None:
-    """Refuse to write over what a person made. A text that is already as it will be is what a crash left."""
+    """Refuse to overwrite what a person made. A text that is already what will be written was left by a crash."""
     if warehouse is not None and warehouse.exists() and WAREHOUSE not in known:
         raise InputError(f"{warehouse} is not a file of the demo; name another folder, or move it away")
     for name, text in texts.items():

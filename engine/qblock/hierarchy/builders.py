@@ -31,7 +31,7 @@ def flat(attribute: str, values: Iterable[str | None]) -> Hierarchy:
     listed = tuple(values)
     if len(set(listed)) < len(listed):
         twice = next(value for index, value in enumerate(listed) if value in listed[:index])
-        raise InputError(f"the domain of {attribute} names {quoted(twice)} twice; keep one")
+        raise InputError(f"the domain of {attribute} names {quoted(twice)} twice; remove one")
     return Hierarchy(attribute, (attribute,), (listed,))
 
 
@@ -138,7 +138,7 @@ def check_units(units: tuple[str, ...]) -> None:
 def dates(attribute: str, values: Iterable[str], units: Sequence[str], kind: Kind = "date") -> Hierarchy:
     """Calendar units of ISO dates and times: week 2026-W05, iso_year 2026, month 2026-01, quarter 2026-Q1, year 2026.
 
-    Raises InputError for units that do not nest, UnfitValuesError for texts that are no date.
+    Raises InputError for units that do not nest, UnfitValuesError for texts that are not dates.
     """
     try:
         check_units(tuple(units))

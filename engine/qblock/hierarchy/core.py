@@ -98,7 +98,8 @@ class Hierarchy:
         return sorted(find_problems(self.level_names, self.labels, rows, observed=observed))
 
     def add_null_leaf(self) -> Hierarchy:
-        """The same with a last leaf None, which is `*` at every level: for NULL and for values that are not covered.
+        """This hierarchy with a last leaf None, which is `*` at every level: for NULL and for values that are not
+        covered.
 
         Raises InputError where a leaf `*` would read the same.
         """
@@ -114,7 +115,7 @@ class Hierarchy:
         return replace(self, labels=tuple(tuple(level[leaf] for leaf in leaves) for level in self.labels))
 
     def uncovered(self, values: Iterable[str]) -> list[str]:
-        """The values, compared as text, that are no leaf."""
+        """The values, compared as text, that are not leaves."""
         known = set(self.leaves)
         return [value for value in values if value not in known]
 
@@ -127,7 +128,7 @@ def find_problems(
     *,
     observed: bool = False,
 ) -> list[Problem]:
-    """What is wrong with labels[level][row], the row of which stands on lines[row]; ragged rows are not given here.
+    """What is wrong with labels[level][row], whose row is on line lines[row]; ragged rows are not given here.
 
     observed: whether the leaves are the values of a column, of which there may be none, and one may be an empty text.
     """
@@ -141,7 +142,7 @@ def find_problems(
     for leaf in np.flatnonzero(codes[0] != np.arange(codes.shape[1])).tolist():
         first = lines[int(codes[0][leaf])]
         problems.append(
-            Problem(lines[leaf], f"duplicate leaf {quoted(labels[0][leaf])}, first on {word} {first}; keep one")
+            Problem(lines[leaf], f"duplicate leaf {quoted(labels[0][leaf])}, first on {word} {first}; remove one")
         )
     for level in range(len(labels) - 1):
         problems += _not_nested(names, labels, lines, codes, level, word)

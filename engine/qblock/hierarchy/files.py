@@ -79,7 +79,7 @@ def _checked(
         if len(row) != len(names)
     ]
     if len(set(names)) < len(names) or not all(names):
-        problems.append(Problem(header, "the levels need names, each its own: correct the header"))
+        problems.append(Problem(header, "every level needs a name of its own: correct the header"))
     kept = [index for index, row in enumerate(rows) if len(row) == len(names)]
     columns = [[rows[index][level] or "" for index in kept] for level in range(len(names))]
     hierarchy = with_top(attribute, names, columns)

@@ -1,4 +1,4 @@
-"""How much a node's published table still tells: models.md section 9, and loss, precision and non-uniform entropy.
+"""How useful a node's published table still is: models.md section 9, and loss, precision and non-uniform entropy.
 
 Loss is ARX's. Non-uniform entropy is ARX's only where nothing is suppressed: see there.
 

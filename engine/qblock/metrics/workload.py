@@ -41,9 +41,9 @@ def query_errors(
 ) -> Floats:
     """float64[queries]: |estimate - true| / max(true, floor), the floor N/1000 unless given.
 
-    The estimate takes the rows of a block to be spread evenly over its leaves. leaf_codes: int64[L, Q], value, count:
-    int64[L]: the leaf frequency set of the whole source; kept: bool[L], what is published of it, all when absent.
-    Suppressed rows are missing from the estimate, not from the truth.
+    The estimate assumes that the rows of a block are spread evenly over its leaves. leaf_codes: int64[L, Q], value,
+    count: int64[L]: the leaf frequency set of the whole source; kept: bool[L], what is published of it, all when
+    absent. Suppressed rows are missing from the estimate, not from the truth.
     """
     least = float(Fraction(int(count.sum()), 1000) if floor is None else floor)
     labels = generalize(leaf_codes, levels, hierarchies)

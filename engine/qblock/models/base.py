@@ -64,7 +64,7 @@ def decimal(value: Fraction | int) -> Decimal:
 
 
 def compare(value: Exact | int, asked: Fraction | int, bound: Bound) -> bool:
-    """Whether a block (or table) with this tightest value satisfies what is asked. The one comparison there is."""
+    """Whether a block (or table) with this tightest value satisfies what is asked. The only comparison."""
     if isinstance(value, float):
         difference: Any = value
     elif isinstance(value, Decimal):

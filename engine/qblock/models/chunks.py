@@ -50,7 +50,7 @@ def by_parts(function: Callable[[Blocks], Floats], blocks: Blocks, width: int = 
 def grouped(blocks: Blocks, group: np.typing.NDArray[np.int64]) -> Blocks:
     """The same blocks counted by group instead of value: group is int64[V], the group of each value, -1 for none.
 
-    Groups of a block are in no particular number; a block without any grouped value keeps one pair of group 0, count 0.
+    A block may have any number of groups; a block without any grouped value keeps one pair of group 0, count 0.
     """
     size = int(group.max(initial=0)) + 1
     code = group[blocks.value]

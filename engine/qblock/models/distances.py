@@ -1,8 +1,8 @@
 """Earth mover's distances between the sensitive values of a block and those of the table (models.md section 4).
 
 Sources: Li, Li, Venkatasubramanian, t-closeness (equal, ordered, hierarchical ground distance). They are sums over the
-values that occur in a block, so that no array of blocks times values is ever needed. A distribution of the whole table
-is Reference.totals; replace it to measure against another one.
+values that occur in a block, so that an array of blocks times values is never needed. A distribution of the whole table
+is Reference.totals; replace it to measure the distance to another one.
 """
 
 from __future__ import annotations

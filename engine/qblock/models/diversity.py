@@ -115,7 +115,7 @@ class EntropyLDiversity(Model):
         return nearest if abs(DIGITS.subtract(value, Decimal(nearest))) <= EQUAL * nearest else value
 
     def _alike(self, blocks: Blocks) -> Ints:
-        return alike(blocks.start, blocks.descending)  # which value has which count is of no importance
+        return alike(blocks.start, blocks.descending)  # which value has which count does not matter
 
 
 @dataclass(frozen=True, kw_only=True)

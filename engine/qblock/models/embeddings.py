@@ -1,4 +1,4 @@
-"""Models that are epsilon-privacy in another dress: which epsilon a (c,2)-diverse or t-close table grants (EP 5).
+"""Models that amount to epsilon-privacy: which epsilon a (c,2)-diverse or t-close table grants (EP 5).
 
 The paper's Lemma 1 and its formula for (c,2)-diversity are misprinted; these are the forms that hold.
 """

@@ -70,7 +70,7 @@ class Side:
         return np.asarray(np.where(x == 0, 1.0, result), dtype=np.float64)
 
     def _one_by_one(self, predicate: Ints, x: Ints, n: Ints, known: int) -> Floats:
-        """The same of each distinct case in integers."""
+        """adversary.smallest_epsilon of each distinct case, exactly in integers."""
         cases, place = np.unique(np.stack([self.kind[predicate], x, n], axis=1), axis=0, return_inverse=True)
         found = [self.exact(kind, count, size, known) if count else 1 for kind, count, size in cases.tolist()]
         values = [value if isinstance(value, float) else double(value) for value in found]

@@ -34,7 +34,7 @@ def least_size(epsilon: Fraction, known: int, sides: Sequence[Side], rows: int) 
     start = max([known + 1, *(_start(epsilon, known, sigma, masses, rows) for sigma, masses in sides)])
     numbers = [epsilon, *(number for sigma, masses in sides for number in (sigma or 1, *masses))]
     if start > rows or any(number != 0 and not 1 / FAR < number < FAR for number in numbers):
-        return min(start, rows + 1)  # what is further than that is beyond the reach of doubles
+        return min(start, rows + 1)  # beyond that, doubles are not precise enough
     kinds, index = np.unique(np.array([float(m) for m in sides[0][1]]), return_index=True)
     copies = np.bincount(np.searchsorted(kinds, [float(m) for m in sides[0][1]]), minlength=len(kinds))
     step = max(1, (CELLS >> 4) // len(kinds))
@@ -77,5 +77,5 @@ def _caps(epsilon: float, known: int, sigma: Fraction | None, mass: Floats, n: F
 
 
 def _floor(room: Floats) -> Floats:
-    """Whole rows, with doubt in favour of one more, so that the bound is never too high."""
+    """Whole rows; where in doubt, one more, so that the bound is never too high."""
     return np.asarray(np.floor(np.maximum(room, 0.0) * (1 + SLACK) + SLACK))

@@ -153,7 +153,7 @@ class NtCloseness(Model):
         return np.concatenate(found) if found else np.zeros(0)
 
     def _exact_distances(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> list[Exact]:
-        """The same exactly."""
+        """The distance of each block named to the block that contains it, exactly."""
         result: list[Exact] = [Fraction(0)] * len(index)
         around = within.index[index]
         for place in np.unique(around).tolist():

@@ -54,8 +54,8 @@ class KMap(Model):
 class DeltaPresence(Model):
     """The share of a population block that is in the table lies between `min` and `max` (Nergiz et al. 2007).
 
-    A population block without rows of the table has the share 0; it belongs to no block, so that its 0 stands in every
-    block's share for `min`: where `min` > 0 no block passes then, and no suppression mends it.
+    A population block without rows of the table has the share 0; it belongs to no block, so its 0 counts in every
+    block's share for `min`: where `min` > 0, no block passes then, and suppression cannot help.
     """
 
     name = "delta_presence"

@@ -26,7 +26,7 @@ _GREATEST = Fraction(sys.float_info.max)
 
 
 def double(value: Fraction | int) -> float:
-    """The nearest double, the greatest finite one for anything beyond: infinity is kept for what is infinite."""
+    """The nearest double, or the greatest finite one for anything beyond it: only what is infinite becomes infinity."""
     return float(max(-_GREATEST, min(_GREATEST, Fraction(value))))
 
 
@@ -35,7 +35,7 @@ def _peak(array: Integers) -> int:
 
 
 def wide(array: Integers) -> Integers:
-    """The same as Python integers, which do not overflow."""
+    """An array as Python integers, which do not overflow."""
     return array.astype(object)
 
 
@@ -105,7 +105,7 @@ def greatest(blocks: Blocks, numerator: Integers, denominator: Integers) -> Ints
     """int64[B]: the pair with the largest of the fractions [P] of each block, exactly."""
     values = quotient(numerator, denominator)
     best = blocks.max(values)
-    with np.errstate(invalid="ignore"):  # infinity less infinity is no number, and equal to the best all the same
+    with np.errstate(invalid="ignore"):  # infinity minus infinity is not a number, but it is equal to the best here
         behind = best[blocks.owner] - values
     near = np.flatnonzero((behind <= NEAR * values) | np.isnan(behind))
     owner = blocks.owner[near]

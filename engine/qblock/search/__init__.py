@@ -17,7 +17,7 @@ def search(
     """Find all satisfying nodes of the evaluator's lattice, and the minimal ones among them.
 
     decide_all=False: a scan (see Outcome.optimality) may leave nodes undecided that cannot be minimal; "exhaustive"
-    decides every node all the same. Raises InputError for an unknown strategy; whatever the evaluator or `progress`
+    decides every node nevertheless. Raises InputError for an unknown strategy; whatever the evaluator or `progress`
     raises (KeyboardInterrupt too) passes through.
     """
     if strategy not in RUN:

@@ -17,7 +17,7 @@ GREATEST = Fraction(sys.float_info.max)
 
 
 def number_json(value: Fraction | Decimal | float | int | None) -> Any:
-    """A number of JSON, whole numbers exactly; infinity is the text "inf", and nothing is null."""
+    """A number as JSON, whole numbers exactly; infinity is the text "inf", None is null."""
     if value is None:
         return None
     if isinstance(value, Integral):

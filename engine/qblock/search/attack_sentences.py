@@ -15,10 +15,8 @@ WHO = "Somebody who knows the quasi-identifiers"
 
 @dataclass(frozen=True)
 class Sentences:
-    """What is said of the attacks on one sensitive attribute.
-
-    values: of its domain; of, blocks: all people (or rows) and q*-blocks; people: whether people are counted, once in
-    each block in which they have rows.
+    """What is said about the attacks on one sensitive attribute. values: the size of its domain; of, blocks: all people
+    (or rows) and q*-blocks; people: whether people are counted, once in each block in which they have rows.
     """
 
     name: str
@@ -46,7 +44,7 @@ class Sentences:
     def of_attack(self, attack: Any) -> str:
         """One attack; where nobody is found with certainty, how sure the attacker is at worst."""
         if self.values == 1:
-            return f"{self.name} has one value alone, so nothing about it can be found out."
+            return f"{self.name} has only one value, so nothing about it can be found out."
         match attack:
             case Homogeneity():
                 otherwise = "every block holds at least 2 values of it"
@@ -90,7 +88,7 @@ class Sentences:
 
 
 def _percent(share: Fraction | None) -> str:
-    """A share below 1, rounded up, but to no certainty."""
+    """A share below 1, rounded up, but never to certainty."""
     if share is None:
         return "0%"
     percent = 100 * share

@@ -38,7 +38,7 @@ def audit_table(url: str, table: str, quasi_identifiers: Sequence[str], sensitiv
     both = [name for name in quasi_identifiers if name in sensitives]
     if both:
         raise InputError(
-            f"--quasi-identifier {both[0]} is named as --sensitive too: a column has one role; name it once"
+            f"--quasi-identifier {both[0]} is also named as --sensitive: a column has one role; name it once"
         )
     attributes: dict[str, Any] = {
         name: {"role": "quasi_identifier", "hierarchy": "suppress", "nulls": "top"} for name in quasi_identifiers

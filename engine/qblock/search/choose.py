@@ -12,7 +12,7 @@ from qblock.metrics import BY_NAME, Metric
 from qblock.search.strategies.evaluator import Outcome
 
 SLACK = 1e-10
-"""Relative: bounds and metrics are sums of doubles, and what is a tie must be measured."""
+"""Relative: bounds and metrics are sums of doubles, and a node that may tie must be measured."""
 
 
 def metric_named(name: str) -> Metric:
@@ -23,7 +23,7 @@ def metric_named(name: str) -> Metric:
 
 
 def candidates(outcome: Outcome, choose_by: str, *, suppression: bool) -> list[Node]:
-    """The nodes among which a best one by the metric is sure to be, sorted.
+    """Nodes that are sure to include a best one by the metric, sorted.
 
     Without suppression a metric that never improves upward is best at a minimal node, whether or not the condition is
     monotone: every satisfying node generalizes a minimal one. Otherwise all satisfying nodes must be compared.
@@ -65,7 +65,7 @@ def choose(
         ranked = (sign * _rounded(metric_of(node)), height(node), node)
         best = ranked if best is None else min(best, ranked)
     if best is None:
-        raise Refused("no node of the lattice satisfies what is asked; weaken it, or allow more suppression")
+        raise Refused("no node of the lattice satisfies what is asked; ask for less, or allow more suppression")
     return best[2]
 
 

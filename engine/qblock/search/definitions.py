@@ -25,7 +25,7 @@ Origin = Literal["battery", "spec", "definitions"]
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """One privacy definition. name: unique within a comparison; asked: whether its parameters are a question.
+    """One privacy definition. name: unique within a comparison; asked: whether its parameters ask for something.
 
     bounds: the parameters whose tightest values are reported; columns: a name for each of them.
     """
@@ -80,7 +80,8 @@ def read_definitions(file: str | Path, spec: Spec) -> tuple[Requirement, ...]:
 
 
 def described(requirement: Requirement, *, asked: bool) -> str:
-    """A definition in one line: its parameters but defaults, and where nothing is asked, not the one reported."""
+    """A definition in one line: its parameters without defaults, and where nothing is asked, without the one
+    reported."""
     model = requirement.model
     defaults = {field.name: field.default for field in fields(model)}
     left_out = () if asked else (model.about.bounds[0].parameter,)

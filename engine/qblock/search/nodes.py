@@ -10,7 +10,7 @@ from qblock.search.task import Task
 
 
 def parse_node(task: Task, text: str) -> Node:
-    """`bottom`, `top`, `a=2,b=1` (the rest at level 0) or `2,1,0`. Raises InputError naming the levels there are."""
+    """`bottom`, `top`, `a=2,b=1` (the rest at level 0) or `2,1,0`. Raises InputError naming the levels that exist."""
     names, heights = task.spec.quasi_identifiers, task.lattice.heights
     if text in ("bottom", "top"):
         return task.lattice.bottom if text == "bottom" else task.lattice.top
@@ -21,7 +21,7 @@ def parse_node(task: Task, text: str) -> Node:
         node = tuple(given.get(name, 0) for name in names) if given else ()
     if node not in task.lattice:
         levels = ", ".join(f"{name} 0..{height}" for name, height in zip(names, heights, strict=True))
-        raise InputError(f"node {text!r}: right would be NAME=LEVEL,... or one level for each of: {levels}")
+        raise InputError(f"node {text!r}: write NAME=LEVEL,... or one level for each of: {levels}")
     return node
 
 

@@ -36,7 +36,7 @@ def open_task(
     relation: Admitted | None = None,
     warehouse: Warehouse | None = None,
 ) -> Iterator[Task]:
-    """Open the source of a spec within one snapshot and scan it (see open_source); all is released at the end.
+    """Open the source of a spec within one snapshot and scan it (see open_source); all is closed at the end.
 
     warehouse: of the source, where it is not what the spec says.
     """
@@ -73,7 +73,7 @@ def task_over(source: SourceTable) -> Iterator[Task]:
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """What a search found. outcome: None for a pinned node. chosen: None where nothing satisfies."""
+    """What a search found. outcome: None for a pinned node. chosen: None where no node satisfies."""
 
     task: Task
     outcome: Outcome | None
@@ -155,7 +155,8 @@ def run_search(
 ) -> SearchResult:
     """Search the lattice of a task (or check its pinned node) and choose a node.
 
-    Nothing that satisfies is not an error here: `chosen` is None then, as for a pinned node that fails (`why` says so).
+    Where no node satisfies, that is not an error here: `chosen` is None, as for a pinned node that fails (`why` says
+    so).
     """
     started = time.perf_counter()
     spec = task.spec
@@ -212,7 +213,7 @@ def failed(assessment: Assessment) -> str:
 
 
 def check_node(task: Task, node: Sequence[int]) -> Node:
-    """A node given by hand, checked against the lattice."""
+    """A node that a person has written, checked against the lattice."""
     if tuple(node) not in task.lattice:
         heights = ", ".join(
             f"{n} 0..{h}" for n, h in zip(task.spec.quasi_identifiers, task.lattice.heights, strict=True)
@@ -224,7 +225,7 @@ def check_node(task: Task, node: Sequence[int]) -> Node:
 
 
 def refusal(result: SearchResult) -> Refused:
-    """Why nothing can be published, for a person: how far the top node is from what is asked."""
+    """Why nothing can be published, in words for a person: how far the top node is from what is asked."""
     task = result.task
     if result.outcome is None or (result.choice != "minimal" and result.minimal):
         return Refused(result.why)
@@ -235,7 +236,7 @@ def refusal(result: SearchResult) -> Refused:
             reached = ", ".join(f"{v.parameter} {_short(v.value)}" for v in verdict.values)
             asked = ", ".join(f"{k} {_short(v)}" for k, v in asked_of(requirement.model).items() if v is not None)
             reasons.append(f"{verdict.model} asks {asked}; the most general node reaches {reached}")
-    detail = "; ".join(reasons) or "even the most general node leaves too many rows to suppress"
+    detail = "; ".join(reasons) or "even the most general node has too many rows to suppress"
     return Refused(f"no node satisfies the spec: {detail}. Ask for less, or coarsen the sensitive attribute")
 
 

@@ -23,7 +23,7 @@ from qblock.source.priors import with_prior
 from qblock.spec import GuardTable, Requirement, Spec
 
 TASKS = itertools.count()
-"""Several tasks may ask one session, each with temporary tables of its own."""
+"""Several tasks may share one session, each with temporary tables of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class NodeCounts:
-    """All that the models and metrics see of a node.
+    """Everything that the models and metrics see of a node.
 
     keys: int64[B, Q] the codes of each block; rows: int64[B], rows (never entities); parts: for each requirement of
     the spec, the models to apply.
@@ -97,7 +97,7 @@ class Assessment:
 
 
 def worst(parts: Sequence[Tightest], model: Model) -> Tightest:
-    """The weakest of several verdicts of one model (the multi-attribute form reports its worst attribute)."""
+    """The worst of several verdicts of one model (the multi-attribute form reports its worst attribute)."""
     if len(parts) == 1:
         return parts[0]
     values = []
@@ -163,7 +163,7 @@ class Task:
 
     @property
     def protected(self) -> bool:
-        """Whether no model looks at the sensitive attribute, so that the choice of a node tells nothing about it."""
+        """Whether no model looks at the sensitive attribute, so that the choice of a node reveals nothing about it."""
         return not any(requirement.model.about.uses_sensitive for requirement in self.spec.privacy)
 
     def sizes_pass(self, node: Node) -> bool:
@@ -286,7 +286,7 @@ class Task:
         for coarser in self.lattice.nodes():
             if coarser != node and is_generalization(coarser, node):
                 index, _ = number(self.generalize(blocks.keys, coarser), [d.leaves for d in self.source.dimensions])
-                # Entities do not add up: a union of blocks must be counted again.
+                # Entities are not additive: a union of blocks must be recounted.
                 union = sets.blocks(coarser, [self._index[sensitive]])[0] if sets.entities else blocks.merged(index)
                 result.append(Containing(union, index))
         return tuple(result)

@@ -55,7 +55,7 @@ def check_entity(spec: Spec, session: Session, entity: sa.ColumnElement[Any], co
 
 
 def rows_uncovered(session: Session, raw: sa.TableClause, dimensions: Mapping[str, Dimension]) -> int:
-    """How many scanned rows have a value, NULL left aside, that is no leaf of its hierarchy."""
+    """How many scanned rows have a value other than NULL that is not a leaf of its hierarchy."""
     if not dimensions:
         return 0
     without = sa.or_(*(_no_leaf(raw.c[key], dimension) for key, dimension in dimensions.items()))
@@ -70,7 +70,8 @@ def _no_leaf(value: sa.ColumnElement[Any], dimension: Dimension) -> sa.ColumnEle
 def covered(
     session: Session, relation: sa.FromClause, dimensions: dict[str, Dimension], columns: dict[str, Column]
 ) -> sa.FromClause:
-    """The rows whose values are leaves of their hierarchies, by the quasi-identifiers alone; NULL is another matter."""
+    """The rows whose values are leaves of their hierarchies, by the quasi-identifiers alone; NULL has rules of its
+    own."""
     query = sa.select(*relation.c)
     for name, dimension in dimensions.items():
         query = query.where(sa.not_(_no_leaf(session.comparable(relation.c[name], columns[name]), dimension)))

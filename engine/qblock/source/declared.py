@@ -16,9 +16,9 @@ from qblock.warehouse.protocol import Column
 MOST = 50_000
 """Leaves that are marked one by one."""
 MARK = 16
-"""Hexadecimal digits of a mark: among 50,000 leaves two are alike with a chance of 1 in 10^10."""
+"""Hexadecimal digits of a mark: the chance that two of 50,000 leaves have the same one is 1 in 10^10."""
 ANY = Column("", "", "text", "")
-"""In place of a column of the source, whose type plays no part in a stated hierarchy."""
+"""In place of a column of the source, whose type does not matter in a stated hierarchy."""
 
 
 def stated_attributes(spec: Spec) -> dict[str, CsvFile | DimensionTable]:
@@ -28,9 +28,8 @@ def stated_attributes(spec: Spec) -> dict[str, CsvFile | DimensionTable]:
 
 
 def leaf_marks(hierarchy: Hierarchy) -> list[str]:
-    """A short digest of each leaf with all its labels, sorted: those of a hierarchy that only gained leaves hold these.
-
-    For more leaves than MOST the digest of the whole, which tells any change.
+    """A short digest of each leaf with all its labels, sorted: a hierarchy that has only gained leaves still has all of
+    these. For more leaves than MOST the digest of the whole, which shows any change.
     """
     paths = list(zip(*hierarchy.labels, strict=True))
     if len(paths) > MOST:
@@ -39,9 +38,10 @@ def leaf_marks(hierarchy: Hierarchy) -> list[str]:
 
 
 def stated_hierarchies(spec: Spec) -> dict[str, Hierarchy]:
-    """They, as a run would read them now. Raises InputError for one that cannot be read, QblockError for a fault."""
+    """The stated hierarchies, as a run would read them now. Raises InputError for one that cannot be read, QblockError
+    for a fault."""
     stated = stated_attributes(spec)
-    nothing: Any = None  # what a source holds has no part in them
+    nothing: Any = None  # what a source holds does not matter to them
     found = {}
     with ExitStack() as stack:
         session = nothing

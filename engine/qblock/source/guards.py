@@ -20,7 +20,7 @@ from qblock.warehouse.protocol import Column, TableName
 
 
 class GuardSets:
-    """The predicates that people of the source guard, and which of them the people of each block guard, node by node.
+    """The predicates that the source's people guard, and which of them the people of each block guard, node by node.
 
     sets: each distinct predicate as ascending value codes, what Reference.guarded holds; warnings: for a person.
     """
@@ -40,7 +40,7 @@ class GuardSets:
                 f"{place}: a person of {self._table} guards every value of {values.name}; a set of values to guard "
                 "must leave some out"
             )
-        self.warnings = [] if texts else [f"{place}: nobody of the source is in {self._table}, so nothing is guarded"]
+        self.warnings = [] if texts else [f"{place}: nobody in the source is in {self._table}, so nothing is guarded"]
         self._sets = self._counts(scan, texts)
 
     def counted(self, node: Node, blocks: Blocks) -> Blocks:
@@ -107,7 +107,7 @@ class GuardSets:
                 )
 
     def _scan(self, people: sa.TableClause) -> sa.TableClause:
-        """The raw quasi-identifiers of the people that guard something, by what they guard."""
+        """The raw quasi-identifiers of the people who guard something, by what they guard."""
         source = self._source
         assert source.spec.entity is not None
         expressions = {f"q{i}": source.expression(name) for i, name in enumerate(source.quasi_identifiers)}

@@ -1,4 +1,4 @@
-"""Hierarchies and domains of a source's attributes, from files, tables or the values that are there."""
+"""Hierarchies and domains of a source's attributes, from files, tables or the values of the source."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def observed(session: Session, raw: sa.TableClause, key: str, column: Column) ->
 
 
 def with_null(hierarchy: Hierarchy, *, published: bool) -> Hierarchy:
-    """A hierarchy with a leaf for NULL. Where nothing is published, a leaf `*` may stand beside it."""
+    """A hierarchy with a leaf for NULL. Where nothing is published, there may be a leaf `*` as well."""
     if published or TOP not in hierarchy.leaves:
         return hierarchy.add_null_leaf()
     labels = ((*hierarchy.leaves, None), *((*level, TOP) for level in hierarchy.labels[1:]))
@@ -113,7 +113,8 @@ def _declared(spec: Spec, name: str, attribute: Attribute, kind: str | None) -> 
 
 
 def _in_order(domain: Hierarchy, attribute: Attribute, kind: str | None) -> Hierarchy:
-    """The leaves as the list `order` has them, else ascending as the column compares; NULL last unless it is listed."""
+    """The leaves as the list `order` has them, else ascending as the column compares; NULL comes last unless it is
+    listed."""
     leaves = domain.leaves
     ascending = sorted(range(len(leaves)), key=lambda i: (leaves[i] is None, comparison.key(leaves[i] or "", kind)))
     if not isinstance(attribute.order, tuple):
@@ -124,9 +125,9 @@ def _in_order(domain: Hierarchy, attribute: Attribute, kind: str | None) -> Hier
 
 
 def ordered(attribute: Attribute, column: Column, domain: Sequence[str | None]) -> bool:
-    """Whether the values have an order: a list, or that of numbers, dates and times, which only numbers have unasked.
-
-    Text has none but the list. Where NULL stands among numbers has to be said: `order: ascending` puts it last.
+    """Whether the values have an order: a list, or that of numbers, dates and times, which only numbers have without
+    being asked. Text has only that of the list. The place of NULL among numbers has to be given: `order: ascending`
+    puts it last.
     """
     if isinstance(attribute.order, tuple):
         return True

@@ -53,7 +53,7 @@ class Population:
         if lost:
             raise InputError(
                 f"{place}: {lost} combinations of quasi-identifiers of the source are not in the population {table}; "
-                "a population must hold everybody that the source holds"
+                "a population must hold everybody who is in the source"
             )
 
     def counted(self, node: Node, blocks: Blocks) -> Blocks:

@@ -21,7 +21,7 @@ from qblock.warehouse.values import NUMERIC, fits
 def with_prior(source: SourceTable, requirement: Requirement, values: Values) -> Reference:
     """The reference of a sensitive attribute with the prior that a requirement names, if it names one.
 
-    Weights of the spec, or the counts a(s) of another table; values of that table outside the domain have no part.
+    Weights of the spec, or the counts a(s) of another table; values of that table outside the domain are left out.
     """
     prior = requirement.prior
     if prior is None:
@@ -42,7 +42,7 @@ def _weights(source: SourceTable, requirement: Requirement, prior: PriorValues, 
                 "remove it, or declare the domain"
             )
         if code in found:
-            raise InputError(f"{place}: the prior gives two weights to {quoted(domain[code])}; keep one")
+            raise InputError(f"{place}: the prior gives two weights to {quoted(domain[code])}; remove one")
         found[code] = Fraction(weight)
     return tuple(found.get(code, Fraction(0)) for code in range(len(domain)))
 
@@ -64,7 +64,7 @@ def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, va
         of = columns[name]
         if wanted is not None and not fits(wanted, of):
             raise InputError(
-                f"{source.spec.at_requirement(requirement)}: {quoted(wanted)} is no value of column {name} of the "
+                f"{source.spec.at_requirement(requirement)}: {quoted(wanted)} is not a value of column {name} of the "
                 f"prior's table {table}, whose type is {of.type}; correct it"
             )
         compared = session.comparable(relation.c[name], of)
@@ -85,7 +85,7 @@ def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, va
         if null is not None:  # which no join matches
             counts[null] = session.scalar(sa.select(sa.func.count()).where(value.is_(None), *conditions))
     else:
-        # Of another type: compared here, for a cast would fail on values that the source's type cannot hold.
+        # Of another type: compared here, since a cast would fail on values that the source's type cannot hold.
         texts = session.fetch(sa.select(session.text_of(grouped.c.value, theirs).label("value"), grouped.c.n))
         for text, n in zip(texts["value"].to_pylist(), texts["n"].to_pylist(), strict=True):
             code = reference.code_of(text)

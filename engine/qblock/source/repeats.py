@@ -12,10 +12,9 @@ from qblock.warehouse.protocol import Session, TableName
 
 
 def repeated_people(spec: Spec, session: Session) -> list[str]:
-    """What to say of them: at most one note, that names columns and no figure of the source.
-
-    Nothing where the spec has an `entity`. No release reads these columns otherwise, so a login that may not read one,
-    or a view that fails in one, must not stop a run: then nothing is said of that one.
+    """What to say about them: at most one note, which names columns and gives no figure of the source. Nothing where
+    the spec has an `entity`. A release does not need these columns, so a login that lacks permission to read one, or a
+    view that fails in one, must not stop a run: nothing is said about that one then.
     """
     if spec.entity is not None:
         return []

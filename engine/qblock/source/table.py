@@ -122,12 +122,14 @@ def open_source(
     waiting = {key: dimensions[key] for key, name in quasi.items() if spec.attributes[name].uncovered == "quarantine"}
     quarantined = rows_uncovered(session, raw, waiting)
     if quarantined:
-        # Before anything is learned of the sensitive values, which are those of the rows that are released.
+        # Before anything is learned about the sensitive values, which are those of the rows that are released.
         admitted = covered(session, admitted, {quasi[key]: dimension for key, dimension in waiting.items()}, columns)
         session.drop(raw)
         raw = scanned(admitted)
         if session.scalar(sa.select(sa.func.count()).select_from(raw)) == 0:
-            raise Refused(f"no row of the source {table} has values that the hierarchies cover: nothing to release")
+            raise Refused(
+                f"no row of the source {table} has only values that the hierarchies cover: there is nothing to release"
+            )
     domains = {}
     for key, name in sensitive.items():
         domains[key] = domain_of(spec, session, name, columns[name], raw, key)

@@ -31,7 +31,7 @@ def roles(document: Document) -> dict[str, str | None]:
 
 
 def check(document: Document, columns: dict[str, str | None], entries: tuple[Requirement, ...]) -> None:
-    """Record everything that is wrong between entries."""
+    """Record every conflict between entries."""
     for name, role in columns.items():
         entry = document.data["attributes"][name]
         if role is not None:
@@ -75,7 +75,7 @@ def _domain(document: Document, path: Path, entry: dict[str, Any]) -> None:
 
 
 def _words(values: list[Any]) -> set[str]:
-    """The texts that are one value however the column compares; 1.5 and 1.50 may be one as well, which it decides."""
+    """The texts that stand for one value whatever the column's type; whether 1.5 and 1.50 do, the type decides."""
     texts = {value.text if isinstance(value, Scalar) else value for value in values if isinstance(value, str | Scalar)}
     spelled = {text for text in texts if any(character.isdigit() for character in text) or text.lower() in SPELLED}
     return texts - spelled
@@ -111,7 +111,7 @@ def _workload(document: Document, columns: dict[str, str | None]) -> None:
     if isinstance(search, dict) and search.get("choose_from") == "sizes" and search.get("choose_by") in looks:
         document.wrong(
             ("search", "choose_by"),
-            "{it} looks at sensitive values, and `choose_from: sizes` must not; choose by another metric",
+            "{it} uses sensitive values, and `choose_from: sizes` must not; choose by another metric",
         )
     queries = search.get("workload") if isinstance(search, dict) else None
     named = (

@@ -1,4 +1,4 @@
-"""The digest of a spec: the same for the same meaning, whatever the layout of the file; no secret takes part."""
+"""The digest of a spec: the same for the same meaning, whatever the layout of the file; secrets are not part of it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEFT_OUT: dict[type, tuple[str, ...]] = {
     Publish: ("url",),
     Requirement: ("line", "index", "model"),
 }
-"""Secrets, places in the file, and what is said again elsewhere."""
+"""Secrets, places in the file, and what is written elsewhere too."""
 
 
 def spec_digest(spec: Spec, format_: int = NEWEST) -> str:
@@ -31,7 +31,7 @@ def spec_digest(spec: Spec, format_: int = NEWEST) -> str:
 
 
 def same_spec(spec: Spec, recorded: str | None) -> bool:
-    """Whether a digest that is recorded, in whatever format was the newest then, is that of this spec."""
+    """Whether a recorded digest, in whatever format was the newest then, is that of this spec."""
     return recorded is not None and any(recorded == _digest(spec, format_) for format_ in range(NEWEST, -1, -1))
 
 

@@ -1,4 +1,4 @@
-"""A YAML file as plain values whose numbers are exact and whose every key and value knows its line."""
+"""A YAML file as plain values: numbers are exact, and every key and value has its line."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Document:
 
     data: mappings with text keys (None only under NULL_KEYS), lists, text, Scalar or None; keys: the place of each
     mapping key; raw: the text of each scalar as written; secrets: the values of the variables that the file names;
-    unread: paths that could not be expanded, about which nothing further is said; lines: whether it is a file, so that
+    unread: paths that could not be expanded, about which nothing more is reported; lines: whether it is a file, so that
     places have lines.
     """
 
@@ -79,7 +79,7 @@ class Document:
         return (1, 1)
 
     def shown(self, path: Path) -> str:
-        """What stands in the file at a path, for an error message: variables stay unexpanded."""
+        """What is written in the file at a path, for an error message: variables stay unexpanded."""
         while path and path not in self.places:
             path = path[:-1]
         value = self.data
@@ -96,7 +96,7 @@ class Document:
         return repr(self.raw[path]) if self.raw.get(path) else "nothing"
 
     def wrong(self, path: Path, message: str) -> None:
-        """Record a problem; `{it}` in the message becomes what stands in the file."""
+        """Record a problem; `{it}` in the message becomes what is written in the file."""
         if path in self.unread:
             return
         line, column = self.place(path)
@@ -178,7 +178,7 @@ class _Reader:
         self.document.places[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
         self.nodes += 1
         if id(node) in self.open or self.nodes > MOST_NODES:
-            self.document.wrong(path, "an alias that repeats without end; write the value out")
+            self.document.wrong(path, "an alias that refers to itself, or that repeats too often; write the value out")
             return None
         if isinstance(node, yaml.ScalarNode):
             return self.scalar(node, path)
@@ -249,13 +249,13 @@ class _Reader:
 
 
 def duplicate(key: str, first: yaml.Node, second: yaml.Node, path: Path) -> str:
-    """The message for a key that stands twice in a mapping."""
+    """The message for a key that appears twice in a mapping."""
     line = first.start_mark.line + 1
     if path == ("attributes",):
         roles = [_role(node) for node in (first, second)]
         named = f" ({roles[0]} on line {line}, {roles[1]} here)" if all(roles) else f" (the first on line {line})"
-        return f"column {key} has two roles{named}; keep one"
-    return f"the key {key} stands twice (first on line {line}); keep one"
+        return f"column {key} has two roles{named}; remove one"
+    return f"the key {key} appears twice (first on line {line}); remove one"
 
 
 def _role(node: yaml.Node) -> str | None:

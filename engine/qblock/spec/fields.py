@@ -17,7 +17,7 @@ from qblock.spec.urls import url_problem
 
 MOST_NAME = 40
 MOST_SECONDS = 60
-"""For which readers may be kept waiting."""
+"""The longest that readers may be kept waiting."""
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 AGE = re.compile(r"([0-9]+) *(s|m|h|d|w|seconds?|minutes?|hours?|days?|weeks?)")
 MEMORY = re.compile(r"[1-9][0-9]*(\.[0-9]+)? *([KMGT]i?B|kB)", re.ASCII)
@@ -52,7 +52,7 @@ def exact_number(raw: object) -> int | Fraction:
 
 
 def text_of(raw: object) -> str:
-    """A text; an unquoted number or boolean stands for its own text."""
+    """A text; an unquoted number or boolean is taken as it is written."""
     if isinstance(raw, Scalar):
         return raw.text
     if not isinstance(raw, str):
@@ -93,7 +93,7 @@ def read_items(read: Callable[[object], Any], raw: Iterable[object]) -> list[Any
         try:
             value = read(item)
             if value in items:
-                raise ValueError("{it} stands twice in the list; keep one")
+                raise ValueError("{it} appears twice in the list; remove one")
         except ValueError as error:
             raise PydanticCustomError("item", "{message}", {"message": str(error), "index": index}) from None
         items[value] = None

@@ -1,6 +1,6 @@
 """The released canonical forms of a spec: which keys each of them knows, and the defaults that it leaves out.
 
-Evidence that is stored outlives upgrades (docs/evolution.md): what stands here of a released format never changes. A
+Evidence that is stored outlives upgrades (docs/evolution.md): a released format never changes. A
 new optional key gets its default in the newest format, and digests of specs that do not use it stay as they are. A key
 whose default or meaning changes needs a new format.
 """
@@ -67,14 +67,14 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
         "delta_presence": {"population": None},
     },
 }
-"""Format -> class, or name of a model -> key -> the default, as it stands in the canonical form."""
+"""Format -> class, or name of a model -> key -> the default, as it is written in the canonical form."""
 
 NO_PART: dict[str, tuple[str, ...]] = {
     "Search": ("strategy", "roll_up", "memory_limit"),
     "Publish": ("lock_timeout",),
     "Versions": ("confirm",),
 }
-"""Keys that cannot change what is published: no part of any format since 1."""
+"""Keys that cannot change what is published: not part of any format since 1."""
 
 FORMAT_0: dict[str, str] = {
     "Spec": "version release source attributes entity count privacy suppression_limit search publish versions",

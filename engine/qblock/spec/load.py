@@ -1,4 +1,4 @@
-"""Reads a spec, and says everything that is wrong with it at once."""
+"""Reads a spec, and reports everything that is wrong with it at once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ADAPTER = TypeAdapter(Spec)
 def load_spec(path: str | Path, environment: Mapping[str, str] = os.environ) -> Spec:
     """Read and check a spec file. Raises InputError with one line FILE:LINE: path: problem for each problem."""
     if "://" in str(path):
-        raise InputError("a spec is a YAML file, and what was given is the URL of a database")
+        raise InputError("a spec is a YAML file, and this is the URL of a database")
     return read_spec(read_input(path), path, environment)
 
 
@@ -79,12 +79,12 @@ def _warnings(document: Document) -> list[str]:
     for place in (("source", "url"), ("publish", "url")):
         if has_password(document.raw.get(place, "")):
             where = f"{document.file}:{document.place(place)[0]}: {'.'.join(place)}"
-            found.append(f"{where}: the password stands in the file; take it from the environment: ${{NAME}}")
+            found.append(f"{where}: the password is written in the file; take it from the environment: ${{NAME}}")
     return found
 
 
 def _record(document: Document, item: Any) -> None:
-    """Turn one of pydantic's errors into a problem with its place and what would be right."""
+    """Turn one of pydantic's errors into a problem with its place and the remedy."""
     loc: Place = tuple(part for part in item["loc"] if not str(part).startswith("form:"))
     kind, context = item["type"], item.get("ctx", {})
     if kind == "missing":

@@ -165,9 +165,9 @@ class Publish:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Versions:
-    """How versions of the release go together. audience: other releases the same readers may hold.
+    """How versions of the release are checked together. audience: other releases the same readers may hold.
 
-    confirm: the digest of a source from which it may be published though more than a fifth of the people went or came.
+    confirm: the digest of a source that may be published although more than a fifth of the people left or came.
     """
 
     joint: Literal["episodes", "linked", "none"] = "episodes"
@@ -204,7 +204,7 @@ class Requirement:
 
 @plain(frozen=True)
 class Origin:
-    """The file of a spec, the place of everything in it, and what its loader warns about."""
+    """The file of a spec, the place of everything in it, and the loader's warnings."""
 
     path: Path = Path("spec.yaml")
     places: dict[Place, tuple[int, int]] = field(default_factory=dict, repr=False, hash=False)

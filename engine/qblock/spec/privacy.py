@@ -38,7 +38,7 @@ def parameters(model: type[Model]) -> dict[str, tuple[Any, bool]]:
 
 
 def requirements(document: Document, sensitives: list[str]) -> tuple[Requirement, ...]:
-    """Every entry of `privacy` that is right; what is wrong is recorded in the document."""
+    """The valid entries of `privacy`; what is wrong is recorded in the document."""
     root: Path = ("privacy",)
     entries = document.data.get("privacy")
     if entries is None:
@@ -91,7 +91,7 @@ def _sensitive(
     raw = given.get("sensitive")
     if not model.about.uses_sensitive:
         if "sensitive" in given:
-            document.wrong(path, f"{model.name} does not look at a sensitive attribute; remove this key")
+            document.wrong(path, f"{model.name} does not use a sensitive attribute; remove this key")
         return ()
     if raw is None:
         if not sensitives:
@@ -111,7 +111,7 @@ def _sensitive(
         if not isinstance(name, str) or name not in sensitives:
             document.wrong(where, "{it} is not a sensitive attribute; " + choices(sensitives or ["(none)"], name))
         elif name in names:
-            document.wrong(where, "{it} stands twice in the list; keep one")
+            document.wrong(where, "{it} appears twice in the list; remove one")
         else:
             names.append(name)
     return tuple(names)
@@ -135,7 +135,9 @@ def _values(
             if key in own and len(sensitive) > 1 and isinstance(raw, dict):
                 unknown = [name for name in raw if name not in sensitive]
                 if unknown:
-                    raise ValueError(f"{unknown[0]} is not asked for here; {choices(sensitive, unknown[0])}")
+                    raise ValueError(
+                        f"{unknown[0]} is not one of the attributes named here; {choices(sensitive, unknown[0])}"
+                    )
                 values[key] = {name: coerce(known[key][0], raw.get(name, [])) for name in sensitive}
             elif key == "population":
                 values[key] = _population(raw)
@@ -263,7 +265,7 @@ def _sequence(kind: Any, args: tuple[Any, ...], raw: Any) -> Any:
 
 
 def exactly(raw: Any) -> Any:
-    """A value of the file without its marks: int or Fraction, text, bool, None, tuples and mappings of these."""
+    """A value of the file as plain data: int or Fraction, text, bool, None, tuples and mappings of these."""
     if isinstance(raw, Scalar):
         return exact_number(raw) if not isinstance(raw.value, bool) else raw.value
     if isinstance(raw, list):

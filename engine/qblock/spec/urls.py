@@ -1,4 +1,5 @@
-"""Which database URLs are taken: those that can be read in one way only, since a password read as a host is printed."""
+"""Which database URLs are accepted: those that can be read in only one way, since a password read as a host would be
+printed."""
 
 from __future__ import annotations
 
@@ -11,16 +12,16 @@ PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
 MOST_PORT = 65535
 ESCAPES = "@ as %40, : as %3A, / as %2F, ? as %3F, # as %23, % as %25"
 REMEDY = f"percent-encode the special characters of user and password ({ESCAPES})"
-FORM = "the database URL cannot be read; right would be duckdb:///FILE or postgresql://USER@HOST/DATABASE"
+FORM = "the database URL cannot be read; write duckdb:///FILE or postgresql://USER@HOST/DATABASE"
 SEVERAL = (
-    "the database URL names several hosts before its path; right would be "
+    "the database URL names several hosts before its path; write "
     f"postgresql://USER@/DATABASE?host=HOST1:PORT1&host=HOST2:PORT2; or {REMEDY}"
 )
 _LITERAL = re.compile(r"[^:]+://[^/@:]*:([^@]+)@|[?&](?:ssl)?password=([^&]+)")
 
 
 def url_problem(text: str) -> str | None:
-    """What is wrong with a URL, and the remedy; nothing of the URL is in it. None for one that can be read."""
+    """What is wrong with a URL, and the remedy, without any part of the URL. None for one that can be read."""
     found = SCHEME.fullmatch(text)
     if found is None:
         return FORM
@@ -49,10 +50,10 @@ def _port_problem(address: str) -> str | None:
         return None
     number = rest[1:] if rest.startswith(":") else ""
     if not PORT.fullmatch(number) or not 1 <= int(number) <= MOST_PORT:
-        return f"the port of the database URL is no number from 1 to {MOST_PORT}; correct it, or {REMEDY}"
+        return f"the port of the database URL is not a number from 1 to {MOST_PORT}; correct it, or {REMEDY}"
     return None
 
 
 def has_password(text: str) -> bool:
-    """Whether a password stands in a URL as it is written in a file, rather than a variable."""
+    """Whether a URL, as written in a file, has a password rather than a variable."""
     return any("${" not in (one or other) for one, other in _LITERAL.findall(text))

@@ -1,6 +1,6 @@
-"""What is printed of a database's URL, and why a PostgreSQL server could not be reached, in words of our own.
+"""What is printed of a database's URL, and why a PostgreSQL server could not be reached, in our own words.
 
-libpq's own text repeats the host as it was read, which of a mistyped URL may be the end of a password.
+libpq's own text repeats the host as it was read, which in a mistyped URL may be the end of a password.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SECONDS = 5
 """How long a server is asked why it did not answer."""
 DEFAULT_PORT, MOST_PORT = 5432, 65535
 MAINTENANCE = "postgres"
-"""A database that is there on nearly every server."""
+"""A database that nearly every server has."""
 
 
 class Unreachable(QblockError):
-    """A database that cannot be asked, or not any more: nothing is said about what is in it."""
+    """A database that cannot be reached, or not any more: nothing is known about what is in it."""
 
 
 def shown_url(url: sa.URL) -> str:
@@ -37,7 +37,7 @@ def shown_url(url: sa.URL) -> str:
 
 
 def unreachable(url: sa.URL, error: psycopg.Error) -> QblockError:
-    """Our error for a connection that could not be made."""
+    """The error to raise for a connection that could not be made."""
     if isinstance(error, psycopg.ProgrammingError):
         return InputError(
             f"the URL of {shown_url(url)} has a parameter that the PostgreSQL client does not know; correct what "
@@ -54,24 +54,26 @@ def _reason(url: sa.URL, error: psycopg.Error) -> str:
         return network
     asked = error.pgconn
     if asked is not None and asked.needs_password:
-        return "authentication failed: the server asks for a password, and none is given"
+        return "authentication failed: the server asks for a password, and none was given"
     there = _database_exists(url)
     if there is False:
         return "there is no database of that name on the server"
     if there:
-        return "the login may not connect to this database, or the server takes no more connections"
+        return "the login has no permission to connect to this database, or the server takes no more connections"
     if asked is not None and asked.used_password:
-        return "authentication failed: the password is wrong, or the login does not exist or may not connect"
+        return (
+            "authentication failed: the password is wrong, or the login does not exist or has no permission to connect"
+        )
     if not _addresses(connection_parameters(url))[0][0]:
-        return "the server of this machine does not run, or the login or the database does not exist; name a host"
+        return "the server on this machine is not running, or the login or the database does not exist; name a host"
     return (
-        "the server answered and made no session: the login or the database does not exist, or pg_hba.conf, a TLS "
-        "setting (sslmode) or another parameter (options, PGOPTIONS) is against it"
+        "the server answered but opened no session: the login or the database does not exist, or pg_hba.conf, a TLS "
+        "setting (sslmode) or another parameter (options, PGOPTIONS) forbids it"
     )
 
 
 def connection_parameters(url: sa.URL) -> dict[str, Any]:
-    """What the driver is given of a URL. Raises InputError where its hosts and ports do not go together."""
+    """What the driver is given of a URL. Raises InputError where its hosts and ports do not match."""
     url = url.set(drivername="postgresql+psycopg")
     try:
         _, found = url.get_dialect()().create_connect_args(url)
@@ -79,7 +81,7 @@ def connection_parameters(url: sa.URL) -> dict[str, Any]:
     except (sa.exc.ArgumentError, ValueError):
         raise InputError(
             f"the hosts or ports of {shown_url(url)} cannot be read: a port is a number from 1 to {MOST_PORT}, and "
-            "each host has one, or all have the same; right would be "
+            "each host has one, or all have the same; write "
             "postgresql://USER@/DATABASE?host=HOST1:PORT1&host=HOST2:PORT2"
         ) from None
     return dict(found)
@@ -97,7 +99,7 @@ def _addresses(found: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 
 def _network_problem(url: sa.URL) -> str | None:
-    """What keeps us from the port or socket of every server; None where one of them answers, or none is named."""
+    """Why no server's port or socket can be reached; None where one of them answers, or none is named."""
     addresses = _addresses(connection_parameters(url))
     if addresses[0][0] == "":
         return None
@@ -116,7 +118,7 @@ def _no_answer(host: str, port: int) -> str | None:
         else:
             socket.create_connection((host, port), SECONDS).close()
     except socket.gaierror:
-        return "no host of that name is known"
+        return "no host of that name is found"
     except (ConnectionRefusedError, FileNotFoundError):
         return "the connection was refused: no server listens there"
     except TimeoutError:
@@ -127,7 +129,7 @@ def _no_answer(host: str, port: int) -> str | None:
 
 
 def _database_exists(url: sa.URL) -> bool | None:
-    """Whether the server knows the database; None where it lets this login in nowhere."""
+    """Whether the server knows the database; None where it does not let this login in at all."""
     asked = url.set(database=MAINTENANCE).update_query_dict({"connect_timeout": str(SECONDS)})
     engine = postgresql_session.create_engine(asked)
     catalog = sa.table("pg_database", sa.column("datname"), schema="pg_catalog")

@@ -24,7 +24,7 @@ def parse_url(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
     except (sa.exc.ArgumentError, ValueError):
-        raise InputError(f"the database URL cannot be read; right would be {EXAMPLES}") from None
+        raise InputError(f"the database URL cannot be read; write {EXAMPLES}") from None
     engine_of(parsed).check_url(parsed)
     return parsed
 

@@ -41,15 +41,15 @@ def load_dimension(
     """Load a hierarchy as a temporary dimension table whose leaves compare as the column does.
 
     origin says where the hierarchy comes from, for messages. nulls, others: the hierarchy's leaf None stands for NULL,
-    and for values that it does not cover. Raises InputError for leaves that are no value of the column's type, or that
-    are equal once they are.
+    and for values that it does not cover. Raises InputError for leaves that are not values of the column's type, or
+    that are equal as such.
     """
     labels, codes = hierarchy.labels, hierarchy.codes
     leaves = labels[0]
     for position, leaf in enumerate(leaves):
         if leaf is not None and not fits(leaf, column):
             raise InputError(
-                f"{origin}: leaf {position + 1}, {quoted(leaf)}, is no value of column {column.name} of type "
+                f"{origin}: leaf {position + 1}, {quoted(leaf)}, is not a value of column {column.name} of type "
                 f"{column.type}; correct or remove it"
             )
     null = next((i for i, leaf in enumerate(leaves) if leaf is None), None)

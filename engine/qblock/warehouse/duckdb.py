@@ -43,7 +43,8 @@ def quote_text(text: str) -> str:
 
 
 def _literal(text: str) -> sa.ColumnElement[str]:
-    """A text written into the statement: a bound value would make of one expression two in SELECT and GROUP BY."""
+    """A text written into the statement: with a bound value, one expression would be two different ones in SELECT and
+    GROUP BY."""
     return sa.literal_column(quote_text(text), sa.Text)
 
 
@@ -71,7 +72,7 @@ class DuckdbFacts:
     def prefix(self, schema: str | None) -> quoted_name | None:
         if self._database is None:
             return None if schema is None else quoted_name(schema, quote=True)
-        # Quoted here: the dialect would take the dot for a part of the name.
+        # Quoted here: the dialect would take the dot as part of the name.
         return quoted_name(f"{quote(self._database)}.{quote(schema or 'main')}", quote=False)
 
     def home(self, connection: sa.Connection, table: TableName) -> TableName:
@@ -195,7 +196,7 @@ def _column(name: str, type_: str) -> Column:
 
 
 class DuckdbWarehouse:
-    """A DuckDB file as a source: attached read-only, which keeps other processes from writing it meanwhile."""
+    """A DuckDB file as a source: attached read-only, which keeps other processes from writing to it meanwhile."""
 
     engine = "duckdb"
 
@@ -231,7 +232,7 @@ class DuckdbWarehouse:
                 session.scalar(f"SELECT count(*) FROM duckdb_tables() WHERE database_name = '{SOURCE}'")
             yield session
         except BaseException:
-            # After Ctrl-C its threads are still at the statement, and a rollback would wait for them.
+            # After Ctrl-C its threads still work on the statement, and a rollback would wait for them.
             with suppress(duckdb.Error):
                 driver.interrupt()
             raise

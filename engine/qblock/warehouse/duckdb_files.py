@@ -8,7 +8,7 @@ from qblock.errors import QblockError
 from qblock.files import check_file
 
 LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
-"""Ends of the names of write-ahead logs: of what is not in the file yet, and of a checkpoint in progress."""
+"""Suffixes of write-ahead logs: of what is not in the file yet, and of a checkpoint in progress."""
 
 
 def logs_of(file: Path) -> list[Path]:
@@ -17,9 +17,9 @@ def logs_of(file: Path) -> list[Path]:
 
 
 def check_database(file: Path, needed: str, error: type[QblockError] = QblockError, where: str = "") -> None:
-    """Raise an error where a database cannot be opened for what stands at its path or beside it; nothing is well.
-
-    needed: what is to be done, as a sentence goes on; where: the place of the spec that names the file.
+    """Raise an error where a database cannot be opened because of what is at its path or beside it; a path with nothing
+    there is fine. needed: what is to be done, as the end of a sentence; where: the place of the spec that names the
+    file.
     """
     check_file(file, needed, error, where)
     for log in logs_of(file):

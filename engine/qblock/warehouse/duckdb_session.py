@@ -1,4 +1,5 @@
-"""Every connection to DuckDB is made here: none writes or compares a value as the machine's environment has it."""
+"""Every connection to DuckDB is made here: none of them writes or compares a value as the machine's environment
+says."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ SETTINGS: dict[str, str] = {
 
 
 def connect(file: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """A connection of the bare driver to a file. Raises duckdb.Error, and QblockError for what is no regular file."""
+    """A connection of the bare driver to a file. Raises duckdb.Error, and QblockError for what is not a regular
+    file."""
     check_database(file, "a DuckDB file belongs there; move it away")
     return _settled(duckdb.connect(str(file), read_only=read_only))
 

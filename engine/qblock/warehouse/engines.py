@@ -80,7 +80,7 @@ def engine_of(url: sa.URL) -> Engine:
     for engine in ENGINES.values():
         if name in engine.schemes:
             return engine
-    raise InputError(f"no engine for {name!r}; right would be {EXAMPLES}")
+    raise InputError(f"no engine for {name!r}; write {EXAMPLES}")
 
 
 def facts_of(connection: sa.Connection) -> type[Facts]:

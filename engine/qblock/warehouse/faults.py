@@ -1,6 +1,6 @@
-"""Errors of the databases in words of our own, by exception class and SQLSTATE.
+"""Errors of the databases in our own words, by exception class and SQLSTATE.
 
-The drivers' texts quote values of the source (a cast that fails, a key that is there twice) and parts of the URL; they
+The drivers' texts quote values of the source (a cast that fails, a duplicate key) and parts of the URL; they
 are kept as the cause of our error, for `--debug` on a terminal, and go nowhere else.
 """
 
@@ -36,14 +36,14 @@ STATES = {
     "22P05": "met a character that another encoding does not have; correct it, or use UTF8 for the database",
     "40001": "could not serialize this run with another transaction; run again",
     "40P01": "ended a deadlock with another session; run again",
-    "42501": "denied a privilege to the job's login; grant it: SELECT on the source, and on schema qblock and the "
-    "schema of the release what the job creates and writes there",
+    "42501": "denied a privilege to the job's login; grant it: SELECT on the source, and in schema qblock and the "
+    "schema of the release whatever the job creates and writes there",
     "42P01": "found no table of a name that a statement or a view uses; create it, or correct the view",
     "42703": "found no column of a name that a statement or a view uses; correct the view",
     "42883": "found no function or operator for these types; correct the view",
     "53100": "has no disk space left; make room",
     "53200": "has no memory left; lower search.memory_limit, or give the server more",
-    "53300": "takes no more connections; run again when others have ended",
+    "53300": "takes no more connections; run again when some have ended",
     "53400": "met a limit of its configuration (temp_file_limit); raise it",
     "57014": "cancelled the statement: a statement_timeout, or an administrator; raise the limit, or run again",
     "25006": "is read-only; use the primary server",
@@ -53,7 +53,7 @@ CLASSES = {
     "22": f"could not use a value (data exception): {VIEW}",
     "23": "refused a row: it breaks a constraint of its table",
     "40": "rolled the transaction back; run again",
-    "42": "refused a statement; a view, a name or a type in it is not as it was when the run began",
+    "42": "refused a statement; a view, a name or a type in it has changed since the run began",
     "53": "is out of a resource (disk, memory, connections); make room and run again",
     "54": "met a limit of what it can do (columns, size of a statement)",
     "58": "met a fault of its own system or disk; see its log",
@@ -73,7 +73,7 @@ DUCKDB: tuple[tuple[type[Exception], str], ...] = (
         duckdb.BinderException,
         "refused a statement; a column or type in it is not what a view expects; correct the view",
     ),
-    (duckdb.PermissionException, "was refused the access; see who may read and write the file"),
+    (duckdb.PermissionException, "was refused access; check who has permission to read and write the file"),
     (duckdb.OutOfMemoryException, "has no memory left; raise search.memory_limit, or make room on the disk for spill"),
     (duckdb.HTTPException, "could not read a remote file"),
     (duckdb.IOException, "could not read or write a file: it is locked or damaged, or the disk is full"),
@@ -109,7 +109,7 @@ def original_of(error: BaseException) -> BaseException:
 
 
 def explain_postgresql(error: BaseException, url: sa.URL | None = None, reading: Sequence[str] = ()) -> QblockError:
-    """Our error for one of PostgreSQL's. reading: tables of the spec that the statement reads."""
+    """The error to raise for one of PostgreSQL's. reading: tables of the spec that the statement reads."""
     original = original_of(error)
     refused = hidden_rows(original)
     if refused is not None:
@@ -122,10 +122,11 @@ def explain_postgresql(error: BaseException, url: sa.URL | None = None, reading:
         return _of_client("PostgreSQL", original, where)
     named = f"({_words(original)}, SQLSTATE {state})"
     if state in ("55P03", "55006"):
-        return Busy(f"PostgreSQL: another session holds what this run needs{where} {named}; try again later")
+        return Busy(f"PostgreSQL: another session holds a lock that this run needs{where} {named}; try again later")
     if state == "08P01":
         return Unreachable(
-            f"database not reachable: PostgreSQL, or a connection pooler before it, refused to go on{where} {named}; a "
+            f"database not reachable: PostgreSQL, or a connection pooler before it, refused to continue{where} "
+            f"{named}; a "
             f"pooler must have enough sessions, and lend whole ones: {REMEDY}"
         )
     if state.startswith(LOST):
@@ -137,7 +138,7 @@ def explain_postgresql(error: BaseException, url: sa.URL | None = None, reading:
 
 
 def _without_state(error: psycopg.Error, url: sa.URL | None, where: str) -> QblockError:
-    """For an error that the client made: of a connection that failed or was lost, or of a value that Python has not."""
+    """For an error of the client: a connection that failed or was lost, or a value that Python does not have."""
     connecting = error.pgconn is not None or hasattr(error, CONNECTING) or isinstance(error, psycopg.ProgrammingError)
     if url is not None and connecting:
         return unreachable(url, error)
@@ -155,7 +156,7 @@ def _of_client(engine: str, error: BaseException, where: str) -> QblockError:
 
 
 def explain_duckdb(error: BaseException, reading: Sequence[str] = (), file: Path | None = None) -> QblockError:
-    """Our error for one of DuckDB's: who holds the file (4), what is no database (2), or a fault (1).
+    """The error to raise for one of DuckDB's: who holds the file (4), what is not a database (2), or a fault (1).
 
     file: that of the source.
     """
@@ -186,7 +187,7 @@ def explain_duckdb(error: BaseException, reading: Sequence[str] = (), file: Path
 
 
 CLIENT: tuple[type[Exception], ...] = (pa.ArrowException, UnicodeError, OverflowError)
-"""What the clients raise, beside the drivers' errors, for an answer that they cannot read; their texts quote it."""
+"""What the clients raise, besides the drivers' errors, for an answer that they cannot read; their texts quote it."""
 
 
 def _said(what: str, more: str) -> str:

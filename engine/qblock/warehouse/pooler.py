@@ -1,7 +1,7 @@
 """Poolers in transaction mode: a session's settings, locks and prepared statements do not hold there.
 
-Such a pooler lends a server session for one transaction at a time, an idle one often the same one again, so that
-nothing seems to be wrong until another client comes. Every connection therefore writes a random word into a setting of
+Such a pooler lends a server session for one transaction at a time. An idle pooler often lends the same one again, so
+that nothing seems wrong until another client comes. Every connection therefore writes a random word into a setting of
 its server session, and every transaction must find this word, all settings as they were set, and the same process.
 """
 
@@ -29,13 +29,13 @@ REMEDY = "give the URL of the server itself, or of a pool in session mode (PgBou
 
 LENDS = ", which lends a server session for one transaction at a time, so that neither settings nor locks hold"
 LEFT = (
-    ", or to one that hands on what others have set in a session (no server_reset_query): settings of another run of "
+    ", or to one that passes on what others have set in a session (no server_reset_query): settings of another run of "
     "qblock are still there"
 )
 
 
 class Pooled(InputError):
-    """A URL that leads to a pooler in transaction mode, or to one that does not clean what it hands on."""
+    """A URL that leads to a pooler in transaction mode, or to one that does not reset what it passes on."""
 
     def __init__(self, why: str = LENDS) -> None:
         super().__init__(f"the database URL leads to a connection pooler in transaction mode{why}; {REMEDY}")
@@ -53,9 +53,9 @@ def facts_query(names: Iterable[str]) -> str:
 
 
 def first_seen(driver: Any) -> tuple[str, int]:
-    """The search path that a new session comes with, and its server process. Raises Pooled for one that is not new.
+    """The search path that a new session starts with, and its server process. Raises Pooled for one that is not new.
 
-    Calls nothing that such a path could put before the functions of pg_catalog.
+    Calls nothing that such a path could shadow.
     """
     asked = f"SELECT pg_catalog.current_setting('{WORD}', true), pg_catalog.pg_backend_pid()"
     cursor = driver.execute(f"SHOW search_path; {asked}")
@@ -68,7 +68,7 @@ def first_seen(driver: Any) -> tuple[str, int]:
 
 
 def settled(driver: Any, info: dict[str, Any], word: str, query: str) -> None:
-    """Keep what a connection has just set. Raises Pooled where another server session answers already."""
+    """Keep what a connection has just set. Raises Pooled where another server session already answers."""
     facts = driver.execute(query).fetchone()
     if facts[1] != word:
         raise Pooled
@@ -119,7 +119,7 @@ def check_other(driver: Any, process: int, seconds: float) -> None:
 
 @contextmanager
 def ended_at(driver: Any, deadline: float) -> Iterator[None]:
-    """A connection of the driver is shut down at a time of the monotonic clock, if it still waits then."""
+    """Shut a connection of the driver down at a time of the monotonic clock, if it still waits then."""
 
     def end() -> None:
         with suppress(OSError), socket.socket(fileno=os.dup(driver.pgconn.socket)) as copy:

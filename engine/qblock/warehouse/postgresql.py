@@ -39,7 +39,8 @@ _COPY_TRAILER = 2
 
 
 def _literal(text: str) -> sa.ColumnElement[str]:
-    """A text written into the statement: a bound value would make of one expression two in SELECT and GROUP BY."""
+    """A text written into the statement: with a bound value, one expression would be two different ones in SELECT and
+    GROUP BY."""
     return sa.literal_column("'" + text.replace("'", "''") + "'", sa.Text)
 
 
@@ -218,7 +219,7 @@ class PostgresqlWarehouse:
 
 
 def prepare(connection: sa.Connection, memory_limit: str | None = None) -> None:
-    """Settings for the length of the transaction: memory for the GROUP BYs, and an end with the job's."""
+    """Settings for the length of the transaction: memory for the GROUP BYs, and an end when the job ends."""
     if connection.dialect.server_version_info and connection.dialect.server_version_info >= (14,):
         # A query whose job was killed ends too, instead of holding its snapshot and locks.
         connection.exec_driver_sql("SET LOCAL client_connection_check_interval = '10s'")

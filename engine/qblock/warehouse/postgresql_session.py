@@ -1,7 +1,7 @@
 """Every connection to PostgreSQL is made here: none of them resolves a name, or writes a value, as others have set it.
 
 Whoever may CREATE in a schema of the login's search path could otherwise put a function, operator or table of their own
-before ours, and it would run with the job's rights. The path is therefore read by SHOW, which calls no function, and
+before ours, which would run with the job's rights. The path is therefore read by SHOW, which calls no function, and
 set before anything else is sent; tables that a spec names without a schema are then looked up along the login's path
 by `home`, once.
 """
@@ -22,7 +22,7 @@ from qblock.warehouse.protocol import TableName
 
 PATH = ("pg_catalog", "pg_temp")
 LEDGER_PATH = ("pg_catalog", "qblock", "pg_temp")
-"""Of transactions on the ledger and the crosswalk; nobody but the job creates in `qblock`."""
+"""The path of transactions on the ledger and the crosswalk; only the job creates anything in `qblock`."""
 CATALOG, TEMPORARY, OWN_SCHEMA = "pg_catalog", "pg_temp", "$user"
 
 SETTINGS: dict[str, str] = {
@@ -65,7 +65,7 @@ _ASKED: set[sa.URL] = set()
 def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) -> sa.Engine:
     """An engine without a pool whose connections have SETTINGS and a search path of their own from the start.
 
-    options: of SQLAlchemy's create_engine. What is closed is closed: no session is handed on. Connecting, and beginning
+    options: of SQLAlchemy's create_engine. A connection that is closed is not reused. Connecting, and beginning
     a transaction, raise Pooled where a pooler lends server sessions for one transaction at a time. Connecting raises
     InputError for a database of encoding SQL_ASCII.
     """
@@ -110,9 +110,8 @@ def _connected(dialect: Any, arguments: Any, parameters: Any) -> Any:
 
 
 def _let_end(dialect: Any) -> None:
-    """Closing a connection raises nothing where the server has ended the session: what ended it is to be said.
-
-    Such a session has rolled back; and nothing is reset in any, since none is handed on.
+    """Closing a connection raises nothing where the server has ended the session, so that the error that ended it is
+    reported. Such a session has rolled back; and nothing is reset in any, since none is reused.
     """
     roll_back, set_readonly = dialect.do_rollback, dialect.set_readonly
 
@@ -129,7 +128,7 @@ def _let_end(dialect: Any) -> None:
 
 
 def _settle(driver: Any, url: sa.URL, path: tuple[str, ...], info: dict[str, Any]) -> tuple[str, ...]:
-    """Set what a session has; returns the path that the login came with."""
+    """Make the settings of a session; returns the search path that the login came with."""
     word = pooler.new_word()
     statements = [f"SET {name} TO '{value}'" for name, value in {**SETTINGS, pooler.WORD: word}.items()]
     statements.append(f"SET search_path TO {', '.join(path)}")
@@ -143,11 +142,11 @@ def _settle(driver: Any, url: sa.URL, path: tuple[str, ...], info: dict[str, Any
 
 
 def _check_encoding(url: sa.URL, driver: Any) -> None:
-    # What the server says of itself at the start; nothing is asked.
+    # What the server reports at the start, without being asked.
     if driver.info.parameter_status("server_encoding") == "SQL_ASCII":
         raise InputError(
             f"database {url.database or driver.info.dbname} has the encoding SQL_ASCII, in which the server knows "
-            "bytes and no characters, so that values cannot be measured or masked as text; load a dump of it into a "
+            "only bytes, no characters, so that values cannot be measured or masked as text; load a dump of it into a "
             "database of another encoding (CREATE DATABASE ... ENCODING 'UTF8' TEMPLATE template0), and name that one"
         )
 
@@ -163,7 +162,7 @@ def _check_alone(url: sa.URL, process: int) -> None:
 
 
 def bare(url: sa.URL, **parameters: Any) -> Any:
-    """A psycopg connection on which nothing is set: for what has to be done in server sessions that are not ours."""
+    """A psycopg connection on which nothing is set: for work in server sessions that are not ours."""
     url = url.set(drivername="postgresql+psycopg")
     dialect = sa.create_engine(url).dialect
     arguments, found = dialect.create_connect_args(url)
@@ -217,7 +216,8 @@ def looking_along(connection: sa.Connection, path: tuple[str, ...]) -> Iterator[
 
 
 def home(connection: sa.Connection, table: TableName) -> TableName:
-    """A table with its schema: the first of the login's path that has it and may be used. Without one where none has.
+    """A table with its schema: the first of the login's path that has it and may be used; without a schema where none
+    has it.
 
     Within this connection's transaction; asks nothing for a name that has its schema. Raises InputError where several
     have it and the first one is somebody else's: who may create there would decide what is read, and a view runs
@@ -231,6 +231,6 @@ def home(connection: sa.Connection, table: TableName) -> TableName:
     if len(found) > 1 and not rows[0].trusted:
         raise InputError(
             f"table {table.name} is in the schemas {' and '.join(found)}, which are all in the login's search path; "
-            f"name the one that is meant: {' or '.join(f'{schema}.{table.name}' for schema in found)}"
+            f"write which one is meant: {' or '.join(f'{schema}.{table.name}' for schema in found)}"
         )
     return TableName(found[0] if found else None, table.name)

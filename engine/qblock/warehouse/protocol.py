@@ -20,7 +20,7 @@ from qblock.errors import InputError
 
 TEXT_FORM = 2
 """The number of the canonical text of values. 1: decimals with the zeros of their scale, as evidence from before has
-them. A form never changes; another text of any value is a new number, and evidence is read by its own."""
+them. A form never changes; another text of any value gets a new number, and evidence is read by the number it has."""
 
 
 def quote(name: str) -> str:
@@ -55,7 +55,7 @@ class TableName:
         if quoted or not all(parts) or len(parts) > 2 or "://" in text:
             shown = "(a URL)" if "://" in text else repr(text)
             raise InputError(
-                f"table name {shown} is not of the form table or schema.table; "
+                f"table name {shown} does not have the form table or schema.table; "
                 'quote a part that holds a dot: "my.schema".table'
             )
         return cls(parts[0] if len(parts) == 2 else None, parts[-1])
@@ -132,7 +132,7 @@ class Session(Protocol):
         """The first column of the first row."""
 
     def attempt(self, statement: sa.Select[*tuple[Any, ...]]) -> tuple[Any, ...] | None:
-        """The first row of a query without parameters that may fail: None then, and the transaction goes on.
+        """The first row of a query without parameters that may fail: None then, and the transaction continues.
 
         Raises like the others where the connection is lost or the user interrupts.
         """
@@ -147,7 +147,7 @@ class Session(Protocol):
         """Create a temporary table from a query."""
 
     def analyze(self, table: sa.TableClause) -> None:
-        """Tell the engine to look at a temporary table's size, where that matters to it."""
+        """Have the engine measure a temporary table, where its planner needs that."""
 
     def drop(self, table: sa.TableClause) -> None:
         """Drop a temporary table."""

@@ -134,7 +134,8 @@ def roll_up(
 
 
 def count_entities(leaf: sa.TableClause, node: Node, dimensions: Sequence[Dimension], sensitive: Sequence[int]) -> Any:
-    """A node's counts of distinct entities, from the leaf frequency set that still names them: they do not add up."""
+    """A node's counts of distinct entities, which are not additive: from the leaf frequency set, which still has the
+    entities."""
     coded_node = roll_up(leaf, (0,) * len(node), node, dimensions, sensitive)
     groups = [whole(_unlabelled(c)).label(c.key) for c in coded_node.selected_columns if c.key != "n"]
     return coded_node.with_only_columns(

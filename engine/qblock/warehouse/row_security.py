@@ -8,11 +8,12 @@ from typing import Any
 from qblock.errors import Refused
 
 RAISED_BY = "check_enable_rls"
-"""The server's function that raises it: its message is in the server's language, and its SQLSTATE is not its own."""
+"""The server's function that raises it: the message is in the server's language, and other errors share its
+SQLSTATE."""
 
 
 def hidden_rows(error: Any) -> Refused | None:
-    """Our refusal for PostgreSQL's error that a policy would filter (row_security is off); None for any other error.
+    """The refusal for PostgreSQL's error that a policy would filter (row_security is off); None for any other error.
 
     error: of psycopg.
     """

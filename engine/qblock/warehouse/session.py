@@ -66,7 +66,7 @@ class Facts(Protocol):
     def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]: ...
 
     def attempt(self, connection: sa.Connection, statement: sa.Executable) -> tuple[Any, ...] | None:
-        """The first row of a query; None where it fails, which the transaction outlasts."""
+        """The first row of a query; None where it fails, which does not end the transaction."""
 
     def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None: ...
 
@@ -101,13 +101,13 @@ class Facts(Protocol):
 
 @contextmanager
 def translated(facts: Facts, reading: Sequence[str] = ()) -> Iterator[None]:
-    """Turn the driver's errors into ours; nothing of their text is in them."""
+    """Turn the driver's errors into ours, without any of their text."""
     drivers: tuple[type[Exception], ...] = (sa.exc.SQLAlchemyError, facts.error, *CLIENT)
     try:
         yield
     except RuntimeError as error:
         if facts.name == "duckdb" and interrupted(error):
-            # It answers Ctrl-C in the middle of a statement with an error of its own.
+            # The driver answers Ctrl-C in the middle of a statement with an error of its own.
             raise KeyboardInterrupt from error
         raise
     except drivers as error:
@@ -215,7 +215,9 @@ class SqlSession:
                 if not described:
                     near = difflib.get_close_matches(str(table), self._facts.tables(self.connection), n=3, cutoff=0.5)
                     hint = f"; did you mean {' or '.join(near)}?" if near else ""
-                    raise InputError(f"table {table} does not exist or may not be read{hint}", suggestions=near)
+                    raise InputError(
+                        f"table {table} does not exist, or you lack permission to read it{hint}", suggestions=near
+                    )
             self._described[table] = {column.name: column for column in described}
         return self._described[table]
 

@@ -46,7 +46,7 @@ def carried(text: str, one: Kind, other: Kind) -> str:
 
 
 def same_kind(one: Kind, other: Kind) -> bool:
-    """Whether equal values of two kinds have one canonical text: numbers have, whatever their type."""
+    """Whether equal values of two kinds have one canonical text, as numbers do whatever their type."""
     return one == other or (one in NUMERIC and other in NUMERIC)
 
 

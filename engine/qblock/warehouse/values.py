@@ -1,4 +1,4 @@
-"""Which texts are values of a column's type: decided here alike for every engine, before one of them is asked."""
+"""Which texts are values of a column's type: decided here, the same for every engine, before one of them is asked."""
 
 from __future__ import annotations
 

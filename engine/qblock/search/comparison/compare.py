@@ -22,14 +22,15 @@ from qblock.search.unasked import NotComputed
 from qblock.spec import Requirement
 
 FIGURES = tuple(metric.name for metric in METRICS if metric.needs in ("sizes", "keys"))
-"""The metrics that block keys and sizes are enough for."""
+"""The metrics for which block keys and sizes are enough."""
 
 Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Verdict:
-    """A node under a definition that asks something. figures: the metrics of what it would publish, if it passes."""
+    """A node under a definition that asks for something. figures: the metrics of what it would publish, if it
+    passes."""
 
     satisfied: bool
     suppressed: int
@@ -41,7 +42,7 @@ class Row:
     """What is known of a node: values in the order of Comparison.definitions, one tuple of bounds for each.
 
     A value is the tightest one that the node satisfies within the suppression limit. figures: of the whole node,
-    nothing suppressed. verdicts: by the name of each definition that asks something.
+    nothing suppressed. verdicts: by the name of each definition that asks for something.
     """
 
     node: Node
@@ -70,11 +71,11 @@ class Comparison:
 
     @property
     def asked(self) -> tuple[Definition, ...]:
-        """The definitions whose parameters are a question."""
+        """The definitions whose parameters ask for something."""
         return tuple(definition for definition in self.definitions if definition.asked)
 
     def satisfying(self, definition: Definition) -> list[Node]:
-        """The nodes that satisfy a definition that asks something."""
+        """The nodes that satisfy a definition that asks for something."""
         return [row.node for row in self.rows if row.verdicts[definition.name].satisfied]
 
 
@@ -87,7 +88,7 @@ def compare(
 ) -> Comparison:
     """Evaluate every definition at every node of the task's lattice.
 
-    sensitives: the sensitive attributes to look at, all of them where none is named; file: further definitions.
+    sensitives: the sensitive attributes to compare by, all of them where none is named; file: further definitions.
     Raises InputError for an unknown attribute or a file with errors.
     """
     started, before = time.perf_counter(), task.statements
@@ -130,7 +131,8 @@ def evaluate(task: Task, definitions: Iterable[Definition], counts: NodeCounts) 
 
 
 def tightest(definition: Definition, parts: Sequence[Part], counts: NodeCounts, budget: int) -> tuple[Value, ...]:
-    """The tightest value of each reported parameter; with a budget, without the worst blocks that it can pay for."""
+    """The tightest value of each reported parameter; with a budget, without the worst blocks that it allows to
+    suppress."""
     everything = np.ones(len(counts.rows), dtype=bool)
     if not budget:
         return worst([part.tightest(everything) for part in parts], definition.model).values[: len(definition.bounds)]

@@ -1,4 +1,5 @@
-"""What a comparison says: verdicts, epsilons per node and adversary, inclusions, a self-check; as JSON and as CSV."""
+"""The result of a comparison: verdicts, epsilons per node and adversary, inclusions, a self-check; as JSON and as
+CSV."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ SHOWN = ("blocks", *(name for name in FIGURES if name != "height"))
 
 @dataclass(frozen=True)
 class Inclusion:
-    """Every node that satisfies `less` satisfies `more`, and `only` further nodes satisfy `more` alone."""
+    """Every node that satisfies `less` satisfies `more`, and `only` is the number of further nodes that satisfy `more`
+    alone."""
 
     more: str
     less: str
@@ -91,7 +93,7 @@ def epsilons(comparison: Comparison) -> Iterator[tuple[str, list[tuple[int, Defi
         for i, definition in enumerate(comparison.definitions):
             model, requirement = definition.model, definition.requirement
             if isinstance(model, EpsilonPrivacy) and requirement.sensitive == (name,):
-                # What epsilon is asked makes no difference to the smallest one.
+                # Which epsilon is asked for does not matter to the smallest one.
                 found.setdefault((replace(model, epsilon=1), requirement.prior, requirement.guards), (i, definition))
         yield name, list(found.values())
 

@@ -18,7 +18,7 @@ class Guess:
     """A logistic model that adds up one weight per level of each attribute, refitted to the verdicts so far.
 
     It only orders the questions. Block counts fall by a factor per level, nearly independent of the other attributes,
-    which is why a sum per level fits; where it does not, more nodes are asked, and the answer is the same.
+    which is why a sum per level fits; where it does not, more nodes are asked, with the same answer.
     """
 
     def __init__(self, lattice: Lattice) -> None:

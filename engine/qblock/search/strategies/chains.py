@@ -1,4 +1,4 @@
-"""Long chains of undecided nodes are cut where the verdict tells most, tagging everything that it implies.
+"""Cuts long chains of undecided nodes where the verdict tells most, and tags everything that it implies.
 
 Tagging both ways is the idea of Flash (Kohlmayer et al., "Flash: efficient, stable and optimal k-anonymity", 2012),
 which searches whole paths by bisection. A path is only one of the many chains through a node, and its middle is seldom

@@ -34,7 +34,7 @@ class Evaluator(Protocol):
 
     @property
     def sizes_only(self) -> bool:
-        """Whether `passes` is `sizes_pass`: nothing but block sizes matters."""
+        """Whether `passes` is `sizes_pass`: only block sizes matter."""
 
     def sizes_pass(self, node: Node) -> bool:
         """A necessary condition on block sizes alone: the least size that the models imply, within the budget."""
@@ -53,7 +53,7 @@ class Outcome:
     satisfied, decided: bool over `lattice.shape`; an undecided node cannot be minimal (only with `decide_all=False`).
     minimal: the satisfying nodes that generalize no other satisfying node, sorted. sizes_evaluated and
     full_evaluated: calls of `sizes_pass` and `passes`; nodes_evaluated: distinct nodes asked anything.
-    optimality: "minimal" where monotonicity proves the verdicts that were not asked for, else "scanned"; `why` says so
+    optimality: "minimal" where monotonicity proves the verdicts that were not asked for, else "scanned"; `why` is that
     in one sentence.
     """
 

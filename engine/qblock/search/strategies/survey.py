@@ -35,7 +35,7 @@ class Survey:
         return self.evaluator.sizes_monotone if self.evaluator.sizes_only else self.evaluator.monotone
 
     def ask_sizes(self, node: Node) -> bool:
-        """Decide an open node of `sizes`, and what follows; a node that fails here fails altogether."""
+        """Decide an open node of `sizes`, and what follows; a node that fails here fails the full condition too."""
         verdict = self.evaluator.sizes_pass(node)
         self.sizes_evaluated += 1
         if self.evaluator.sizes_monotone:
@@ -63,8 +63,8 @@ class Survey:
     def two_phases(self, decide: Callable[[Tags, Callable[[Node], bool]], None], *, decide_all: bool = True) -> None:
         """Decide the sizes of the whole lattice, then the full condition where they pass.
 
-        decide: closes all open nodes of a monotone condition. What is not monotone is scanned, finer nodes first: that
-        leaves a small frequency set to roll up from for the coarser ones.
+        decide: closes all open nodes of a monotone condition. What is not monotone is scanned, finer nodes first, which
+        leaves small frequency sets for the coarser ones to be rolled up from.
         """
         if self.evaluator.sizes_monotone:
             decide(self.sizes, self.ask_sizes)
@@ -79,7 +79,7 @@ class Survey:
             self._scan(self.full, self.ask_full, decide_all=decide_all)
 
     def outcome(self, strategy: str, *, pruned: bool = True) -> Outcome:
-        """The verdicts as an answer. pruned: whether block sizes may have spared nodes of a scan."""
+        """The outcome of the verdicts. pruned: whether block sizes may have spared nodes of a scan."""
         decided = ~self.full.open
         optimality: Optimality = "minimal" if self.monotone and pruned else "scanned"
         if optimality == "minimal":

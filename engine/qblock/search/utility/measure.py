@@ -100,7 +100,7 @@ class Metrics:
         return math.expm1(math.fsum(parts) / len(parts)) if parts else 0.0
 
     def _of_attribute(self, attribute: int, level: int, name: str) -> float:
-        """Loss or entropy of one attribute by itself; few values, asked for over and over."""
+        """Loss or entropy of one attribute by itself; few values, asked for again and again."""
         key = (attribute, level, name)
         if key not in self._alone:
             hierarchy, (codes, rows) = self._task.source.hierarchies[attribute], self._marginals[attribute]

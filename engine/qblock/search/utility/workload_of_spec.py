@@ -58,7 +58,7 @@ def _codes(source: SourceTable, place: str, name: str, wanted: Condition) -> tup
     for value in wanted:
         code = named.find(value)
         if code is None:
-            raise InputError(f"{place}: {quoted(value)} is no value of {name}")
+            raise InputError(f"{place}: {quoted(value)} is not a value of {name}")
         codes.add(code)
     return tuple(sorted(codes))
 
