@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import either
@@ -11,6 +12,7 @@ from either import pytest_runtest_makereport  # noqa: F401
 from engines import (  # noqa: F401
     Absent,
     engine_name,
+    in_memory,
     oldest_postgresql,
     postgresql_server,
     postgresql_url,
@@ -36,6 +38,13 @@ def shared() -> Path:
 def golden(shared: Path) -> dict[str, dict]:
     """The worked examples by id."""
     return {entry["id"]: entry for entry in json.loads((shared / "golden" / "expected.json").read_text("utf-8"))}
+
+
+def pytest_configure() -> None:
+    memory = in_memory()
+    if memory is not None:
+        # DuckDB synchronizes a file with every commit.
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -36,6 +36,11 @@ OLDEST = "postgresql15"
 """The oldest PostgreSQL that is supported, by the name that QBLOCK_TEST_REQUIRE has for it."""
 
 
+MEMORY = Path("/dev/shm")
+ROOM = 2 << 30
+"""Bytes for the databases of one server."""
+
+
 class Absent(pytest.skip.Exception):
     """Skips a test for what this machine lacks, whatever the engine."""
 
@@ -138,8 +143,9 @@ def start_server() -> str:
 
 def _in_haste(url: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
-        # A server that lives as long as the tests do need not survive a power cut.
-        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+        # A server that lives as long as the tests do need not survive a power cut, nor be swept; and databases of a
+        # few rows are not worth compiling statements for.
+        for setting in ("fsync", "synchronous_commit", "full_page_writes", "autovacuum", "jit"):
             connection.execute(f"ALTER SYSTEM SET {setting} = off")
         connection.execute("SELECT pg_reload_conf()")
 
@@ -159,7 +165,8 @@ def database(server: str, template: str = "template1") -> Iterator[str]:
     """URL of a new database, a copy of another one that nobody is connected to; dropped at the end."""
     name = f"qblock_test_{secrets.token_hex(6)}"
     with psycopg.connect(server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        # By files: what is written to the log beside costs more than the checkpoint, where nothing is synchronized.
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
     try:
         yield sa.make_url(server).set(database=name).render_as_string(hide_password=False)
     finally:
@@ -252,9 +259,16 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def in_memory() -> Path | None:
+    """A folder that is in memory, where there is one with room."""
+    able = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
+    return MEMORY if able else None
+
+
 def _private_directory() -> Path:
-    # Short, since the path of a unix socket may have 107 bytes at most.
-    directory = Path(tempfile.mkdtemp(prefix="qblock-pg-", dir="/tmp"))
+    # Short, since the path of a unix socket may have 107 bytes at most; in memory where there is room: each test has a
+    # database, which is about a thousand files.
+    directory = Path(tempfile.mkdtemp(prefix="qblock-pg-", dir=in_memory() or "/tmp"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     return directory
 

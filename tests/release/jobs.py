@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ import sqlalchemy as sa
 import yaml
 from engines import create_table, database
 
+from qblock.joint import turnover
 from qblock.release.apply import release
 from qblock.release.result import ReleaseResult
-from qblock.release.turnover import TurnoverRefused
 from qblock.spec import Spec, load_spec
 
 PEOPLE: dict[str, list[Any]] = {
@@ -79,15 +79,11 @@ class Job:
         return self
 
     def run(self, *, confirm: bool = True, **options: Any) -> ReleaseResult:
-        """Release. confirm: where more than a fifth of so few people went or came, say that they did, and run again."""
-        try:
+        """Release. confirm: more than a fifth of so few people may go or come without anybody's saying so."""
+        with pytest.MonkeyPatch.context() as patched:
+            if confirm:
+                patched.setattr(turnover, "ONE_IN", 0)
             return release(self.spec, **options)
-        except TurnoverRefused as error:
-            if not confirm:
-                raise
-            versions = self.settings.get("versions", {})
-            confirmed = replace(self, settings={**self.settings, "versions": {**versions, "confirm": error.confirm}})
-            return release(confirmed.spec, **options)
 
     def query(self, statement: str, url: str | None = None) -> list[tuple[Any, ...]]:
         """Ask what is published, as the owner (or as the login of another URL)."""
