@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -100,8 +100,12 @@ class Facts(Protocol):
 
 
 @contextmanager
-def translated(facts: Facts, reading: Sequence[str] = ()) -> Iterator[None]:
-    """Turn the driver's errors into ours, without any of their text."""
+def translated(facts: Facts, reading: Callable[[], Sequence[str]] = list) -> Iterator[None]:
+    """Turn the driver's errors into ours, without any of their text.
+
+    reading: answers which tables the statement reads; asked for the message of an error alone, within the connection's
+    failed transaction.
+    """
     drivers: tuple[type[Exception], ...] = (sa.exc.SQLAlchemyError, facts.error, *CLIENT)
     try:
         yield
@@ -113,7 +117,7 @@ def translated(facts: Facts, reading: Sequence[str] = ()) -> Iterator[None]:
     except drivers as error:
         if interrupted(error):
             raise KeyboardInterrupt from error
-        raise facts.explain(error, reading) from error
+        raise facts.explain(error, reading()) from error
 
 
 class SqlSession:
@@ -132,28 +136,28 @@ class SqlSession:
 
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
         self.statements += 1
-        with translated(self._facts, self._read_by(statement)):
+        with translated(self._facts, lambda: self._read_by(statement)):
             self.connection.execute(_executable(statement), dict(parameters or {}))
 
     def fetch(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         self.statements += 1
-        with translated(self._facts, self._read_by(statement)):
+        with translated(self._facts, lambda: self._read_by(statement)):
             return self._facts.fetch(self.connection, _executable(statement), dict(parameters or {}))
 
     def scalar(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Any:
         self.statements += 1
-        with translated(self._facts, self._read_by(statement)):
+        with translated(self._facts, lambda: self._read_by(statement)):
             return self.connection.execute(_executable(statement), dict(parameters or {})).scalar()
 
     def attempt(self, statement: sa.Select[*tuple[Any, ...]]) -> tuple[Any, ...] | None:
         self.statements += 1
-        with translated(self._facts, self._read_by(statement)):
+        with translated(self._facts, lambda: self._read_by(statement)):
             return self._facts.attempt(self.connection, statement)
 
     def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
         self.statements += 1
         names = list(statement.selected_columns.keys())
-        with translated(self._facts, self._read_by(statement)):
+        with translated(self._facts, lambda: self._read_by(statement)):
             return self._facts.counts(self.connection, self.literal_sql(statement), names)
 
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
@@ -197,7 +201,7 @@ class SqlSession:
         if isinstance(statement, str):
             return []
         names: dict[tuple[Any, str], str] = {
-            (self._facts.prefix(self._home(table).schema), table.name): str(table) for table in self._described
+            (self._facts.prefix(self._homes[table].schema), table.name): str(table) for table in self._described
         }
         found = [
             names.get((part.schema, str(part.name)))
