@@ -1,0 +1,111 @@
+"""The functions on tables; `import qblock` has them, and imports nothing else until one is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qblock.search.audit import audit_node
+from qblock.search.run import open_task
+from qblock.tables.anonymize import anonymized
+from qblock.tables.profile import profiled
+from qblock.tables.results import Anonymized, Attack, Audited, Guarantee, Profiled, ProfiledColumn, Reached
+from qblock.tables.specs import Asked, Names, attributes_of, named, with_hierarchies
+
+__all__ = [
+    "Anonymized",
+    "Attack",
+    "Audited",
+    "Guarantee",
+    "Profiled",
+    "ProfiledColumn",
+    "Reached",
+    "anonymize",
+    "audit",
+    "profile",
+]
+
+
+def audit(
+    data: Any,
+    quasi_identifiers: Sequence[str],
+    sensitive: Names = (),
+    *,
+    table: str | None = None,
+    entity: str | None = None,
+    count: str | None = None,
+    types: Mapping[str, str] | None = None,
+) -> Audited:
+    """How well a table as it stands protects the people in it: every model's tightest parameter, attacks, utility.
+
+    data: a pandas DataFrame, an Arrow table, the path of a Parquet or CSV file (or a pattern of several), or the URL of
+    a database with `table`. quasi_identifiers: the columns that an attacker may know. sensitive: the columns that must
+    not be found out, or each with its entry as in a spec: {"disease": {"taxonomy": {"file": "disease.csv"}}}. entity,
+    count: as in a spec, where people have several rows. types: of a CSV file's columns that are not text.
+
+    NaN, NA, NaT and None are NULL, which counts as a value of its own. Raises InputError for what is wrong with the
+    question, Refused for an empty table.
+    """
+    asked = Asked("qblock.audit()", data, table=table, types=types)
+    known = named(asked.caller, "quasi_identifiers", quasi_identifiers)
+    columns = [(name, {"hierarchy": "suppress", "nulls": "top"}) for name, _ in known]
+    about = [(name, {"nulls": "value", **entry}) for name, entry in named(asked.caller, "sensitive", sensitive)]
+    attributes = attributes_of(asked.caller, {"quasi_identifier": columns, "sensitive": about})
+    spec = asked.spec(attributes, [{"k_anonymity": {"k": 1}}], entity=entity, count=count)
+    with open_task(spec, name_values=False, published=False, warehouse=asked.warehouse(spec)) as task:
+        return Audited.of(audit_node(task, task.lattice.bottom, asked=False))
+
+
+def anonymize(
+    data: Any,
+    quasi_identifiers: Mapping[str, Any],
+    sensitive: Names = (),
+    *,
+    privacy: Sequence[Mapping[str, Any]],
+    insensitive: Sequence[str] = (),
+    entity: str | None = None,
+    count: str | None = None,
+    suppression_limit: Any = None,
+    search: Mapping[str, Any] | None = None,
+    types: Mapping[str, str] | None = None,
+) -> Anonymized:
+    """A table generalized until the privacy models hold, and counted again before it is returned.
+
+    data: a pandas DataFrame, an Arrow table, or the path of a Parquet or CSV file (or a pattern of several). The words
+    are those of a spec: quasi_identifiers is a mapping of columns to hierarchies ({"age": {"ranges": [5, 10]}, "sex":
+    "suppress"}) or to whole entries ({"age": {"hierarchy": "suppress", "nulls": "top"}}); sensitive a list of columns,
+    or a mapping to entries; privacy the models, which must all hold; insensitive columns are published as they are, and
+    a column that is not named is not published. entity, count, suppression_limit, search: as in a spec. types: of a CSV
+    file's columns that are not text. Hierarchies in files start at the working directory.
+
+    The result's `frame` has an index of its own and rows in the order of what it shows: those of `data` would link its
+    rows to the source's. NaN, NA, NaT and None are NULL.
+
+    Each call is one publication: whoever holds two of the same people may learn more than each guarantees. Do not
+    anonymize a changing table again and again; make it a release, whose versions are checked together.
+
+    Raises Refused where no generalization satisfies what is asked (or the table is empty), InputError for what is wrong
+    with the question or the data.
+    """
+    asked = Asked("qblock.anonymize()", data, types=types, databases=False)
+    attributes = attributes_of(
+        asked.caller,
+        {
+            "quasi_identifier": with_hierarchies(asked.caller, quasi_identifiers),
+            "sensitive": named(asked.caller, "sensitive", sensitive),
+            "insensitive": named(asked.caller, "insensitive", insensitive),
+        },
+    )
+    spec = asked.spec(
+        attributes, privacy, entity=entity, count=count, suppression_limit=suppression_limit, search=search
+    )
+    return anonymized(spec, asked.warehouse(spec))
+
+
+def profile(data: Any, *, table: str | None = None, types: Mapping[str, str] | None = None) -> Profiled:
+    """A first look at a table: distinct values and NULLs of each column, and the role that is proposed for it.
+
+    data, table, types: as for `audit`. The proposals are guesses from names and counts, to be checked by a person;
+    `quasi_identifiers` and `sensitive` of the result are what `anonymize` takes. Raises Refused for an empty table.
+    """
+    return profiled(Asked("qblock.profile()", data, table=table, types=types))

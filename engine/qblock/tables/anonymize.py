@@ -1,0 +1,114 @@
+"""A table anonymized in memory: searched, copied and counted again by the same code as a release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from qblock.blocks import Reference
+from qblock.errors import Refused
+from qblock.publish.copy import PublishedColumn, copy_of, disclosure, label_codes, nearly_unique
+from qblock.publish.digest import content_digest
+from qblock.publish.recheck import Counted, count_again, differences
+from qblock.release.run import NOT_PROTECTED
+from qblock.release.turnover import source_digest
+from qblock.search.answer import metrics_json, requirements_json
+from qblock.search.run import open_task, refusal, run_search
+from qblock.search.task import Assessment
+from qblock.spec import Spec
+from qblock.tables.results import Anonymized, Guarantee
+from qblock.warehouse.duckdb import DuckdbWarehouse
+from qblock.warehouse.protocol import TEXT_FORM, Warehouse
+
+ONE_PUBLICATION = (
+    "this is one publication: it is checked by itself and with no other one, so whoever holds two of the same people "
+    "may learn more than each guarantees; to publish a changing table again, make it a release with `entity`"
+)
+
+
+def anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
+    """The table of a spec as it may be published once. Closes the warehouse.
+
+    Raises Refused where no node satisfies the spec, or what was made fails its own check, and InputError.
+    """
+    with open_task(spec, name_values=False, warehouse=warehouse) as task:
+        names = nearly_unique(task)
+        if names:
+            raise disclosure(spec, names)
+        found = run_search(task)
+        chosen = found.chosen
+        if chosen is None:
+            raise refusal(found)
+        labels, copy = label_codes(task, chosen.node), copy_of(task, chosen)
+        session = task.source.session
+        digest = content_digest(session, copy.query.subquery("qblock_copy"), copy.columns)
+        source = source_digest(task.source, TEXT_FORM)
+        references = [[part.reference for part in parts] for parts in chosen.counts.parts]
+        # By what is published: the order of the source would link its rows.
+        table = session.fetch(copy.ordered)
+        protected = task.protected or (not chosen.suppressed and found.choice != "minimal")
+        warnings = list(task.warnings)
+    counted = _counted_again(spec, table, copy.columns, references, chosen, labels, digest)
+    tightest = [again or first for again, first in zip(counted.tightest, chosen.tightest, strict=True)]
+    alone = [q.model.name for q, t in zip(spec.privacy, counted.tightest, strict=True) if t is None]
+    notes = [ONE_PUBLICATION, *warnings, *([] if protected else [NOT_PROTECTED])]
+    if alone:
+        notes.append(f"not computed from the anonymized rows, which do not suffice: {', '.join(dict.fromkeys(alone))}")
+    answer: dict[str, Any] = {
+        "rows": table.num_rows,
+        "suppressed": chosen.suppressed,
+        "node": dict(zip(spec.quasi_identifiers, chosen.node, strict=True)),
+        "tightest": requirements_json(spec.privacy, tightest),
+        "metrics": metrics_json(found.metrics),
+        "minimal": [list(node) for node in found.minimal],
+        "choice": found.choice,
+        "why": found.why,
+        "protected": protected,
+        "digest": digest,
+        "source_digest": source,
+        "notes": list(dict.fromkeys(notes)),
+    }
+    return Anonymized(
+        table=table,
+        levels=tuple(answer["node"].items()),
+        rows=answer["rows"],
+        suppressed=chosen.suppressed,
+        guarantees=tuple(map(Guarantee.of, answer["tightest"])),
+        metrics=tuple(answer["metrics"].items()),
+        minimal=tuple(found.minimal),
+        choice=found.choice,
+        why=found.why,
+        protected=protected,
+        digest=digest,
+        source_digest=source,
+        notes=tuple(answer["notes"]),
+        answer=json.dumps(answer),
+    )
+
+
+def _counted_again(
+    spec: Spec,
+    table: pa.Table,
+    columns: Sequence[PublishedColumn],
+    references: Sequence[Sequence[Reference]],
+    chosen: Assessment,
+    labels: Sequence[dict[str, int]],
+    digest: str,
+) -> Counted:
+    """The guarantees of the very rows that are returned, in a session that has nothing else."""
+    apart = DuckdbWarehouse(None, spec.search.memory_limit)
+    try:
+        with apart.snapshot() as session:
+            rows = session.load("qblock_anonymized", table)
+            counted = count_again(spec, session, rows, columns, references)
+            problems = differences(spec, counted, chosen, labels)
+            if content_digest(session, rows, columns) != digest:
+                problems.append("its content is not what was read from the source")
+    finally:
+        apart.close()
+    if problems:
+        raise Refused("the anonymized table failed its check, nothing is returned: " + "; ".join(problems))
+    return counted

@@ -1,0 +1,65 @@
+"""A first look at a table: a role for each column, as `qblock init` proposes it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from qblock.errors import Refused
+from qblock.profiling import FILE, Proposal, profile, propose
+from qblock.spec.column_types import column_type
+from qblock.tables.results import Profiled, ProfiledColumn
+from qblock.tables.specs import Asked
+from qblock.warehouse.connect import open_warehouse
+from qblock.warehouse.copied import CopiedWarehouse
+from qblock.warehouse.protocol import TableName, Warehouse
+from qblock.warehouse.source_files import FileTable
+
+
+def profiled(asked: Asked) -> Profiled:
+    """The profile of a table. Raises Refused where it is empty."""
+    warehouse, name = _opened(asked)
+    try:
+        with warehouse.snapshot() as session:
+            rows, profiles = profile(session, name)
+            if rows == 0:
+                raise Refused(f"{asked.caller}: the table is empty: there is nothing to profile")
+    finally:
+        warehouse.close()
+    return Profiled(rows, tuple(_column(proposal) for proposal in propose(profiles, rows)))
+
+
+def _opened(asked: Asked) -> tuple[Warehouse, TableName]:
+    source = asked.source
+    if asked.frame is None and "url" in source:
+        return open_warehouse(source["url"], Path.cwd()), TableName.parse(source["table"])
+    table = asked.frame or FileTable(
+        source["file"],
+        Path(),
+        asked.caller,
+        {name: column_type(type_) for name, type_ in source.get("types", {}).items()},
+    )
+    return CopiedWarehouse(table, dict.fromkeys(table.names(), asked.caller)), TableName(None, table.name)
+
+
+def _column(proposal: Proposal) -> ProfiledColumn:
+    found, entry = proposal.profile, json.dumps(_entry(proposal))
+    role: Any = proposal.role
+    return ProfiledColumn(
+        found.column.name,
+        found.column.type,
+        role,
+        found.distinct,
+        found.nulls,
+        proposal.reason,
+        entry,
+    )
+
+
+def _entry(proposal: Proposal) -> dict[str, Any]:
+    """What a spec says of the column besides its role: `suppress` where a person has to write the hierarchy."""
+    if not isinstance(proposal.entry, dict):
+        return {}
+    entry = {key: value for key, value in proposal.entry.items() if key != "role"}
+    return entry | {"hierarchy": "suppress"} if entry.get("hierarchy") == FILE else entry

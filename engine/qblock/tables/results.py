@@ -1,0 +1,240 @@
+"""What the functions on tables return: values alone, for programs (`to_dict`), pandas (`to_frame`) and notebooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import pyarrow as pa
+
+from qblock.tables.html import page, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Number = int | float | str | None
+"""As JSON has it: infinity is the text "inf", and nothing is None."""
+Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive", "left out"]
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The strongest value of a parameter that a table satisfies. exact: a fraction, where `value` is rounded.
+
+    attained: False where every weaker value holds and this one does not.
+    """
+
+    parameter: str
+    value: Number
+    attained: bool
+    exact: str | None = None
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A model on a table. sensitive: of which attributes; asked: its parameters; holds: None where nobody asked."""
+
+    model: str
+    sensitive: tuple[str, ...]
+    asked: tuple[tuple[str, Any], ...]
+    holds: bool | None
+    reached: tuple[Reached, ...]
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Guarantee:
+        """From an entry of `tightest` in an answer of the command line."""
+        return cls(
+            entry["model"],
+            tuple(entry["sensitive"]),
+            tuple((name, _frozen(value)) for name, value in entry["asked"].items()),
+            entry["holds"],
+            tuple(Reached(v["parameter"], v["value"], v["attained"], v.get("exact")) for v in entry["values"]),
+        )
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What an attacker finds of a sensitive attribute, in a sentence. name: homogeneity, background_knowledge, ..."""
+
+    sensitive: str
+    name: str
+    sentence: str
+
+    @classmethod
+    def all_of(cls, entries: Iterable[Mapping[str, Any]]) -> tuple[Attack, ...]:
+        """From `attacks` in an answer of the command line."""
+        return tuple(
+            cls(entry["sensitive"], name, one["sentence"])
+            for entry in entries
+            for name, figures in entry.items()
+            if name != "sensitive"
+            for one in (figures if isinstance(figures, list) else [figures])
+        )
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A table as it stands: the tightest parameter of every model, attacks, and utility. answer: all of it as JSON."""
+
+    rows: int
+    guarantees: tuple[Guarantee, ...]
+    attacks: tuple[Attack, ...]
+    metrics: tuple[tuple[str, Number], ...]
+    notes: tuple[str, ...]
+    answer: str = field(repr=False)
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Audited:
+        """From the answer of `qblock audit --json`."""
+        return cls(
+            found["rows"],
+            tuple(map(Guarantee.of, found["tightest"])),
+            Attack.all_of(found["attacks"]),
+            tuple(found["metrics"].items()),
+            tuple(found["warnings"]),
+            json.dumps(found),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What `qblock audit --json` prints."""
+        return dict(json.loads(self.answer))
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each model, sensitive attribute and parameter that is reported."""
+        return _frame(COLUMNS, _rows(self.guarantees))
+
+    def _repr_html_(self) -> str:
+        return page(
+            f"Audit of {self.rows:,} rows",
+            table(COLUMNS, _rows(self.guarantees)),
+            *(attack.sentence for attack in self.attacks),
+            *self.notes,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Anonymized:
+    """One publication of a table: generalized, checked again by itself, in an order that its own values give.
+
+    table: the rows; levels: the level of each quasi-identifier; digest: of the rows in no order; source_digest: of the
+    columns that were read, the same for the same data from pandas, Arrow, Parquet and CSV; protected: whether an
+    attacker who knows the search learns nothing from what was chosen; notes: what whoever hands it on should know.
+    """
+
+    table: pa.Table = field(repr=False)
+    levels: tuple[tuple[str, int], ...]
+    rows: int
+    suppressed: int
+    guarantees: tuple[Guarantee, ...]
+    metrics: tuple[tuple[str, Number], ...]
+    minimal: tuple[tuple[int, ...], ...]
+    choice: str
+    why: str
+    protected: bool
+    digest: str
+    source_digest: str
+    notes: tuple[str, ...]
+    answer: str = field(repr=False)
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The rows as a data frame with an index of its own. Imports pandas."""
+        return self.table.to_pandas()
+
+    def to_frame(self) -> pd.DataFrame:
+        """The same as a frame that is nobody else's."""
+        return self.table.to_pandas()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the rows."""
+        return dict(json.loads(self.answer))
+
+    def _repr_html_(self) -> str:
+        suppressed = f", {self.suppressed:,} suppressed" if self.suppressed else ""
+        return page(
+            f"Anonymized: {self.rows:,} rows{suppressed}",
+            table(("column", "level"), self.levels),
+            table(COLUMNS, _rows(self.guarantees)),
+            *self.notes,
+        )
+
+
+@dataclass(frozen=True)
+class ProfiledColumn:
+    """A column with the role that is proposed, and why. entry: as `attributes` of a spec has it, as JSON."""
+
+    name: str
+    type: str
+    role: Role
+    distinct: int
+    nulls: int
+    reason: str
+    entry: str = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Profiled:
+    """A first look at a table: a role for each column, to be checked by a person."""
+
+    rows: int
+    columns: tuple[ProfiledColumn, ...]
+
+    @property
+    def quasi_identifiers(self) -> Mapping[str, Any]:
+        """The columns that others may know, as `anonymize` takes them."""
+        return self._of("quasi_identifier")
+
+    @property
+    def sensitive(self) -> Mapping[str, Any]:
+        """The sensitive columns, as `anonymize` takes them."""
+        return self._of("sensitive")
+
+    def _of(self, role: Role) -> dict[str, Any]:
+        return {c.name: json.loads(c.entry) for c in self.columns if c.role == role}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Rows and columns, with what `qblock init --json` says of each."""
+        return {"rows": self.rows, "columns": [{**vars(c), "entry": json.loads(c.entry)} for c in self.columns]}
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each column."""
+        return _frame(PROFILED, self._rows())
+
+    def _repr_html_(self) -> str:
+        return page(f"Profile of {self.rows:,} rows", table(PROFILED, self._rows()))
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        return [(c.name, c.type, c.role, c.distinct, c.nulls, c.reason) for c in self.columns]
+
+
+COLUMNS = ("model", "sensitive", "asked", "parameter", "value", "attained", "holds")
+PROFILED = ("column", "type", "role", "distinct", "nulls", "reason")
+
+
+def _rows(guarantees: Iterable[Guarantee]) -> list[tuple[Any, ...]]:
+    return [
+        (
+            guarantee.model,
+            ", ".join(guarantee.sensitive),
+            ", ".join(f"{name}={value}" for name, value in guarantee.asked),
+            one.parameter,
+            one.value,
+            one.attained,
+            guarantee.holds,
+        )
+        for guarantee in guarantees
+        for one in guarantee.reached
+    ]
+
+
+def _frame(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value

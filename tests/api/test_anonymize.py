@@ -1,0 +1,256 @@
+"""anonymize: the words of a spec, the answers of a release, and a check of the very rows that are returned."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from reference import diversity
+from reference.lattices import minimal, satisfying
+from reference.tables import Table
+
+import qblock
+from qblock.hierarchy.core import TOP
+from qblock.release.apply import release
+from qblock.spec import spec_of
+from qblock.tables import anonymize as module
+from qblock.tables.anonymize import ONE_PUBLICATION
+
+PEOPLE = pd.DataFrame(
+    {
+        "age": [28, 29, 21, 23, 50, 55, 47, 49, 31, 37, 36, 35],
+        "sex": list("fmfmfmfmffmm"),
+        "disease": [{"h": "heart", "v": "viral", "c": "cancer", "f": "flu"}[one] for one in "hhvvchvvcvfh"],
+        "ward": list("AB" * 6),
+    }
+)  # fmt: skip
+QUASI = {"age": {"ranges": [10, 20]}, "sex": "suppress"}
+K3: list[dict[str, Any]] = [{"k_anonymity": {"k": 3}}]
+
+
+def test_it_is_what_a_release_would_publish(tmp_path: Path) -> None:
+    privacy = [{"k_anonymity": {"k": 2}}, {"entropy_l_diversity": {"l": 1.5}}]
+    PEOPLE.to_parquet(tmp_path / "people.parquet")
+    attributes = {name: {"role": "quasi_identifier", "hierarchy": form} for name, form in QUASI.items()}
+    spec = {
+        "version": 1,
+        "release": "people",
+        "source": {"file": "people.parquet"},
+        "attributes": {**attributes, "disease": "sensitive", "ward": "insensitive"},
+        "privacy": privacy,
+        "suppression_limit": 0.3,
+        "publish": {"url": "duckdb:///release.duckdb", "schema": "main"},
+        "versions": {"joint": "none"},
+    }
+    published = release(spec_of(spec, tmp_path / "spec"))
+    found = qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=privacy, insensitive=["ward"], suppression_limit=0.3)
+    assert found.digest == published.digest
+    assert (found.rows, found.suppressed, dict(found.levels)) == (published.rows, published.suppressed, published.node)
+    assert found.to_dict()["tightest"] == published.tightest
+    with duckdb.connect(str(tmp_path / "release.duckdb"), read_only=True) as connection:
+        assert found.table.to_pylist() == connection.execute("SELECT * FROM main.people").to_arrow_table().to_pylist()
+
+
+def label(value: Any, name: str, level: int) -> str:
+    if level == {"age": 3, "sex": 1}[name]:
+        return TOP
+    width = [1, 10, 20][level]
+    return str(value) if level == 0 else f"{value // width * width}-{value // width * width + width - 1}"
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    rows=st.lists(
+        st.tuples(st.integers(0, 59), st.sampled_from("fm"), st.sampled_from("xyz")), min_size=1, max_size=14
+    ),
+    k=st.integers(1, 4),
+    least=st.sampled_from([1, 2, Fraction(3, 2)]),
+    limit=st.sampled_from([0, 2, Fraction(1, 4)]),
+)
+def test_it_agrees_with_the_slow_reference(
+    rows: list[tuple[int, str, str]], k: int, least: int | Fraction, limit: int | Fraction
+) -> None:
+    heights = {"age": 3, "sex": 1}
+    hierarchies = {
+        name: {
+            value: [label(value, name, level) for level in range(heights[name] + 1)]
+            for value in {row[i] for row in rows}
+        }
+        for i, name in enumerate(heights)
+    }
+    table = Table([dict(zip(("age", "sex", "s"), row, strict=True)) for row in rows], hierarchies=hierarchies)
+
+    def passes(block: Any) -> bool:
+        return diversity.k_holds(block, k) and diversity.entropy_holds(block, least)
+
+    budget = min(limit, len(rows) - 1) if isinstance(limit, int) else limit
+    nodes = satisfying(table, passes, budget)
+    frame = pd.DataFrame(rows, columns=["age", "sex", "s"])
+    ask: dict[str, Any] = {"privacy": [{"k_anonymity": {"k": k}}, {"entropy_l_diversity": {"l": least}}]}
+    if not nodes:
+        with pytest.raises(qblock.Refused):
+            qblock.anonymize(frame, QUASI, ["s"], suppression_limit=limit, **ask)
+        return
+    found = qblock.anonymize(frame, QUASI, ["s"], suppression_limit=limit, **ask)
+    assert sorted(found.minimal) == sorted(minimal(nodes))
+    chosen = tuple(level for _, level in found.levels)
+    assert chosen in nodes
+    shown = Counter(zip(*found.table.to_pydict().values(), strict=True))
+    blocks: dict[tuple[str, str], list[tuple[int, str, str]]] = {}
+    for row in rows:
+        blocks.setdefault((label(row[0], "age", chosen[0]), label(row[1], "sex", chosen[1])), []).append(row)
+    expected: Counter[tuple[str, str, str]] = Counter()
+    for key, members in blocks.items():
+        block = Table([{"s": row[2]} for row in members]).whole()
+        if passes(block):
+            expected.update((*key, row[2]) for row in members)
+    assert shown == expected
+    assert found.suppressed == len(rows) - sum(expected.values())
+
+
+def test_each_call_is_one_publication_and_says_so() -> None:
+    found = qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=K3)
+    assert found.notes[0] == ONE_PUBLICATION
+    assert ONE_PUBLICATION in found.to_dict()["notes"]
+    assert "one publication" in found._repr_html_()
+    assert "Each call is one publication" in str(qblock.anonymize.__doc__)
+
+
+def test_a_choice_that_tells_is_noted_and_a_pinned_one_is_not() -> None:
+    diverse = [{"distinct_l_diversity": {"l": 2}}]
+    minimal_ = qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=diverse)
+    pinned = qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=diverse, search={"node": {"age": 3, "sex": 1}})
+    assert (minimal_.protected, pinned.protected) == (False, True)
+    assert any("attacker who knows the search" in note for note in minimal_.notes)
+    assert not any("attacker who knows the search" in note for note in pinned.notes)
+    assert (pinned.choice, pinned.levels) == ("pinned", (("age", 3), ("sex", 1)))
+
+
+def test_people_with_several_rows_are_counted_where_entity_says_who_they_are() -> None:
+    frame = pd.DataFrame({"who": ["a", "a", "a", "b"], "age": [1, 1, 1, 2], "s": ["x", "y", "z", "x"]})
+    with pytest.raises(qblock.InputError, match="entity: column who has 2 entities in 4 rows"):
+        qblock.anonymize(frame, {"age": "suppress"}, ["s"], privacy=[{"k_anonymity": {"k": 2}}], entity="who")
+    found = qblock.anonymize(
+        frame, {"age": "suppress"}, ["s"], privacy=[{"k_anonymity": {"k": 2}}], entity="who", count="entities"
+    )
+    assert found.levels == (("age", 1),)
+    assert "who" not in found.frame
+    assert any(note.startswith("not computed from the anonymized rows") for note in found.notes)
+    assert qblock.anonymize(frame, {"age": "suppress"}, ["s"], privacy=[{"k_anonymity": {"k": 1}}]).levels == (
+        ("age", 0),
+    )
+    audited = qblock.audit(frame, ["age"], ["s"], entity="who", count="entities")
+    assert (audited.guarantees[0].model, audited.guarantees[0].reached[0].value) == ("k_anonymity", 1)
+    assert qblock.audit(frame[:3], ["age"], ["s"]).guarantees[0].reached[0].value == 3
+    repeated = qblock.audit(
+        frame.rename(columns={"who": "patient_id"}), ["age"], ["s"], entity="patient_id", count="entities"
+    )
+    assert repeated.rows == 4
+
+
+def test_words_of_a_spec_hierarchies_in_files_and_taxonomies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ward.csv").write_text("ward,wing\nA,north\nB,north\n")
+    (tmp_path / "disease.csv").write_text("leaf,kind\nheart,body\ncancer,body\nviral,germ\nflu,germ\n")
+    found = qblock.anonymize(
+        PEOPLE,
+        {"ward": {"hierarchy": {"file": "ward.csv"}}, "age": {"hierarchy": {"ranges": [10]}, "nulls": "refuse"}},
+        {"disease": {"taxonomy": {"file": "disease.csv"}}},
+        privacy=[{"t_closeness": {"t": 0.9, "distance": "hierarchical"}}, *K3],
+    )
+    assert found.guarantees[0].model == "t_closeness"
+    assert set(found.frame["ward"]) <= {"A", "B", "north", "*"}
+    audited = qblock.audit(PEOPLE, ["age"], {"disease": {"taxonomy": {"file": "disease.csv"}}})
+    assert any(("distance", "hierarchical") in guarantee.asked for guarantee in audited.guarantees)
+
+
+@pytest.mark.parametrize(
+    ("ask", "said", "near"),
+    [
+        ({"quasi_identifiers": {"aeg": "suppress"}}, "attributes.aeg: the data frame has no column 'aeg'", "age"),
+        ({"sensitive": ["diseases"]}, "attributes.diseases: the data frame has no column", "disease"),
+        ({"privacy": [{"k_anonimity": {"k": 3}}]}, "privacy[0].k_anonimity", "k_anonymity"),
+        ({"privacy": [{"k_anonymity": {"k": 0}}]}, "privacy[0].k_anonymity", None),
+        ({"privacy": []}, "privacy: a list is not a list of models", None),
+        ({"privacy": {"k_anonymity": {"k": 2}}}, "privacy: a mapping is not a list of models", None),
+        ({"quasi_identifiers": {"age": {"rangs": [5]}}}, "attributes.age.hierarchy", "ranges"),
+        ({"quasi_identifiers": {"age": {"hierarchy": "suppress", "null": "top"}}}, "attributes.age.null", "nulls"),
+        ({"quasi_identifiers": {"age": {"ranges": [5, 7]}}}, "7 is not a multiple of 5", None),
+        ({"quasi_identifiers": ["age"]}, "quasi_identifiers: write a mapping of columns to hierarchies", None),
+        ({"quasi_identifiers": {}}, "no column is a quasi_identifier", None),
+        ({"sensitive": "disease"}, "sensitive: write a list of columns", None),
+        ({"sensitive": {"disease": "value"}}, "sensitive.disease: write its entry", None),
+        ({"sensitive": ["age"]}, "column age is quasi_identifier and sensitive", None),
+        ({"insensitive": ["disease"]}, "column disease is sensitive and insensitive", None),
+        ({"entity": "age"}, "entity", None),
+        ({"count": "people"}, "count", None),
+        ({"search": {"choose_by": "discernability"}}, "search.choose_by", "discernibility"),
+        ({"search": {"node": {"age": 9, "sex": 0}}}, "is not in the lattice", None),
+        ({"suppression_limit": 1.5}, "suppression_limit", None),
+        ({"types": {"age": "integer"}}, "types: they are those of the columns of a CSV file", None),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_key(ask: dict[str, Any], said: str, near: str | None) -> None:
+    given: dict[str, Any] = {"quasi_identifiers": QUASI, "sensitive": ["disease"], "privacy": K3, **ask}
+    with pytest.raises(qblock.InputError) as caught:
+        qblock.anonymize(PEOPLE, **given)
+    assert said in str(caught.value)
+    assert all(line.startswith("qblock.anonymize(): ") for line in str(caught.value).splitlines())
+    assert near is None or near in caught.value.suggestions
+
+
+def test_where_nothing_is_safe_nothing_is_returned() -> None:
+    with pytest.raises(qblock.Refused, match="k_anonymity asks k 13; the most general node reaches k 12"):
+        qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=[{"k_anonymity": {"k": 13}}])
+    with pytest.raises(qblock.Refused, match="column number would be published as is"):
+        qblock.anonymize(PEOPLE.assign(number=range(12)), QUASI, ["disease"], insensitive=["number"], privacy=K3)
+    with pytest.raises(qblock.InputError, match="a table of a database is published by a release"):
+        qblock.anonymize("duckdb:///x.duckdb", QUASI, privacy=K3)
+
+
+def test_rows_that_are_not_what_was_counted_are_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
+    again = module._counted_again
+
+    def altered(change: Any) -> Any:
+        return lambda spec, table, *rest: again(spec, change(table), *rest)
+
+    def other_block(table: pa.Table) -> pa.Table:
+        return table.set_column(1, "sex", pa.array(["x", *table["sex"].to_pylist()[1:]]))
+
+    def other_value(table: pa.Table) -> pa.Table:
+        values = table["disease"].to_pylist()
+        return table.set_column(2, "disease", pa.array([values[-1], *values[1:-1], values[0]]))
+
+    for change, said in (
+        (lambda table: table.slice(1), "rows"),
+        (other_block, "blocks"),
+        (other_value, "its content is not what was read"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setattr(module, "_counted_again", altered(change))
+            with pytest.raises(qblock.Refused, match=f"nothing is returned: .*{said}"):
+                qblock.anonymize(
+                    PEOPLE,
+                    {"age": {"ranges": [10, 20]}, "sex": "suppress"},
+                    ["disease"],
+                    privacy=K3[:0] or [{"k_anonymity": {"k": 1}}],
+                )
+
+
+def test_the_answer_is_json_and_the_result_has_values_alone() -> None:
+    found = qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=K3)
+    answer = found.to_dict()
+    assert json.loads(json.dumps(answer)) == answer
+    assert answer["node"] == dict(found.levels)
+    assert (answer["rows"], answer["digest"]) == (found.rows, found.digest)
+    answer["node"].clear()
+    assert found.to_dict()["node"]

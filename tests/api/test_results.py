@@ -1,0 +1,158 @@
+"""Results: frozen values, the answers of the command line, data frames, and HTML in which every text is a text."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import pickle
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+import pytest
+
+import qblock
+from qblock.cli.app import run
+from qblock.tables import html
+
+FRAME = pd.DataFrame({"age": [1, 1, 2, None], "sex": ["f", "m", None, "f"], "disease": ["flu", None, "flu", "x"]})
+
+
+def test_an_audit_is_what_the_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.register("given", FRAME)
+        connection.execute("CREATE SCHEMA clinic; CREATE TABLE clinic.people AS SELECT * FROM given")
+    url = f"duckdb:///{tmp_path}/a.duckdb"
+    arguments = ["--url", url, "--table", "clinic.people", "-q", "age", "-q", "sex", "-s", "disease", "--json"]
+    assert run(["audit", *arguments]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    of_database = qblock.audit(url, ["age", "sex"], ["disease"], table="clinic.people").to_dict()
+    of_frame = qblock.audit(FRAME, ["age", "sex"], ["disease"]).to_dict()
+    assert printed | {"release": "table"} == of_database == of_frame
+    assert [c.role for c in qblock.profile(url, table="clinic.people").columns] == [
+        c.role for c in qblock.profile(FRAME).columns
+    ]
+
+
+def results() -> list[Any]:
+    audited = qblock.audit(FRAME, ["age", "sex"], ["disease"])
+    made = qblock.anonymize(FRAME.dropna(), {"age": "suppress"}, ["disease"], privacy=[{"k_anonymity": {"k": 1}}])
+    return [audited, made, qblock.profile(FRAME)]
+
+
+def test_results_are_frozen_values() -> None:
+    for found in results():
+        assert dataclasses.is_dataclass(found)
+        for field in dataclasses.fields(found):
+            with pytest.raises(dataclasses.FrozenInstanceError):
+                setattr(found, field.name, None)
+        again = pickle.loads(pickle.dumps(found))
+        assert again.to_dict() == found.to_dict()
+        pd.testing.assert_frame_equal(again.to_frame(), found.to_frame())
+        assert json.loads(json.dumps(found.to_dict())) == found.to_dict()
+
+
+def test_audit_and_profile_as_frames() -> None:
+    audited, _, profiled = results()
+    frame = audited.to_frame()
+    assert list(frame.columns) == ["model", "sensitive", "asked", "parameter", "value", "attained", "holds"]
+    (k,) = frame[frame["model"] == "k_anonymity"].to_dict("records")
+    assert (k["parameter"], k["value"], k["holds"]) == ("k", 1, None)
+    assert profiled.to_frame().to_dict("records")[2] | {"reason": ""} == {
+        "column": "disease", "type": "VARCHAR", "role": "sensitive", "distinct": 2, "nulls": 1, "reason": ""
+    }  # fmt: skip
+    assert len(audited.attacks) == len([a for a in audited.attacks if a.sentence]) > 0
+
+
+def test_a_profile_is_what_anonymize_takes() -> None:
+    frame = pd.DataFrame({"age": range(20, 60), "city": ["a", "b", "c", "d"] * 10, "salary": [1, 2, 3, 4, 5] * 8})
+    profiled = qblock.profile(frame)
+    found = qblock.anonymize(frame, profiled.quasi_identifiers, profiled.sensitive, privacy=[{"k_anonymity": {"k": 4}}])
+    assert set(found.frame.columns) == {"age", "city", "salary"}
+    assert found.guarantees[0].holds
+    assert profiled.quasi_identifiers["city"] == {"hierarchy": "suppress"}
+
+
+class Tags(HTMLParser):
+    """The tags and texts that a browser sees."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert not attrs
+        self.tags.add(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+HOSTILE = "<script>alert('&amp;')</script>\"><img src=x onerror=1>"
+
+
+def test_html_shows_names_and_values_as_text() -> None:
+    frame = pd.DataFrame({f"age {HOSTILE}": [1, 2, 1, 2], f"disease {HOSTILE}": [HOSTILE, "b", "b", HOSTILE]})
+    known, private = frame.columns
+    for found in (
+        qblock.audit(frame, [known], [private]),
+        qblock.profile(frame),
+        qblock.anonymize(frame, {known: "suppress"}, [private], privacy=[{"k_anonymity": {"k": 1}}]),
+    ):
+        seen = Tags()
+        seen.feed(found._repr_html_())
+        assert seen.tags <= {"div", "p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
+        assert any(HOSTILE in text for text in seen.texts)
+    page = html.page(HOSTILE, html.table([HOSTILE], [[HOSTILE, None, 0.1]]), HOSTILE)
+    assert "<script" not in page
+    assert "<img" not in page
+
+
+def test_public_names_are_there_and_nothing_else_is() -> None:
+    assert set(qblock.__all__) <= set(dir(qblock))
+    for name in qblock.__all__:
+        assert getattr(qblock, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        qblock.nothing  # noqa: B018
+    assert issubclass(qblock.Refused, qblock.QblockError)
+
+
+@pytest.mark.parametrize(
+    ("code", "without"),
+    [
+        ("qblock.InputError; qblock.__version__", ("duckdb", "numpy", "pyarrow", "pandas", "pydantic")),
+        ("qblock.anonymize; qblock.Anonymized", ("pandas",)),
+    ],
+)
+def test_what_is_not_used_is_not_imported(code: str, without: tuple[str, ...]) -> None:
+    asked = f"import qblock, sys; {code}; print(*sorted(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, timeout=120)
+    assert not set(without) & set(ran.stdout.split())
+
+
+def test_paths_urls_and_tables(tmp_path: Path) -> None:
+    FRAME.to_parquet(tmp_path / "a.parquet")
+    assert qblock.audit(str(tmp_path / "a.parquet"), ["age"]).rows == qblock.audit(tmp_path / "a.parquet", ["age"]).rows
+    for data, more, said in (
+        ("https://host/a.csv", {}, "files of a network are not read"),
+        ("s3://bucket/*.parquet", {}, "files of a network are not read"),
+        ("duckdb:///a.duckdb", {}, "which table of the database"),
+        ("http://host/a", {"table": "t"}, "no engine for 'http'"),
+        ("postgresql://u:secret@host:x/d", {"table": "t"}, "port"),
+        (tmp_path / "a.parquet", {"table": "t"}, "table: it names a table of a database"),
+        (tmp_path / "b.parquet", {}, "does not exist"),
+        ("a.xlsx", {}, "does not end in .parquet or .csv"),
+        (FRAME, {"types": {"age": "integer"}}, "types: they are those of the columns of a CSV file"),
+    ):
+        for ask in (lambda d, m: qblock.audit(d, ["age"], **m), lambda d, m: qblock.profile(d, **m)):
+            with pytest.raises(qblock.InputError) as caught:
+                ask(data, more)
+            assert said in str(caught.value) or (
+                said.startswith("does not end") and "ends in .xlsx" in str(caught.value)
+            )
+            assert "secret" not in str(caught.value)
