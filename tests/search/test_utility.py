@@ -71,16 +71,19 @@ def test_bottom_loses_nothing_and_top_everything() -> None:
 
 def test_an_attribute_with_one_value_loses_nothing() -> None:
     table = Table((SINGLE,), ((0, 0), (0, 1)))
-    assert metrics(table, (0,)) == {
-        "height": 0,
-        "average_block_size": 2,
-        "discernibility": 4,
-        "kl_divergence": 0,
-        "loss": 0,
-        "precision": 1,
-        "non_uniform_entropy": 0,
-        "query_error": 0,
-    }
+    assert (
+        metrics(table, (0,)).items()
+        >= {
+            "height": 0,
+            "average_block_size": 2,
+            "discernibility": 4,
+            "kl_divergence": 0,
+            "loss": 0,
+            "precision": 1,
+            "non_uniform_entropy": 0,
+            "query_error": 0,
+        }.items()
+    )
     assert metrics(table, (0,), least=3)["precision"] == 1
 
 
