@@ -3,27 +3,65 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from qblock.version import __version__
+
 if TYPE_CHECKING:
     from qblock.api import (
         Anonymized,
         Attack,
         Audited,
+        Checked,
+        Compared,
+        Ended,
+        Erased,
         Guarantee,
+        History,
+        Ledger,
+        Planned,
         Profiled,
         ProfiledColumn,
+        Proposed,
+        Published,
         Reached,
+        Release,
+        Retyped,
+        Searched,
+        Upgraded,
+        Verified,
         anonymize,
         audit,
         profile,
+        propose_spec,
     )
     from qblock.errors import Busy, InputError, ParameterError, QblockError, Refused
 
-__version__ = "0.1.0"
-
 _HOMES = {
     "qblock.api": (
-        *("Anonymized", "Attack", "Audited", "Guarantee", "Profiled", "ProfiledColumn", "Reached"),
-        *("anonymize", "audit", "profile"),
+        "Anonymized",
+        "Attack",
+        "Audited",
+        "Checked",
+        "Compared",
+        "Ended",
+        "Erased",
+        "Guarantee",
+        "History",
+        "Ledger",
+        "Planned",
+        "Profiled",
+        "ProfiledColumn",
+        "Proposed",
+        "Published",
+        "Reached",
+        "Release",
+        "Retyped",
+        "Searched",
+        "Upgraded",
+        "Verified",
+        "anonymize",
+        "audit",
+        "profile",
+        "propose_spec",
     ),
     "qblock.errors": ("Busy", "InputError", "ParameterError", "QblockError", "Refused"),
 }
@@ -34,18 +72,33 @@ __all__ = [
     "Attack",
     "Audited",
     "Busy",
+    "Checked",
+    "Compared",
+    "Ended",
+    "Erased",
     "Guarantee",
+    "History",
     "InputError",
+    "Ledger",
     "ParameterError",
+    "Planned",
     "Profiled",
     "ProfiledColumn",
+    "Proposed",
+    "Published",
     "QblockError",
     "Reached",
     "Refused",
+    "Release",
+    "Retyped",
+    "Searched",
+    "Upgraded",
+    "Verified",
     "__version__",
     "anonymize",
     "audit",
     "profile",
+    "propose_spec",
 ]
 
 

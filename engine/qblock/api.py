@@ -1,28 +1,89 @@
-"""The functions on tables; `import qblock` has them, and imports nothing else until one is used."""
+"""Everything that qblock does, for programs: releases, ledgers, and functions on tables. The command line calls nothing
+else; `import qblock` has the names, and imports nothing until one is used."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from qblock.search.audit import audit_node
+from qblock.demo.run import run_demo
+from qblock.files import OwnFile
+from qblock.release.log import Entry, Level
+from qblock.release.rekey import BACKUPS
+from qblock.release.run import NOT_PROTECTED
+from qblock.releases.first import Proposed, propose_spec
+from qblock.releases.ledger import Ledger, Upgraded
+from qblock.releases.release import Release
+from qblock.releases.results import (
+    Checked,
+    Compared,
+    Ended,
+    Erased,
+    History,
+    Planned,
+    Published,
+    Retyped,
+    Searched,
+    Verified,
+)
+from qblock.search.answer import number_json
+from qblock.search.audit import audit_node, audit_table
+from qblock.search.comparison.compare import FIGURES, Comparison
+from qblock.search.comparison.tables import best, direct, epsilons, inclusions, violations, write_csv
+from qblock.search.comparison.tables import to_json as comparison_json
+from qblock.search.definitions import adversary_of
 from qblock.search.run import open_task
+from qblock.spec.schema import json_schema
 from qblock.tables.anonymize import anonymized
 from qblock.tables.profile import profiled
 from qblock.tables.results import Anonymized, Attack, Audited, Guarantee, Profiled, ProfiledColumn, Reached
 from qblock.tables.specs import Asked, Names, attributes_of, named, with_hierarchies
 
 __all__ = [
+    "BACKUPS",
+    "FIGURES",
+    "NOT_PROTECTED",
     "Anonymized",
     "Attack",
     "Audited",
+    "Checked",
+    "Compared",
+    "Comparison",
+    "Ended",
+    "Entry",
+    "Erased",
     "Guarantee",
+    "History",
+    "Ledger",
+    "Level",
+    "OwnFile",
+    "Planned",
     "Profiled",
     "ProfiledColumn",
+    "Proposed",
+    "Published",
     "Reached",
+    "Release",
+    "Retyped",
+    "Searched",
+    "Upgraded",
+    "Verified",
+    "adversary_of",
     "anonymize",
     "audit",
+    "audit_table",
+    "best",
+    "comparison_json",
+    "direct",
+    "epsilons",
+    "inclusions",
+    "json_schema",
+    "number_json",
     "profile",
+    "propose_spec",
+    "run_demo",
+    "violations",
+    "write_csv",
 ]
 
 

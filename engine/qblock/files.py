@@ -8,6 +8,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from qblock.errors import InputError, QblockError
@@ -22,6 +23,15 @@ KINDS = (
 OF_SHELL = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 """Names of what the shell has opened for a command: `< FILE` and `<(...)`."""
 WRITE_IT = "write it to a file, and name that one"
+
+
+@dataclass(frozen=True)
+class OwnFile:
+    """A file that nothing else may be written to. what: as a message names it; folder: everything in it is meant."""
+
+    path: Path
+    what: str
+    folder: bool = False
 
 
 def problem_of(path: str | Path) -> str | None:

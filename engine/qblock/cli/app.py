@@ -17,8 +17,8 @@ from qblock import __version__
 from qblock.cli import compare, erase, explore, hierarchies, ledger, publish, retire, start
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
 from qblock.cli.streams import AnswerLost, check_answer, guarded
+from qblock.deeds import Outcome, asked
 from qblock.errors import values_shown
-from qblock.release.deeds import Outcome, asked
 
 EPILOG = (
     "Exit status: 0 done or nothing to do, 1 a fault outside (connection, disk), 2 the spec, a hierarchy or the "

@@ -11,7 +11,7 @@ from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, 
 from qblock.cli.result_file import keep_own_files
 
 if TYPE_CHECKING:
-    from qblock.search.comparison.compare import Comparison
+    from qblock.api import Comparison
 
 MOST = 40
 """Nodes of the table of epsilons that are printed; --csv has all."""
@@ -43,35 +43,31 @@ def compare_command(
     adversary, and for the definitions of the spec (and of --definitions) which nodes satisfy them and which of them
     admits strictly more nodes than which.
     """
-    from qblock.search.comparison.compare import compare
-    from qblock.search.comparison.tables import to_json, write_csv
-    from qblock.search.run import open_task
-    from qblock.spec import load_spec
+    from qblock.api import Release, comparison_json, write_csv
 
-    loaded = load_spec(spec)
+    release = Release(spec)
     if csv is not None:
-        keep_own_files("--csv", csv, loaded)
-    with open_task(loaded, name_values=False) as task:
-        with progress(quiet) as report:
-            found = compare(task, sensitives=sensitive or (), file=definitions, progress=report)
-        if csv is not None:
-            write_csv(found, csv)
-        if json_:
-            answer(to_json(found))
-        else:
-            _print(found)
+        keep_own_files("--csv", csv, release)
+    with progress(quiet) as report:
+        found = release.comparison(sensitive=sensitive or (), definitions=definitions, progress=report)
+    if csv is not None:
+        write_csv(found, csv)
+    if json_:
+        answer(comparison_json(found))
+    else:
+        _print(found)
 
 
 def _print(found: Comparison) -> None:
-    from qblock.search.comparison.tables import violations
+    from qblock.api import violations
 
-    out, task = console(), found.task
+    out = console()
     out.print(
-        f"{task.source.rows:,} rows; {len(found.definitions)} definitions at each of {len(found.lattice):,} nodes, "
+        f"{found.total:,} rows; {len(found.definitions)} definitions at each of {len(found.lattice):,} nodes, "
         f"with {found.statements:,} statements in {found.seconds:.1f} s"
     )
-    if task.budget:
-        out.print(f"Values and verdicts are those within the suppression limit of {task.budget:,} rows.")
+    if found.budget:
+        out.print(f"Values and verdicts are those within the suppression limit of {found.budget:,} rows.")
     _print_reach(found)
     _print_epsilons(found)
     _print_asked(found)
@@ -89,7 +85,7 @@ def _print(found: Comparison) -> None:
 
 
 def _print_reach(found: Comparison) -> None:
-    from qblock.search.answer import number_json
+    from qblock.api import number_json
 
     lines: list[list[Any]] = []
     for i, definition in enumerate(found.definitions):
@@ -106,11 +102,9 @@ def _print_reach(found: Comparison) -> None:
 
 
 def _print_epsilons(found: Comparison) -> None:
-    from qblock.search.answer import number_json
-    from qblock.search.comparison.tables import epsilons
-    from qblock.search.definitions import adversary_of
+    from qblock.api import adversary_of, epsilons, number_json
 
-    names = found.task.spec.quasi_identifiers
+    names = found.spec.quasi_identifiers
     for name, adversaries in epsilons(found):
         finite = [
             row for row in found.rows if any(row.values[i][0].value not in (None, float("inf")) for i, _ in adversaries)
@@ -129,11 +123,10 @@ def _print_epsilons(found: Comparison) -> None:
 
 
 def _print_asked(found: Comparison) -> None:
-    from qblock.search.comparison.compare import FIGURES
-    from qblock.search.comparison.tables import best, direct, inclusions, to_json
+    from qblock.api import FIGURES, best, comparison_json, direct, inclusions
 
     lines = []
-    answers = to_json(found)["asked"]
+    answers = comparison_json(found)["asked"]
     for entry, definition in zip(answers, found.asked, strict=True):
         metrics = best(found, definition)
         figures = [shown(metrics[name]["value"]) if metrics else "-" for name in FIGURES]

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 from typing import ClassVar
 
+from qblock.deeds import UNPUBLISHED, Outcome
 from qblock.errors import QblockError
-from qblock.release.deeds import UNPUBLISHED, Outcome
 
 NOTHING = {
     ("release",): UNPUBLISHED,

@@ -46,23 +46,18 @@ def erase(
     person left alone, whoever kept the version before would learn their value. Copies that readers have made cannot be
     recalled. People are named exactly, by the text of the entity column; where a name is nobody's, nothing is done.
     """
-    from qblock.release.erase import check_erasable
-    from qblock.release.erase import erase as run_erase
-    from qblock.release.plan import plan_erase
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
     log = Log.of(log_format, False)
-    loaded = load_spec(spec)
+    loaded = Release(spec)
     named = [*(people or []), *(_lines(file) if file is not None else [])]
     if plan_:
-        number = len(set(named))
-        check_erasable(loaded, number)
-        print_plan(plan_erase(loaded, number, now=now, wait=wait), json_)
+        print_plan(loaded.plan_erase(named, now=now, wait=wait), json_)
         return
     with progress(quiet or not now or log.format is not None) as report:
-        found = run_erase(loaded, named, now=now, wait=wait, progress=report, entries=log)
+        found = loaded.erase(named, now=now, wait=wait, progress=report, entries=log)
     if json_:
-        answer(found.to_json())
+        answer(found.to_dict())
         return
     out = console()
     others = f", and {found.companions} who share their joint cells" if found.companions else ""

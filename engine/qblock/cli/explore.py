@@ -41,28 +41,23 @@ def search(
     Publishes nothing. A node is one level per quasi-identifier: 0 publishes values as they are, the highest level
     publishes *. A minimal node satisfies every privacy model, and none that keeps more detail does.
     """
-    from qblock.search.explain import explain_sql
-    from qblock.search.run import open_task, refusal, run_search
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
     if nodes not in ("minimal", "all"):
         raise InputError(f"--nodes {nodes}: valid: minimal, all")
-    loaded = load_spec(spec)
-    with open_task(loaded) as task:
-        if explain:
-            for title, sql in explain_sql(task, node):
-                print(f"-- {title}\n{sql};\n")
-            return
-        with progress(quiet) as report:
-            result = run_search(task, strategy=strategy, progress=report, all_nodes=nodes == "all")
-        found = result.to_json()
-        refused = None if result.chosen is not None else refusal(result)
+    release = Release(spec)
+    if explain:
+        for title, sql in release.explain_sql(node):
+            print(f"-- {title}\n{sql};\n")
+        return
+    with progress(quiet) as report:
+        result = release.search(strategy=strategy, progress=report, all_nodes=nodes == "all")
+    found = result.to_dict()
     if json_:
         answer(found)
     else:
         _print_search(found)
-    if refused is not None:
-        raise refused
+    result.raise_refused()
 
 
 def _print_search(found: dict[str, Any]) -> None:
@@ -151,13 +146,12 @@ def audit(
 
     Without --node: the pinned node of the spec, else the table as it is (bottom).
     """
-    from qblock.search.audit import audit_spec, audit_table
-    from qblock.spec import load_spec
+    from qblock.api import Release, audit_table
 
     if (spec is None) == (url is None):
         raise InputError("say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive")
     if spec is not None:
-        found = audit_spec(load_spec(spec), node)
+        found = Release(spec).audit(node).to_dict()
     else:
         if not (table_ and quasi_identifier):
             raise InputError("--url needs --table and at least one --quasi-identifier")

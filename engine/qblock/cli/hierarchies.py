@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -28,12 +27,9 @@ def build(
     json_: Json = False,
 ) -> None:
     """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
-    from qblock.publish.hierarchies import write_hierarchies
-    from qblock.search.run import open_task
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
-    with open_task(load_spec(spec)) as task:
-        files = write_hierarchies(task, Path(directory), force=force)
+    files = Release(spec).build_hierarchies(directory, force=force)
     if json_:
         answer({"files": [str(file) for file in files]})
     else:
@@ -43,39 +39,24 @@ def build(
 @group.command("check")
 def check(spec: SpecPath, json_: Json = False) -> None:
     """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
-    from qblock.search.run import open_task
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
-    with open_task(load_spec(spec)) as task:
-        found: list[dict[str, Any]] = [
-            {
-                "attribute": hierarchy.attribute,
-                "levels": list(hierarchy.level_names),
-                "height": hierarchy.height,
-                "leaves": len(hierarchy.labels[0]),
-                "labels": [len(set(level)) for level in hierarchy.labels],
-            }
-            for hierarchy in task.source.hierarchies
-        ]
-        rows = task.source.rows
+    found = Release(spec).check_hierarchies()
     if json_:
-        answer({"rows": rows, "hierarchies": found})
+        answer(found.to_dict())
         return
     out = console()
-    cells = [[f["attribute"], f["height"], " > ".join(str(n) for n in f["labels"])] for f in found]
+    cells = [list(row) for row in found.rows_shown()]
     out.print(table("", ["quasi-identifier", "height", "labels at each level, leaf first"], cells))
-    out.print(f"Every hierarchy is nested and covers all {rows:,} rows of the source.")
+    out.print(f"Every hierarchy is nested and covers all {found.rows:,} rows of the source.")
 
 
 @group.command("load")
 def load(spec: SpecPath, json_: Json = False) -> None:
     """Write the hierarchies as dimension tables: schema qblock on PostgreSQL, a file beside the ledger on DuckDB."""
-    from qblock.publish.hierarchies import load_hierarchies
-    from qblock.search.run import open_task
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
-    with open_task(load_spec(spec)) as task:
-        tables = load_hierarchies(task)
+    tables = Release(spec).load_hierarchies()
     if json_:
         answer({"tables": tables})
     else:

@@ -23,12 +23,11 @@ from qblock.cli.ending import exit_status, stopped, with_outcome
 from qblock.cli.log import Log
 from qblock.cli.result_file import ResultFile, result_bytes
 from qblock.cli.streams import AnswerLost, check_answer
+from qblock.deeds import outcome
 from qblock.errors import InputError, QblockError, Refused
-from qblock.release.deeds import outcome
 
 if TYPE_CHECKING:
-    from qblock.release.result import ReleaseResult
-    from qblock.spec import Spec
+    from qblock.api import Published, Release
 
 HOOK_VARIABLES = ("PATH", "HOME", "LANG")
 
@@ -109,19 +108,19 @@ class Job:
         if result is not None:
             result.protect_path(spec)
 
-    def begin(self, spec: Spec) -> None:
+    def begin(self, release: Release) -> None:
         """To be called once the spec is read. Raises InputError where the result would replace a file that the release
         needs."""
-        self.release = spec.release
+        self.release = release.name
         if self._result is None:
             return
         try:
-            self._result.protect(spec)
+            self._result.protect(release)
         except InputError:
             self._result = None
             raise
 
-    def run(self, perform: Callable[[], ReleaseResult], show: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    def run(self, perform: Callable[[], Published], show: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         """Perform, print with `show`, and tell; returns the result as JSON.
 
         show: prints a result, which has a `reason` where the run failed. What is raised (by `perform`, by a signal, or
@@ -129,7 +128,7 @@ class Job:
         """
         found, raised = {}, None
         try:
-            found = {**perform().to_json(), "exit_status": 0}
+            found = {**perform().to_dict(), "exit_status": 0}
             show(found)
             check_answer()
         except BaseException as error:

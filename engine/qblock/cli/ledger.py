@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from qblock.cli.output import Json, SpecPath, answer, console, shown
 from qblock.cli.publish import Wait
-
-if TYPE_CHECKING:
-    from qblock.ledger.place import Place
 
 ledger = typer.Typer(help="The ledger of releases.", no_args_is_help=True)
 
@@ -24,28 +20,22 @@ def register(app: typer.Typer) -> None:
 Target = Annotated[str, typer.Argument(metavar="SPEC|URL", help="A release spec, or the ledger's database.")]
 
 
-def _place(target: str) -> Place:
-    from qblock.ledger.stores import place_of, place_of_url
-    from qblock.spec import load_spec
-
-    return place_of_url(target, Path.cwd()) if "://" in target else place_of(load_spec(target))
-
-
 @ledger.command("upgrade")
 def upgrade(
     target: Target,
     json_: Json = False,
 ) -> None:
     """Upgrade the ledger's schema to the version of this program; does nothing where it is up to date."""
-    from qblock.ledger.migrate import upgrade_ledger
+    from qblock.api import Ledger
 
-    place = _place(target)
-    before, after = upgrade_ledger(place)
+    found = Ledger(target).upgrade()
     if json_:
-        answer({"before": before, "after": after})
+        answer(found.to_dict())
     else:
-        same = f"The ledger is at {after}: nothing to do."
-        console().print(same if before == after else f"The ledger went from {before} to {after}.")
+        same = f"The ledger is at {found.after}: nothing to do."
+        console().print(
+            same if found.before == found.after else f"The ledger went from {found.before} to {found.after}."
+        )
 
 
 @ledger.command("rekey")
@@ -61,12 +51,11 @@ def rekey(
     All releases that share the crosswalk move, with everybody in it, people who have left the source too; checks of
     versions together find what they found before. No run may be in progress there (exit status 4, naming the release).
     """
-    from qblock.release.rekey import BACKUPS
-    from qblock.release.rekey import rekey as run_rekey
+    from qblock.api import BACKUPS, Ledger
 
-    found = run_rekey(_place(target), wait=wait)
+    found = Ledger(target).rekey(wait=wait)
     if json_:
-        answer(found.to_json())
+        answer(found.to_dict())
         return
     out = console()
     out.print(f"The crosswalk has a new key; it is number {found.keys}, and the older ones are kept for the chain.")
@@ -81,18 +70,17 @@ def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
 
     Needed after a column's type has changed, which the job refuses: every kept value must read the same in both types.
     """
-    from qblock.release.retype import retype as run_retype
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
-    found = run_retype(load_spec(spec), wait=wait)
+    found = Release(spec).retype(wait=wait)
     if json_:
-        answer(found.to_json())
+        answer(found.to_dict())
         return
     out = console()
     if found.status == "unchanged":
         out.print("The crosswalk has the types of the source's columns: nothing to do.")
-    for one in found.columns:
-        out.print(f"{one.column}: from {one.before} to {one.now}, {one.values} values are written differently now.")
+    for column, before, now, values in found.changes:
+        out.print(f"{column}: from {before} to {now}, {values} values are written differently now.")
 
 
 @ledger.command("move")
@@ -108,18 +96,17 @@ def move(
 
     The chain of events continues under the new name. What readers see now is then shown by the view of SPEC.
     """
-    from qblock.release.move import move as run_move
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
-    found = run_move(load_spec(spec), earlier, wait=wait)
+    found = Release(spec).move_from(earlier, wait=wait)
     if json_:
-        answer(found.to_json())
+        answer(found.to_dict())
         return
     out = console()
     if found.status == "unchanged":
         out.print(f"Nothing to do: release {found.release} is what the spec says.")
         return
-    out.print(f"Release {found.earlier} is {found.release} now, published as {found.view} (version {found.version}).")
+    out.print(f"Release {earlier} is {found.release} now, published as {found.view} (version {found.version}).")
     for note in found.notes:
         out.print(f"Note: {note}")
     out.print(f"Ledger head {found.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")

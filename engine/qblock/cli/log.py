@@ -12,7 +12,7 @@ from qblock.cli.streams import json_text
 from qblock.errors import InputError
 
 if TYPE_CHECKING:
-    from qblock.release.log import Entry, Level
+    from qblock.api import Entry, Level
 
 Format = Literal["text", "json"]
 
@@ -51,7 +51,7 @@ class Log:
 
     def say(self, message: str, *, step: str, level: Level = "info") -> None:
         """An entry of the command itself, about the run that wrote last."""
-        from qblock.release.log import Entry
+        from qblock.api import Entry
 
         self(Entry(self.run, self.release, step, message, level))
 

@@ -17,8 +17,7 @@ from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, 
 from qblock.cli.result_file import ResultFile
 
 if TYPE_CHECKING:
-    from qblock.release.plan import Plan
-    from qblock.release.result import ReleaseResult
+    from qblock.api import Planned, Published
 
 Result = Annotated[
     Path | None,
@@ -68,23 +67,22 @@ def register(app: typer.Typer) -> None:
 
 def plan(spec: SpecPath, json_: Json = False) -> None:
     """What `release` would do, step by step: exactly the steps that it runs. Writes nothing."""
-    from qblock.release.foresee import foreseen
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
-    print_plan(foreseen(load_spec(spec)), json_)
+    print_plan(Release(spec).plan(), json_)
 
 
-def print_plan(made: Plan, json_: bool) -> None:
+def print_plan(made: Planned, json_: bool) -> None:
     """Show the steps of a job, and what is known ahead."""
     if json_:
-        answer(made.to_json())
+        answer(made.to_dict())
         return
     out = console()
     steps = Table.grid(padding=(0, 1))
     for number, step in enumerate(made.steps, 1):
-        steps.add_row(f"{number:2}.", step.describe())
+        steps.add_row(f"{number:2}.", step[1])
     out.print(steps)
-    for note in (*made.notes, *made.refused):
+    for note in made.notes:
         out.print(f"Note: {note}")
 
 
@@ -114,20 +112,19 @@ def release(
     people went or came since the run before: exit status 3, until `versions.confirm` names the digest that the message
     (and `confirm` of the JSON result) gives.
     """
-    from qblock.release.apply import release as run_release
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
     log = Log.of(log_format, verbose)
     replaced = ResultFile(result, force=force or result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
-    def perform() -> ReleaseResult:
-        loaded = load_spec(spec)
+    def perform() -> Published:
+        loaded = Release(spec)
         job.begin(loaded)
         if log.format is not None:
-            return run_release(loaded, force=force, wait=wait, progress=log.progress(), entries=log)
+            return loaded.publish(force=force, wait=wait, progress=log.progress(), entries=log)
         with progress(quiet) as report:
-            return run_release(loaded, force=force, wait=wait, progress=report, entries=log)
+            return loaded.publish(force=force, wait=wait, progress=report, entries=log)
 
     def show(found: dict[str, Any]) -> None:
         if json_:
@@ -159,11 +156,10 @@ def verify(
     json_: Json = False,
 ) -> None:
     """Recompute the guarantees of the published version from what is published, and compare them with the ledger."""
-    from qblock.release.verify import verify as run_verify
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
-    result = run_verify(load_spec(spec), expected_head=head)
-    found = result.to_json()
+    result = Release(spec).verify(head=head)
+    found = result.to_dict()
     if json_:
         answer(found)
     else:
@@ -201,17 +197,19 @@ def rollback(
     Its content and guarantees must be those in the ledger, and it must satisfy what the spec asks now. The next
     `release` publishes the source's data again.
     """
-    from qblock.release.rollback import rollback as run_rollback
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
+    if plan_:
+        print_plan(Release(spec).plan_rollback(version, wait=wait), json_)
+        return
     log = Log.of(log_format, False)
     replaced = ResultFile(result, force=result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
-    def perform() -> ReleaseResult:
-        loaded = load_spec(spec)
+    def perform() -> Published:
+        loaded = Release(spec)
         job.begin(loaded)
-        return run_rollback(loaded, version, wait=wait, entries=log)
+        return loaded.rollback(version, wait=wait, entries=log)
 
     def show(found: dict[str, Any]) -> None:
         if json_:
@@ -226,11 +224,9 @@ def rollback(
 
 def history(spec: SpecPath, json_: Json = False) -> None:
     """The ledger of a release: versions, what was asked and reached, refusals and their reasons."""
-    from qblock.ledger.history import history as read_history
-    from qblock.release.run import NOT_PROTECTED
-    from qblock.spec import load_spec
+    from qblock.api import NOT_PROTECTED, Release
 
-    found = read_history(load_spec(spec))
+    found = Release(spec).history().to_dict()
     if json_:
         answer(found)
         return
@@ -287,7 +283,7 @@ def _percent(share: float | None) -> str:
 
 
 def _reached(guarantee: dict[str, Any]) -> str:
-    from qblock.search.answer import number_json
+    from qblock.api import number_json
 
     reached = guarantee["reached"]
     return shown(reached if reached in (None, "inf") else number_json(Fraction(reached)))

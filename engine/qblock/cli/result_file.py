@@ -16,16 +16,15 @@ import select
 import stat
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qblock.errors import InputError
+from qblock.files import OwnFile
 
 if TYPE_CHECKING:
-    from qblock.spec import Spec
+    from qblock.api import Release
 
 KEYS = {"status", "release", "exit_status"}
 """How a result of an earlier run is recognized."""
@@ -37,27 +36,21 @@ FOLDERS = ("/dev/fd", "/proc/self/fd")
 ASK = "give another name, or --result-force to replace it"
 
 
-@dataclass(frozen=True)
-class Protected:
-    """A file that no result may replace. what: as a message names it; folder: everything in it is meant."""
+def refuse(file: OwnFile, option: str, path: Path, real: Path, found: os.stat_result | None) -> None:
+    """Raise InputError where a file to be written is one that the release lives on. path: as it was given; real, found:
+    what it is."""
+    if _is(file, real, found):
+        raise InputError(f"{option} {path}: is {file.what}, which would be lost; give another name")
 
-    path: Path
-    what: str
-    folder: bool = False
 
-    def holds(self, path: Path, found: os.stat_result | None) -> bool:
-        """Whether a file is this one, by its real path or as another name of it (a hard link)."""
-        own = Path(os.path.realpath(self.path))
-        if path == own or (self.folder and own in path.parents):
-            return True
-        if found is None:
-            return False
-        return any(_same(other, found) for other in (own.rglob("*") if self.folder and own.is_dir() else [own]))
-
-    def refuse(self, option: str, path: Path, real: Path, found: os.stat_result | None) -> None:
-        """Raise InputError where it is this one. path: as it was given; real, found: what it is."""
-        if self.holds(real, found):
-            raise InputError(f"{option} {path}: is {self.what}, which would be lost; give another name")
+def _is(file: OwnFile, path: Path, found: os.stat_result | None) -> bool:
+    """Whether a file is this one, by its real path or as another name of it (a hard link)."""
+    own = Path(os.path.realpath(file.path))
+    if path == own or (file.folder and own in path.parents):
+        return True
+    if found is None:
+        return False
+    return any(_same(other, found) for other in (own.rglob("*") if file.folder and own.is_dir() else [own]))
 
 
 def _same(path: Path, found: os.stat_result) -> bool:
@@ -67,39 +60,11 @@ def _same(path: Path, found: os.stat_result) -> bool:
     return False
 
 
-def protected_files(spec: Spec) -> Iterator[Protected]:
-    """What a release lives on."""
-    from qblock.ledger.stores import place_of
-    from qblock.warehouse.connect import parse_url
-    from qblock.warehouse.engines import database_file, engine_of
-    from qblock.warehouse.source_files import found_files
-
-    yield Protected(spec.path, "the spec")
-    place = place_of(spec)
-    if place.file is not None:
-        yield Protected(place.folder, "in the private folder of qblock", folder=True)
-    for url, what in ((spec.source.url, "the source"), (spec.publish.url, "the release file")):
-        if url is None or not engine_of(parse_url(url.url)).is_file:
-            continue
-        file = database_file(parse_url(url.url), spec.directory)
-        yield Protected(file, what)
-        yield Protected(file.with_name(f"{file.name}.wal"), f"what DuckDB writes for {what}")
-    if spec.source.file is not None:
-        for file in found_files(spec.source.file, spec.directory, spec.at("source", "file")):
-            yield Protected(file, "the source")
-    for name, attribute in spec.attributes.items():
-        for kind in ("hierarchy", "taxonomy"):
-            source = getattr(attribute, kind)
-            file_ = spec.file(source) if source is not None and not isinstance(source, str | tuple) else None
-            if file_ is not None:
-                yield Protected(file_, f"the {kind} of {name}")
-
-
-def keep_own_files(option: str, path: Path, spec: Spec) -> None:
+def keep_own_files(option: str, path: Path, release: Release) -> None:
     """Raise InputError where a file that is to be written is one that the release lives on."""
     real, found = Path(os.path.realpath(path)), _stat(path)
-    for file in protected_files(spec):
-        file.refuse(option, path, real, found)
+    for file in release.own_files():
+        refuse(file, option, path, real, found)
 
 
 class ResultFile:
@@ -108,7 +73,7 @@ class ResultFile:
     def __init__(self, path: Path, *, force: bool = False) -> None:
         self.path = path
         self._force = force
-        self._protected: tuple[Protected, ...] | None = None
+        self._protected: tuple[OwnFile, ...] | None = None
         self._number = descriptor(path)
         self._check()
 
@@ -117,14 +82,14 @@ class ResultFile:
         """Whether it is a regular file, which whoever is given its path can read."""
         return self._number is None and not self._in_place(_stat(self.path))
 
-    def protect(self, spec: Spec) -> None:
+    def protect(self, release: Release) -> None:
         """Raise InputError where the file is one that the release lives on, or may not be replaced."""
-        self._protected = tuple(protected_files(spec))
+        self._protected = tuple(release.own_files())
         self._check()
 
     def protect_path(self, path: str | Path) -> None:
         """Raise InputError where the file is the spec: before it is read, since it may be one that cannot be read."""
-        Protected(Path(path), "the spec").refuse("--result", self.path, *self._found())
+        refuse(OwnFile(Path(path), "the spec"), "--result", self.path, *self._found())
 
     def write(self, found: dict[str, Any]) -> None:
         """Write a result as JSON. Raises OSError, and InputError where something else has taken its place meanwhile."""
@@ -157,7 +122,7 @@ class ResultFile:
         except OSError as error:
             raise InputError(f"--result {self.path}: cannot be written to: {error.strerror}") from None
         for file in self._protected or ():
-            file.refuse("--result", self.path, real, found)
+            refuse(file, "--result", self.path, real, found)
         if self._number is not None:
             if fcntl.fcntl(self._number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
                 raise InputError(f"--result {self.path}: is closed, or open for reading only")

@@ -18,12 +18,11 @@ def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
 
     `release` and `rollback` refuse from then on; `release --force` publishes it again.
     """
-    from qblock.release.retire import retire as run_retire
-    from qblock.spec import load_spec
+    from qblock.api import Release
 
-    found = run_retire(load_spec(spec), wait=wait)
+    found = Release(spec).retire(wait=wait)
     if json_:
-        answer(found.to_json())
+        answer(found.to_dict())
         return
     out = console()
     what = "was retired before" if found.status == "unchanged" else "is retired"

@@ -27,7 +27,7 @@ def demo(
     ] = None,
 ) -> None:
     """Make up census-like people, write them to a warehouse, and run the release job on them, explaining each step."""
-    from qblock.demo.run import run_demo
+    from qblock.api import run_demo
 
     run_demo(Path(directory), rows=rows, seed=seed, url=url, console=console(markup=True))
 
@@ -40,31 +40,21 @@ def init(
     json_: Json = False,
 ) -> None:
     """Profile a table, propose a role for each column, and write a spec and hierarchy files to edit."""
-    from qblock.profiling import init as init_spec
+    from qblock.api import propose_spec
 
-    proposals, files = init_spec(os.path.expandvars(url), table_, Path(directory), force=force)
+    found = propose_spec(os.path.expandvars(url), table_, directory, force=force)
     if json_:
-        answer(
-            {
-                "files": [str(file) for file in files],
-                "columns": [
-                    {"name": p.profile.column.name, "role": p.role, "distinct": p.profile.distinct, "reason": p.reason}
-                    for p in proposals
-                ],
-            }
-        )
+        answer(found.to_dict())
         return
     out = console()
-    rows = [
-        [p.profile.column.name, p.role, f"{p.profile.distinct:,}", f"{p.profile.nulls:,}", p.reason] for p in proposals
-    ]
+    rows = [[c.name, c.role, f"{c.distinct:,}", f"{c.nulls:,}", c.reason] for c in found.columns]
     out.print(table("", ["column", "role", "values", "NULLs", "why"], rows))
-    out.print("\nWritten: " + ", ".join(str(file) for file in files))
-    out.print(f"Next: check the roles and hierarchies, then `qblock search {files[-1]}`")
+    out.print("\nWritten: " + ", ".join(str(file) for file in found.files))
+    out.print(f"Next: check the roles and hierarchies, then `qblock search {found.files[-1]}`")
 
 
 def schema() -> None:
     """Print the JSON Schema of the spec, for editors."""
-    from qblock.spec.schema import json_schema
+    from qblock.api import json_schema
 
     answer(json_schema())

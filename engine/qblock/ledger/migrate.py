@@ -6,11 +6,11 @@ from functools import cache
 
 import sqlalchemy as sa
 
-from qblock import __version__
 from qblock.errors import QblockError
 from qblock.ledger.place import SCHEMA, Place
 from qblock.ledger.writer import ledger_transaction
 from qblock.resources import migrations_directory
+from qblock.version import __version__
 from qblock.warehouse.engines import facts_of, private_names
 from qblock.warehouse.lock_waits import LOCK_SECONDS, REPLACE, Turn, take_turns
 

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 import sqlalchemy as sa
 
-from qblock import __version__
 from qblock.errors import Busy
 from qblock.ledger.events import Event, Guarantee, chain_digest, event_row, guarantee_rows
 from qblock.ledger.place import Place
 from qblock.ledger.tables import tables
+from qblock.version import __version__
 
 OPEN_SECONDS = 10.0
 """How long to wait for another process that has the DuckDB ledger open, or a lock; each has it for a moment only."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from qblock.deeds import outcome
 from qblock.errors import QblockError, Refused
 from qblock.joint.turn import KEPT, TogetherRefused
 from qblock.publish.columns_ahead import check_view
@@ -16,7 +17,6 @@ from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
 from qblock.release import roles, runner, steps
 from qblock.release.chosen import Chosen
-from qblock.release.deeds import outcome
 from qblock.release.log import Entries
 from qblock.release.outcome import published
 from qblock.release.plan import plan

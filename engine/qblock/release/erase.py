@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from qblock.deeds import outcome
 from qblock.errors import InputError, QblockError, Refused
 from qblock.joint.crosswalk import open_book, own_book, prepare
 from qblock.joint.excluded import FAILED, LEAVING, OUT, entities_apart
@@ -21,7 +22,6 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import record_refusal
 from qblock.release import runner, steps
 from qblock.release.apply import release, retire
-from qblock.release.deeds import outcome
 from qblock.release.job import Job
 from qblock.release.log import Entries
 from qblock.release.plan import Plan, plan, plan_erase

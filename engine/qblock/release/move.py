@@ -19,6 +19,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.deeds import outcome
 from qblock.errors import InputError, Refused
 from qblock.joint.tables import tables as crosswalk_tables
 from qblock.ledger.events import IDENTIFYING, Event, RecordedEvent, canonical
@@ -34,7 +35,6 @@ from qblock.ledger.tables import tables
 from qblock.ledger.writer import OPEN_SECONDS, ledger_transaction, opened, record, set_pointer
 from qblock.publish.targets import TARGETS, Identity, Target, target_of
 from qblock.release import private_state, roles
-from qblock.release.deeds import outcome
 from qblock.release.identity import difference
 from qblock.spec import Spec, spec_digest
 from qblock.warehouse.protocol import TableName

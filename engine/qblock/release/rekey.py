@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.deeds import outcome
 from qblock.errors import InputError
 from qblock.joint.crosswalk import own_book, prepare
 from qblock.joint.keys import new_key, rekeyed_event, settle
@@ -17,7 +18,6 @@ from qblock.ledger.lock import place_lock
 from qblock.ledger.place import Place
 from qblock.ledger.writer import opened, record
 from qblock.release import private_state
-from qblock.release.deeds import outcome
 
 BACKUPS = "backups from before still hold the old digests and keys: keep them as private as the crosswalk, or drop them"
 NEW = "the crosswalk has a new key"
@@ -30,7 +30,7 @@ class Rekeyed:
     keys: int
     releases: Mapping[str, int]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         return {"status": "rekeyed", "keys": self.keys, "releases": dict(self.releases), "notes": [BACKUPS]}
 
 

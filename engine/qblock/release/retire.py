@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.deeds import outcome
 from qblock.errors import Refused
 from qblock.ledger.events import Event, RecordedEvent, State
 from qblock.ledger.history import retired_by
@@ -19,7 +20,6 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.writer import OPEN_SECONDS, record, set_pointer
 from qblock.publish.targets import Target
 from qblock.release import private_state
-from qblock.release.deeds import outcome
 from qblock.release.job import Job
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers

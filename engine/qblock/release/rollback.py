@@ -10,6 +10,7 @@ from functools import partial
 
 import sqlalchemy as sa
 
+from qblock.deeds import outcome
 from qblock.errors import Refused
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, RecordedEvent, State
 from qblock.ledger.history import UNFINISHED, published_versions
@@ -22,7 +23,6 @@ from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again
 from qblock.publish.targets import Checked, Rows
 from qblock.release import private_state, roles, runner, steps
-from qblock.release.deeds import outcome
 from qblock.release.job import Job
 from qblock.release.log import Entries
 from qblock.release.outcome import published

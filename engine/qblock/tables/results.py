@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -104,12 +104,12 @@ class Audited:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each model, sensitive attribute and parameter that is reported."""
-        return _frame(COLUMNS, _rows(self.guarantees))
+        return frame(COLUMNS, guarantee_rows(self.guarantees))
 
     def _repr_html_(self) -> str:
         return page(
             f"Audit of {self.rows:,} rows",
-            table(COLUMNS, _rows(self.guarantees)),
+            table(COLUMNS, guarantee_rows(self.guarantees)),
             *(attack.sentence for attack in self.attacks),
             *self.notes,
         )
@@ -157,7 +157,7 @@ class Anonymized:
         return page(
             f"Anonymized: {self.rows:,} rows{suppressed}",
             table(("column", "level"), self.levels),
-            table(COLUMNS, _rows(self.guarantees)),
+            table(COLUMNS, guarantee_rows(self.guarantees)),
             *self.notes,
         )
 
@@ -201,7 +201,7 @@ class Profiled:
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each column."""
-        return _frame(PROFILED, self._rows())
+        return frame(PROFILED, self._rows())
 
     def _repr_html_(self) -> str:
         return page(f"Profile of {self.rows:,} rows", table(PROFILED, self._rows()))
@@ -214,7 +214,8 @@ COLUMNS = ("model", "sensitive", "asked", "parameter", "value", "attained", "hol
 PROFILED = ("column", "type", "role", "distinct", "nulls", "reason")
 
 
-def _rows(guarantees: Iterable[Guarantee]) -> list[tuple[Any, ...]]:
+def guarantee_rows(guarantees: Iterable[Guarantee]) -> list[tuple[Any, ...]]:
+    """A row of COLUMNS for each parameter that is reported."""
     return [
         (
             guarantee.model,
@@ -230,7 +231,8 @@ def _rows(guarantees: Iterable[Guarantee]) -> list[tuple[Any, ...]]:
     ]
 
 
-def _frame(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> pd.DataFrame:
+def frame(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pd.DataFrame:
+    """Rows as a data frame. Imports pandas."""
     import pandas as pd
 
     return pd.DataFrame(rows, columns=list(columns))

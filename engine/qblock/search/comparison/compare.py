@@ -19,7 +19,7 @@ from qblock.search.definitions import Definition, collect, read_definitions, wit
 from qblock.search.strategies.evaluator import Progress
 from qblock.search.task import NodeCounts, Part, Task, worst
 from qblock.search.unasked import NotComputed
-from qblock.spec import Requirement
+from qblock.spec import Requirement, Spec
 
 FIGURES = tuple(metric.name for metric in METRICS if metric.needs in ("sizes", "keys"))
 """The metrics for which block keys and sizes are enough."""
@@ -54,9 +54,17 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """All definitions at all nodes, finer nodes first."""
+    """All definitions at all nodes, finer nodes first; values alone.
 
-    task: Task
+    total: rows of the source; budget: how many of them may be suppressed; monotone: of each definition, whether its
+    values may never get weaker upward in the lattice.
+    """
+
+    spec: Spec
+    lattice: Lattice
+    total: int
+    budget: int
+    monotone: tuple[bool, ...]
     sensitives: tuple[str, ...]
     definitions: tuple[Definition, ...]
     rows: tuple[Row, ...]
@@ -64,10 +72,6 @@ class Comparison:
     seconds: float
     warnings: tuple[str, ...]
     not_computed: tuple[NotComputed, ...] = ()
-
-    @property
-    def lattice(self) -> Lattice:
-        return self.task.lattice
 
     @property
     def asked(self) -> tuple[Definition, ...]:
@@ -115,7 +119,20 @@ def compare(
     warnings = tuple(dict.fromkeys([*task.warnings, *every.warnings]))
     seconds = time.perf_counter() - started
     statements = task.statements - before
-    return Comparison(every, chosen, tuple(found), tuple(rows), statements, seconds, warnings, tuple(missing))
+    return Comparison(
+        every.spec,
+        every.lattice,
+        every.source.rows,
+        every.budget,
+        tuple(every.monotone_under_budget(definition.model) for definition in found),
+        chosen,
+        tuple(found),
+        tuple(rows),
+        statements,
+        seconds,
+        warnings,
+        tuple(missing),
+    )
 
 
 def evaluate(task: Task, definitions: Iterable[Definition], counts: NodeCounts) -> Row:

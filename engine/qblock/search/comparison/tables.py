@@ -58,12 +58,11 @@ def direct(found: list[Inclusion]) -> list[Inclusion]:
 
 def violations(comparison: Comparison) -> tuple[list[str], list[Violation]]:
     """The columns that must never get weaker upward under the suppression budget in force, and where they do."""
-    task = comparison.task
     by_node = {row.node: row for row in comparison.rows}
     checked: list[str] = []
     found = []
     for number, definition in enumerate(comparison.definitions):
-        if not task.monotone_under_budget(definition.model):
+        if not comparison.monotone[number]:
             continue
         checked += definition.columns
         for row in comparison.rows:
@@ -116,17 +115,16 @@ def best(comparison: Comparison, definition: Definition) -> dict[str, dict[str, 
 
 def to_json(comparison: Comparison) -> dict[str, Any]:
     """The whole answer."""
-    task = comparison.task
     more, same = inclusions(comparison)
     checked, wrong = violations(comparison)
     return {
-        "release": task.spec.release,
-        "rows": task.source.rows,
-        "quasi_identifiers": list(task.spec.quasi_identifiers),
+        "release": comparison.spec.release,
+        "rows": comparison.total,
+        "quasi_identifiers": list(comparison.spec.quasi_identifiers),
         "heights": list(comparison.lattice.heights),
         "nodes_total": len(comparison.lattice),
         "sensitive": list(comparison.sensitives),
-        "suppressed_rows_allowed": task.budget,
+        "suppressed_rows_allowed": comparison.budget,
         "queries": comparison.statements,
         "seconds": round(comparison.seconds, 3),
         "definitions": [_definition_json(definition) for definition in comparison.definitions],
@@ -197,7 +195,7 @@ def _row_json(comparison: Comparison, row: Row) -> dict[str, Any]:
 
 def write_csv(comparison: Comparison, path: str | Path) -> None:
     """The complete table: a line for each node, "inf" for infinity, true or false for the definitions that ask."""
-    names = comparison.task.spec.quasi_identifiers
+    names = comparison.spec.quasi_identifiers
     columns = [column for definition in comparison.definitions for column in definition.columns]
     verdicts = [f"satisfies {definition.name}" for definition in comparison.asked]
     with Path(path).open("w", encoding="utf-8", newline="") as file:
@@ -208,4 +206,4 @@ def write_csv(comparison: Comparison, path: str | Path) -> None:
             found = [number_json(value.value) for values in row.values for value in values]
             passed = [str(verdict.satisfied).lower() for verdict in row.verdicts.values()]
             shown = [row.blocks, *(metrics[name] for name in SHOWN[1:])]
-            writer.writerow([*row.node, metrics["height"], comparison.task.source.rows, *shown, *found, *passed])
+            writer.writerow([*row.node, metrics["height"], comparison.total, *shown, *found, *passed])

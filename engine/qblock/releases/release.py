@@ -1,0 +1,217 @@
+"""A release, from its spec: everything that a command does with one, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from qblock.files import OwnFile
+from qblock.ledger.history import history
+from qblock.publish.hierarchies import load_hierarchies, write_hierarchies
+from qblock.release.apply import release
+from qblock.release.erase import check_erasable, erase
+from qblock.release.foresee import foreseen
+from qblock.release.log import Entries
+from qblock.release.move import move
+from qblock.release.plan import Plan, plan_erase, plan_rollback
+from qblock.release.retire import retire
+from qblock.release.retype import retype
+from qblock.release.rollback import rollback
+from qblock.release.verify import verify
+from qblock.releases.files import own_files
+from qblock.releases.results import (
+    Checked,
+    Compared,
+    Ended,
+    Erased,
+    History,
+    Planned,
+    Published,
+    Retyped,
+    Searched,
+    Verified,
+)
+from qblock.search import Progress
+from qblock.search.audit import audit_spec
+from qblock.search.comparison.compare import Comparison, compare
+from qblock.search.comparison.tables import to_json
+from qblock.search.explain import explain_sql
+from qblock.search.run import open_task, refusal, run_search
+from qblock.spec import Spec, load_spec, spec_of
+from qblock.tables.results import Audited
+
+Say = Callable[[str], None]
+
+
+class Release:
+    """One release. Nothing is opened until a method is called, and nothing stays open after it.
+
+    A method that refuses raises Refused, one that is asked for what cannot be raises InputError, and Busy says that
+    another run is in progress; whatever was published before stays published. progress: is told nodes decided and left;
+    log: is told each step in a sentence; entries: the same with run, step and time; wait: seconds to wait for another
+    run of the release.
+    """
+
+    def __init__(self, spec: str | Path | Mapping[str, Any] | Spec) -> None:
+        """spec: the path of a spec, or its keys and values as a mapping. Raises InputError for a spec with errors."""
+        if isinstance(spec, Spec):
+            self.spec = spec
+        else:
+            self.spec = spec_of(spec) if isinstance(spec, Mapping) else load_spec(spec)
+
+    def __repr__(self) -> str:
+        return f"Release({self.name!r})"
+
+    @property
+    def name(self) -> str:
+        """The name of the release."""
+        return self.spec.release
+
+    def search(
+        self, *, strategy: str | None = None, all_nodes: bool = False, progress: Progress | None = None
+    ) -> Searched:
+        """Search the lattice for the node to publish; publishes nothing. all_nodes: answer for every node."""
+        with open_task(self.spec) as task:
+            found = run_search(task, strategy=strategy, progress=progress, all_nodes=all_nodes)
+            refused = None if found.chosen is not None else str(refusal(found))
+            return replace(Searched.of(found.to_json()), refused=refused)
+
+    def explain_sql(self, node: str | None = None) -> list[tuple[str, str]]:
+        """Titles and statements of a node, for each engine. node: `a=2,b=1`, `2,1`, `bottom` or `top`."""
+        with open_task(self.spec) as task:
+            return explain_sql(task, node)
+
+    def audit(self, node: str | None = None) -> Audited:
+        """The tightest parameter of every model, attacks and utility at a node; by default the pinned one, else the
+        table as it is."""
+        return Audited.of(audit_spec(self.spec, node))
+
+    def compare(
+        self,
+        *,
+        sensitive: Sequence[str] = (),
+        definitions: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> Compared:
+        """Many privacy definitions at every node. definitions: a file with more of them."""
+        return Compared.of(to_json(self.comparison(sensitive=sensitive, definitions=definitions, progress=progress)))
+
+    def comparison(
+        self,
+        *,
+        sensitive: Sequence[str] = (),
+        definitions: str | Path | None = None,
+        progress: Progress | None = None,
+    ) -> Comparison:
+        """The same with exact values, for whoever tabulates them."""
+        with open_task(self.spec, name_values=False) as task:
+            return compare(task, sensitives=sensitive, file=definitions, progress=progress)
+
+    def plan(self) -> Planned:
+        """The steps of `publish`."""
+        return _planned(foreseen(self.spec))
+
+    def plan_rollback(self, version: int, *, wait: float = 0) -> Planned:
+        """The steps of `rollback`."""
+        return _planned(plan_rollback(self.spec, version, wait=wait))
+
+    def plan_erase(self, people: Sequence[str], *, now: bool = False, wait: float = 0) -> Planned:
+        """The steps of `erase`. Nobody is looked up."""
+        number = len(set(people))
+        check_erasable(self.spec, number)
+        return _planned(plan_erase(self.spec, number, now=now, wait=wait))
+
+    def publish(
+        self,
+        *,
+        force: bool = False,
+        wait: float = 0,
+        progress: Progress | None = None,
+        log: Say | None = None,
+        entries: Entries | None = None,
+    ) -> Published:
+        """The job: search, copy, check the copy, publish it behind the view; or find that nothing has changed.
+
+        force: publish even then, or after the release was retired.
+        """
+        found = release(self.spec, force=force, wait=wait, progress=progress, log=log, entries=entries)
+        return Published.of(found.to_json())
+
+    def verify(self, *, head: str | None = None) -> Verified:
+        """Count again what is published, and compare it with the ledger. head: the ledger head that was kept last.
+
+        What does not agree is in `problems`; `raise_problems` raises it.
+        """
+        return Verified.of(verify(self.spec, expected_head=head).to_json())
+
+    def history(self) -> History:
+        """The ledger of the release."""
+        return History.of(history(self.spec))
+
+    def rollback(
+        self, version: int, *, wait: float = 0, log: Say | None = None, entries: Entries | None = None
+    ) -> Published:
+        """Publish an older version again, after the checks of a release."""
+        return Published.of(rollback(self.spec, version, wait=wait, log=log, entries=entries).to_json())
+
+    def erase(
+        self,
+        people: Sequence[str],
+        *,
+        now: bool = False,
+        wait: float = 0,
+        progress: Progress | None = None,
+        log: Say | None = None,
+        entries: Entries | None = None,
+    ) -> Erased:
+        """People withdraw, named by the text of the entity column. now: they leave at once, with everybody who shares a
+        joint cell with them; else in a batch, with a later release."""
+        found = erase(self.spec, people, now=now, wait=wait, progress=progress, log=log, entries=entries)
+        return Erased.of(found.to_json())
+
+    def retire(self, *, wait: float = 0, log: Say | None = None) -> Ended:
+        """Take the view away from its readers; versions, ledger and crosswalk stay."""
+        return Ended.of(retire(self.spec, wait=wait, log=log).to_json())
+
+    def move_from(self, earlier: str, *, wait: float = 0) -> Ended:
+        """Make the release `earlier` this one: its name, source and view, with all versions and evidence."""
+        return Ended.of(move(self.spec, earlier, wait=wait).to_json())
+
+    def retype(self, *, wait: float = 0) -> Retyped:
+        """Convert what is kept to the types that the source's columns have now."""
+        return Retyped.of(retype(self.spec, wait=wait).to_json())
+
+    def build_hierarchies(self, directory: str | Path, *, force: bool = False) -> list[Path]:
+        """Write every hierarchy as a CSV file, with the values that the source holds now."""
+        with open_task(self.spec) as task:
+            return write_hierarchies(task, Path(directory), force=force)
+
+    def check_hierarchies(self) -> Checked:
+        """Check that every hierarchy is nested and covers every value. Raises InputError with what is missing."""
+        with open_task(self.spec) as task:
+            found = [
+                {
+                    "attribute": hierarchy.attribute,
+                    "levels": list(hierarchy.level_names),
+                    "height": hierarchy.height,
+                    "leaves": len(hierarchy.labels[0]),
+                    "labels": [len(set(level)) for level in hierarchy.labels],
+                }
+                for hierarchy in task.source.hierarchies
+            ]
+            return Checked.of({"rows": task.source.rows, "hierarchies": found})
+
+    def load_hierarchies(self) -> list[str]:
+        """Write the hierarchies as dimension tables; their names."""
+        with open_task(self.spec) as task:
+            return load_hierarchies(task)
+
+    def own_files(self) -> Iterator[OwnFile]:
+        """The files that the release lives on, which nothing else may be written to."""
+        return own_files(self.spec)
+
+
+def _planned(made: Plan) -> Planned:
+    return Planned.of(made.to_json())

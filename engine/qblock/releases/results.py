@@ -1,0 +1,335 @@
+"""What a release's methods return: values alone, for programs (`to_dict`), pandas (`to_frame`) and notebooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from qblock.errors import Refused
+from qblock.tables.html import page, table
+from qblock.tables.results import COLUMNS, Guarantee, Number, frame, guarantee_rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer of a release. release: its name; notes: what the person who asked should know; answer: all of it as
+    JSON, which `to_dict` reads."""
+
+    columns: ClassVar[tuple[str, ...]] = ()
+    """The names of the columns of `rows_shown`."""
+
+    release: str
+    notes: tuple[str, ...]
+    answer: str = field(repr=False)
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> Self:
+        """From what the command line prints with --json."""
+        return cls(**cls.values(found), answer=json.dumps(found))
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields, but for the answer itself."""
+        return {"release": found["release"], "notes": tuple(found.get("notes", found.get("warnings", ())))}
+
+    @property
+    def title(self) -> str:
+        """One line for a notebook."""
+        return f"{type(self).__name__}: {self.release}"
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        """The rows of the table that stands for it."""
+        return ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """What the command prints with --json."""
+        return dict(json.loads(self.answer))
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table that stands for it. Imports pandas."""
+        return frame(self.columns, self.rows_shown())
+
+    def _repr_html_(self) -> str:
+        shown = [table(self.columns, self.rows_shown())] if self.columns else []
+        return page(self.title, *shown, *self.notes)
+
+
+@dataclass(frozen=True)
+class Searched(Answer):
+    """What a search found. levels: of the node chosen, by quasi-identifier (none where nothing satisfies the spec);
+    minimal: the minimal nodes; metrics: of the node chosen; refused: why nothing can be published, if so."""
+
+    columns = COLUMNS
+
+    rows: int
+    levels: tuple[tuple[str, int], ...]
+    minimal: tuple[tuple[int, ...], ...]
+    suppressed: int
+    guarantees: tuple[Guarantee, ...]
+    metrics: tuple[tuple[str, Number], ...]
+    why: str
+    refused: str | None = None
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = found["chosen"] or {"node": {}, "suppressed": 0, "tightest": (), "metrics": {}}
+        return {
+            **super().values(found),
+            "rows": found["rows"],
+            "levels": tuple(chosen["node"].items()),
+            "minimal": tuple(map(tuple, found["minimal"])),
+            "suppressed": chosen["suppressed"],
+            "guarantees": tuple(map(Guarantee.of, chosen["tightest"])),
+            "metrics": tuple(chosen["metrics"].items()),
+            "why": found["why"],
+        }
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        return guarantee_rows(self.guarantees)
+
+    def raise_refused(self) -> None:
+        """Raise Refused (exit status 3) where nothing can be published."""
+        if self.refused is not None:
+            raise Refused(self.refused)
+
+
+@dataclass(frozen=True)
+class Compared(Answer):
+    """Many definitions at every node. nodes: how many there are; definitions: their names; more_useful: pairs of which
+    the first admits every node of the second, and more."""
+
+    nodes: int
+    definitions: tuple[str, ...]
+    more_useful: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            **super().values(found),
+            "nodes": found["nodes_total"],
+            "definitions": tuple(one["name"] for one in found["definitions"]),
+            "more_useful": tuple((pair["more"], pair["less"]) for pair in found["more_useful"]),
+        }
+
+    def to_frame(self) -> pd.DataFrame:
+        """A row for each node: its levels, and the tightest value of each definition."""
+        found = self.to_dict()
+        names = found["quasi_identifiers"]
+        rows = [(*node["levels"], *node["tightest"].values()) for node in found["nodes"]]
+        return frame((*names, *(c for one in found["definitions"] for c in one["columns"])), rows)
+
+
+@dataclass(frozen=True)
+class Planned(Answer):
+    """The steps of a job, in their order; refused: why a run would be refused as things are."""
+
+    columns = ("step", "what it does")
+
+    view: str
+    current_version: int | None
+    steps: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            **super().values(found),
+            "view": found["view"],
+            "current_version": found["current_version"],
+            "steps": tuple((step["step"], step["description"]) for step in found["steps"]),
+        }
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        return self.steps
+
+
+@dataclass(frozen=True)
+class Published(Answer):
+    """How a release or a rollback ended. status: published, rolled_back or unchanged; levels: of the node, by
+    quasi-identifier; guarantees: counted again in what was published; ledger_head: of the newest event, to be kept
+    elsewhere."""
+
+    columns = COLUMNS
+
+    status: str
+    run: str
+    version: int | None
+    view: str
+    rows: int
+    suppressed: int
+    levels: tuple[tuple[str, int], ...]
+    guarantees: tuple[Guarantee, ...]
+    protected: bool
+    digest: str | None
+    ledger_head: str | None
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        same = ("status", "run", "version", "view", "rows", "suppressed", "protected", "digest", "ledger_head")
+        return {
+            **super().values(found),
+            **{name: found[name] for name in same},
+            "levels": tuple(found["node"].items()),
+            "guarantees": tuple(map(Guarantee.of, found["tightest"])),
+        }
+
+    @property
+    def title(self) -> str:
+        return f"Release {self.release}, version {self.version}: {self.status}, {self.rows:,} rows as {self.view}"
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        return guarantee_rows(self.guarantees)
+
+
+@dataclass(frozen=True)
+class Verified(Answer):
+    """What is published, counted again. problems: what does not agree with the ledger, one sentence each."""
+
+    columns = COLUMNS
+
+    status: str
+    version: int | None
+    view: str
+    rows: int
+    guarantees: tuple[Guarantee, ...]
+    problems: tuple[str, ...]
+    ledger_head: str | None
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            **super().values(found),
+            **{name: found[name] for name in ("status", "version", "view", "rows", "ledger_head")},
+            "guarantees": tuple(map(Guarantee.of, found["tightest"])),
+            "problems": tuple(found["problems"]),
+        }
+
+    @property
+    def title(self) -> str:
+        return f"Release {self.release}, version {self.version}: {self.status}"
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        return guarantee_rows(self.guarantees)
+
+    def raise_problems(self) -> None:
+        """Raise Refused (exit status 3) with every problem, if there is any."""
+        if self.problems:
+            raise Refused("verification failed: " + "; ".join(self.problems))
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of the ledger. time: in UTC, as ISO 8601; reason: why, where it was refused or failed."""
+
+    number: int
+    time: str
+    state: str
+    version: int | None
+    rows: int | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class History(Answer):
+    """The ledger of a release, oldest event first. current: the version that readers see; stale: whether it is older
+    than the spec allowed (None: it allowed any)."""
+
+    columns = ("number", "time", "state", "version", "rows", "reason")
+
+    current: int | None
+    age_seconds: float | None
+    stale: bool | None
+    ledger_head: str | None
+    events: tuple[Event, ...]
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        names = ("number", "recorded_at", "state", "version", "rows_published", "reason")
+        return {
+            **super().values(found),
+            **{name: found[name] for name in ("current", "age_seconds", "stale", "ledger_head")},
+            "events": tuple(Event(*(event[name] for name in names)) for event in found["events"]),
+        }
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        return [(e.number, e.time, e.state, e.version, e.rows, e.reason) for e in self.events]
+
+
+@dataclass(frozen=True)
+class Erased(Answer):
+    """What became of people who withdrew: counts alone. asked: named; shown: of them, whom any version has shown;
+    companions: others that left with them; retired: versions dropped; published: the version without them."""
+
+    status: str
+    asked: int
+    shown: int
+    companions: int
+    retired: tuple[int, ...]
+    published: Published | None
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            **super().values(found),
+            **{name: found[name] for name in ("status", "asked", "shown", "companions")},
+            "retired": tuple(found["retired"]),
+            "published": None if found["published"] is None else Published.of(found["published"]),
+        }
+
+
+@dataclass(frozen=True)
+class Ended(Answer):
+    """What became of a release that was retired or moved. status: retired, moved or unchanged; version: the one that
+    readers saw last, or see now."""
+
+    status: str
+    version: int | None
+    view: str
+    ledger_head: str | None
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        same = ("status", "version", "view", "ledger_head")
+        return {**super().values(found), **{name: found[name] for name in same}}
+
+
+@dataclass(frozen=True)
+class Retyped(Answer):
+    """What is kept of a release, moved to other column types. changes: column, type before, type now, and how many
+    kept values are written differently now."""
+
+    columns = ("column", "before", "now", "values")
+
+    status: str
+    changes: tuple[tuple[str, str, str, int], ...]
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        changes = [tuple(one[name] for name in cls.columns) for one in found["columns"]]
+        return {**super().values(found), "status": found["status"], "changes": tuple(changes)}
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        return self.changes
+
+
+@dataclass(frozen=True)
+class Checked(Answer):
+    """Hierarchies that are nested and cover every value of the source. hierarchies: name, height, and the number of
+    labels at each level, leaf first."""
+
+    columns = ("attribute", "height", "labels")
+
+    rows: int
+    hierarchies: tuple[tuple[str, int, tuple[int, ...]], ...]
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        of = [(one["attribute"], one["height"], tuple(one["labels"])) for one in found["hierarchies"]]
+        return {"release": found.get("release", ""), "notes": (), "rows": found["rows"], "hierarchies": tuple(of)}
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        return [(name, height, " > ".join(map(str, labels))) for name, height, labels in self.hierarchies]
