@@ -13,10 +13,17 @@ from integration.test_worked_examples import inpatients, load, tightest
 from qblock.errors import InputError, Refused
 from qblock.models import BY_NAME
 from qblock.search.audit import audit_spec, audit_table
+from qblock.search.run import open_task, run_search
+from qblock.spec import Spec
 
 pytestmark = pytest.mark.either_engine
 
 QUASI = ["zip", "age", "nationality"]
+
+
+def searched(spec: Spec) -> None:
+    with open_task(spec) as task:
+        run_search(task)
 
 
 def by_model(found: dict[str, Any]) -> dict[tuple[str, str], Any]:
@@ -59,6 +66,10 @@ def test_the_pinned_node_is_audited_else_the_table_as_it_is(warehouse, shared: P
     for wrong in ("zip=4", "zip=1,zip=2", "zap=1", "1,2", "1,2,3,4", "a", "", "zip=-1", "zip=x", "0,0,2"):
         with pytest.raises(InputError, match=r"zip 0\.\.3, age 0\.\.3, nationality 0\.\.1"):
             audit_spec(pinned, wrong)
+    beyond = make_spec(url, "t", attributes, asked, tmp_path, search={"node": [1, 4, 1]})
+    for question in (audit_spec, searched):
+        with pytest.raises(InputError, match=r"node \[1, 4, 1\] is not in the lattice; levels: zip 0\.\.3, age 0\.\.3"):
+            question(beyond)
 
 
 def test_null_and_a_star_are_blocks_apart(warehouse) -> None:

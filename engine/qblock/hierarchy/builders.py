@@ -8,6 +8,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Literal
 
+from qblock.canonical import decimal_text
 from qblock.comparison import NUMBERS, Kind
 from qblock.errors import InputError, choices, quoted
 from qblock.hierarchy.core import TOP, Hierarchy
@@ -73,11 +74,11 @@ def check_widths(widths: tuple[int | Fraction, ...]) -> None:
     if not widths:
         raise ValueError("there is no width; write one or more: [5, 10, 20]")
     if min(widths) <= 0:
-        raise ValueError(f"the width {_decimal(min(widths))} is out of range; valid: above 0")
+        raise ValueError(f"the width {decimal_text(min(widths))} is out of range; valid: above 0")
     for fine, coarse in itertools.pairwise(widths):
         if coarse <= fine or Fraction(coarse) % Fraction(fine):
             raise ValueError(
-                f"{_decimal(coarse)} is not a multiple of {_decimal(fine)}, so the ranges do not nest; "
+                f"{decimal_text(coarse)} is not a multiple of {decimal_text(fine)}, so the ranges do not nest; "
                 "each width must be a multiple of the one before it: [5, 10, 20]"
             )
 
@@ -117,7 +118,7 @@ def ranges(
                 known[index] = label(Fraction(low + index * step), Fraction(low + (index + 1) * step))
             level.append(known[index])
         levels.append(level)
-        names.append(f"{attribute}_{_decimal(Fraction(width))}")
+        names.append(f"{attribute}_{decimal_text(Fraction(width))}")
     return with_top(attribute, names, levels)
 
 
@@ -204,18 +205,4 @@ def _whole_range(low: Fraction, high: Fraction) -> str:
 
 
 def _half_open(low: Fraction, high: Fraction) -> str:
-    return f"[{_decimal(low)}, {_decimal(high)})"
-
-
-def _decimal(value: int | Fraction) -> str:
-    """A number as plain decimal text, as a fraction p/q where it has no finite one."""
-    digits, rest = 0, value.denominator
-    while rest % 10 == 0 or rest % 5 == 0 or rest % 2 == 0:
-        rest = rest // 10 if rest % 10 == 0 else rest // 5 if rest % 5 == 0 else rest // 2
-        digits += 1
-    if rest != 1:
-        return f"{value.numerator}/{value.denominator}"
-    scaled = abs(value.numerator) * 10**digits // value.denominator
-    text = str(scaled).zfill(digits + 1)
-    sign = "-" if value < 0 else ""
-    return sign + (f"{text[:-digits]}.{text[-digits:]}".rstrip("0").rstrip(".") if digits else text)
+    return f"[{decimal_text(low)}, {decimal_text(high)})"

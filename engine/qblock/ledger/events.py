@@ -19,8 +19,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Literal, Protocol, get_args
 
-from qblock.ledger.canonical import canonical as canonical
-from qblock.ledger.canonical import number_text as number_text
+from qblock.canonical import canonical as canonical
+from qblock.canonical import number_text as number_text
 from qblock.ledger.parameters import parameters_text
 from qblock.models.base import Model, Tightest
 from qblock.models.ratios import double

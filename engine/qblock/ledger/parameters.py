@@ -13,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from qblock.ledger.canonical import canonical, number_text
+from qblock.canonical import canonical, number_text
 from qblock.models import BY_NAME, Model
 from qblock.models import asked as asked_of
 from qblock.spec.formats import DEFAULTS, NEWEST

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from qblock.blocks import Reference
+from qblock.canonical import decimal_text
 from qblock.models.about import Setting
 from qblock.models.base import Model, asked
 
@@ -33,9 +34,5 @@ def in_setting(model: type[Model], setting: Setting, reference: Reference) -> Mo
 
 def in_words(model: Model, sensitive: Iterable[str] = ()) -> str:
     """What a model asks, in plain words (About.meaning)."""
-    given = {name: _text(value) for name, value in asked(model).items()}
+    given = {n: decimal_text(v) if isinstance(v, Fraction) else v for n, v in asked(model).items()}
     return model.about.meaning.format(**given, sensitive=" and ".join(sensitive))
-
-
-def _text(value: Any) -> str:
-    return f"{float(value):.6g}" if isinstance(value, Fraction) and value.denominator != 1 else str(value)

@@ -15,7 +15,7 @@ from qblock.lattice import Node
 from qblock.models import asked as asked_of
 from qblock.search.answer import asked_json, metrics_json, requirements_json, tightest_json
 from qblock.search.attack_sentences import Sentences
-from qblock.search.nodes import parse_node
+from qblock.search.nodes import parse_node, pinned_node
 from qblock.search.run import open_task
 from qblock.search.task import Task, worst
 from qblock.search.unasked import question, unasked
@@ -29,7 +29,10 @@ URL_VARIABLE = "QBLOCK_AUDIT_URL"
 def audit_spec(spec: Spec, node: str | None = None) -> dict[str, Any]:
     """The audit of a node of a spec's source; by default its pinned node, else the table as it is."""
     with open_task(spec, name_values=False) as task:
-        levels = parse_node(task, node) if node is not None else spec.pinned or task.lattice.bottom
+        if node is not None:
+            levels = parse_node(task, node)
+        else:
+            levels = task.lattice.bottom if spec.pinned is None else pinned_node(task, spec.pinned)
         return audit_node(task, levels)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from qblock.errors import InputError
 from qblock.lattice import Node
@@ -11,7 +12,7 @@ from qblock.search.task import Task
 
 def parse_node(task: Task, text: str) -> Node:
     """`bottom`, `top`, `a=2,b=1` (the rest at level 0) or `2,1,0`. Raises InputError naming the levels that exist."""
-    names, heights = task.spec.quasi_identifiers, task.lattice.heights
+    names = task.spec.quasi_identifiers
     if text in ("bottom", "top"):
         return task.lattice.bottom if text == "bottom" else task.lattice.top
     if re.fullmatch(r"\s*\d+\s*(,\s*\d+\s*)*", text, re.ASCII):
@@ -20,9 +21,21 @@ def parse_node(task: Task, text: str) -> Node:
         given = _named(text, names)
         node = tuple(given.get(name, 0) for name in names) if given else ()
     if node not in task.lattice:
-        levels = ", ".join(f"{name} 0..{height}" for name, height in zip(names, heights, strict=True))
-        raise InputError(f"node {text!r}: write NAME=LEVEL,... or one level for each of: {levels}")
+        raise InputError(f"node {text!r}: write NAME=LEVEL,... or one level for each of: {_levels(task)}")
     return node
+
+
+def pinned_node(task: Task, node: Sequence[int]) -> Node:
+    """The node that a spec pins. Raises InputError, with its line, where it is not in the lattice."""
+    if tuple(node) not in task.lattice:
+        place = task.spec.at("search", "node")
+        raise InputError(f"{place}: node {list(node)} is not in the lattice; levels: {_levels(task)}")
+    return tuple(node)
+
+
+def _levels(task: Task) -> str:
+    names = task.spec.quasi_identifiers
+    return ", ".join(f"{name} 0..{height}" for name, height in zip(names, task.lattice.heights, strict=True))
 
 
 def _named(text: str, names: tuple[str, ...]) -> dict[str, int]:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
-from qblock.errors import InputError, Refused, values_shown
+from qblock.errors import Refused, values_shown
 from qblock.lattice import Lattice, Node
 from qblock.models import asked as asked_of
 from qblock.models.ratios import double
 from qblock.search import Progress, search
 from qblock.search.answer import metrics_json, requirements_json
 from qblock.search.choose import candidates, choose
+from qblock.search.nodes import pinned_node
 from qblock.search.strategies.evaluator import Outcome
 from qblock.search.task import Assessment, Task
 from qblock.search.utility.measure import Metrics
@@ -165,7 +166,7 @@ def run_search(
     nodes = None
     if spec.pinned is not None:
         outcome, minimal = None, []
-        chosen = task.assess(check_node(task, spec.pinned))
+        chosen = task.assess(pinned_node(task, spec.pinned))
         why = "the node is pinned in the spec: it was checked, not searched"
         if not chosen.satisfied:
             why = f"the pinned node {list(chosen.node)} fails {failed(chosen)}"
@@ -210,18 +211,6 @@ def failed(assessment: Assessment) -> str:
     """The models that an assessment fails, for a message."""
     names = [t.model for t in assessment.tightest if not t.holds]
     return ", ".join(dict.fromkeys(names)) or "the privacy models within the suppression limit"
-
-
-def check_node(task: Task, node: Sequence[int]) -> Node:
-    """A node that a person has written, checked against the lattice."""
-    if tuple(node) not in task.lattice:
-        heights = ", ".join(
-            f"{n} 0..{h}" for n, h in zip(task.spec.quasi_identifiers, task.lattice.heights, strict=True)
-        )
-        raise InputError(
-            f"{task.spec.at('search', 'node')}: node {list(node)} is not in the lattice; levels: {heights}"
-        )
-    return tuple(node)
 
 
 def refusal(result: SearchResult) -> Refused:

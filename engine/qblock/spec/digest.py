@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
 
+from qblock.canonical import canonical as json_text
 from qblock.models import Model, asked
 from qblock.spec.formats import NEWEST, NotExpressible, kept
 from qblock.spec.model import Publish, Requirement, Source, Spec
@@ -53,7 +53,7 @@ def canonical(spec: Spec, format_: int = NEWEST) -> str:
     if spec.pinned is not None:
         plain["search"]["node"] = list(spec.pinned)  # written as a mapping or as a list, it is the same node
     content = {"format": format_, "spec": plain} if format_ else plain
-    return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return json_text(content)
 
 
 def _plain(value: Any, format_: int) -> Any:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
 from qblock.errors import InputError, quoted
+from qblock.hierarchy import Hierarchy
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Dimension
 from qblock.warehouse.texts import canonical_text
@@ -18,20 +17,10 @@ from qblock.warehouse.values import fits
 from qblock.warehouse.values import is_value as is_value
 
 
-class Levels(Protocol):
-    """What is read of a hierarchy: labels[level][leaf] (None where a leaf stands for NULL) and codes[level, leaf]."""
-
-    @property
-    def labels(self) -> Sequence[Sequence[str | None]]: ...
-
-    @property
-    def codes(self) -> NDArray[Any]: ...
-
-
 def load_dimension(
     session: Session,
     name: str,
-    hierarchy: Levels,
+    hierarchy: Hierarchy,
     column: Column,
     origin: str,
     *,
