@@ -65,6 +65,11 @@ def test_audit_and_profile_as_frames() -> None:
     assert profiled.to_frame().to_dict("records")[2] | {"reason": ""} == {
         "column": "disease", "type": "VARCHAR", "role": "sensitive", "distinct": 2, "nulls": 1, "reason": ""
     }  # fmt: skip
+    assert (
+        "t_closeness (disease, distance=ordered)",
+        "needs an order: write a list of its values, `order: [...]`",
+    ) in (audited.not_computed)
+    assert "Not computed: t_closeness (disease, distance=ordered), needs an order" in audited._repr_html_()
     assert len(audited.attacks) == len([a for a in audited.attacks if a.sentence]) > 0
 
 

@@ -169,7 +169,12 @@ def test_what_the_spec_asks_is_not_said_twice(warehouse, tmp_path: Path) -> None
     attributes = {"q": {"role": "quasi_identifier", "hierarchy": "suppress"}, "s": "sensitive"}
     asked = [{"recursive_cl_diversity": {"c": 5, "l": 3}}, {"t_closeness": {"t": 0.5, "distance": "ordered"}}]
     found = audit_spec(make_spec(url, "t", attributes, asked, tmp_path))["tightest"]
-    assert [entry["holds"] for entry in found if entry["model"] == "recursive_cl_diversity"] == [False]
+    (recursive,) = [entry for entry in found if entry["model"] == "recursive_cl_diversity"]
+    assert recursive["holds"] is False
+    assert recursive["meaning"] == (
+        "among people who look the same, the most frequent value of s occurs less than 5 times as often as value "
+        "number 3 and all rarer ones together"
+    )
     assert [(entry["asked"]["distance"], entry["holds"]) for entry in found if entry["model"] == "t_closeness"] == [
         ("ordered", True),
         ("equal", None),

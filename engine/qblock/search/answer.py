@@ -11,6 +11,7 @@ from numbers import Integral
 from typing import Any
 
 from qblock.models import Tightest, asked
+from qblock.models.examples import in_words
 from qblock.spec import Requirement
 
 GREATEST = Fraction(sys.float_info.max)
@@ -59,12 +60,13 @@ def metrics_json(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def requirements_json(requirements: Iterable[Requirement], tightest: Iterable[Tightest]) -> list[dict[str, Any]]:
-    """tightest_json with what was asked of each requirement, and of which sensitive attributes."""
+    """tightest_json with what was asked of each requirement, of which sensitive attributes, and what that means."""
     return [
         {
             **entry,
             "sensitive": list(requirement.sensitive),
             "asked": {k: asked_json(v) for k, v in asked(requirement.model).items() if v is not None},
+            "meaning": in_words(requirement.model, requirement.sensitive),
         }
         for requirement, entry in zip(requirements, tightest_json(tightest), strict=True)
     ]

@@ -77,12 +77,16 @@ class Attack:
 
 @dataclass(frozen=True)
 class Audited:
-    """A table as it stands: the tightest parameter of every model, attacks, and utility. answer: all of it as JSON."""
+    """A table as it stands: the tightest parameter of every model, attacks, and utility. answer: all of it as JSON.
+
+    not_computed: what was not, each with what the table would have to have for it (an order, numbers, ...).
+    """
 
     rows: int
     guarantees: tuple[Guarantee, ...]
     attacks: tuple[Attack, ...]
     metrics: tuple[tuple[str, Number], ...]
+    not_computed: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     answer: str = field(repr=False)
 
@@ -94,6 +98,7 @@ class Audited:
             tuple(map(Guarantee.of, found["tightest"])),
             Attack.all_of(found["attacks"]),
             tuple(found["metrics"].items()),
+            tuple((one["what"], one["why"]) for one in found["not_computed"]),
             tuple(found["warnings"]),
             json.dumps(found),
         )
@@ -111,6 +116,7 @@ class Audited:
             f"Audit of {self.rows:,} rows",
             table(COLUMNS, guarantee_rows(self.guarantees)),
             *(attack.sentence for attack in self.attacks),
+            *(f"Not computed: {what}, {why}." for what, why in self.not_computed),
             *self.notes,
         )
 
