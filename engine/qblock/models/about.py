@@ -16,13 +16,13 @@ from qblock.blocks import Reference
 from qblock.errors import ParameterError
 
 Kind = Literal["whole", "rational", "flag", "choice", "values", "population", "prior", "predicates"]
-"""What a parameter is: an integer; an int or a Fraction; true or false; one of some words; values of the sensitive
-attribute; the name of a population table; an adversary's prior; its predicates."""
+"""In this order: an integer; an int or a Fraction; true or false; one of a few words; values of the sensitive
+attribute; the name of a population table; an adversary's prior; an adversary's predicates."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """The numbers that a parameter may be. open_least, open_most: whether the end itself is outside; unit: for people.
+    """The numbers that a parameter may take. open_least, open_most: whether that end itself is excluded; unit: shown.
 
     >>> Range(0, 100, open_most=True, unit="percent").text("c2")
     '0 <= c2 < 100 (percent)'
@@ -107,9 +107,10 @@ class Bound:
 
 @dataclass(frozen=True)
 class Setting:
-    """Parameters with which `audit` and `compare` compute a model that nobody asked for; those not named are examples.
+    """Parameters with which `audit` and `compare` compute a model that nobody asked for.
 
-    A value may be computed from the sensitive attribute (blocks.Reference).
+    A value may be a function of the sensitive attribute's Reference. Required parameters that are not named here take
+    the value of their example. audited, compared: which of the two commands computes it.
     """
 
     parameters: Mapping[str, Any | Callable[[Reference], Any]] = field(default_factory=dict)

@@ -130,7 +130,7 @@ class RecursiveCLDiversity(Model):
         citation="LD Def. 4.2; CL II.4",
         condition="r_1 < c * (r_l + ... + r_m), strict; l = 1 always",
         meaning="among people who look the same, the most frequent value of {sensitive} occurs less than {c} "
-        "times as often as value number {l} and all rarer ones together",
+        "times as often as the value of rank {l} and all rarer ones together",
         parameters=(Parameter("c", "rational", more_than(0), 3), Parameter("l", "whole", at_least(1), 2)),
         bounds=(Bound("l", "larger", decides=False), Bound("c", "smaller", attained=False)),
         multi_attribute=True,

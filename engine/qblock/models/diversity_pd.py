@@ -36,7 +36,7 @@ class PdRecursiveCLDiversity(Model):
         citation="LD 4.3",
         condition="r_y < c * ((n - r_y) - the l-2 largest other counts), strict; l = 1 or r_y = 0 always",
         meaning="among people who look the same, the most frequent value of {sensitive} that nobody may learn "
-        "occurs less than {c} times as often as value number {l} and all rarer ones together",
+        "occurs less than {c} times as often as the value of rank {l} and all rarer ones together",
         parameters=(
             Parameter("c", "rational", more_than(0), 3),
             Parameter("l", "whole", at_least(1), 2),
@@ -88,7 +88,7 @@ class NpdRecursiveCLDiversity(Model):
         citation="LD 4.4",
         condition="pd-recursive (c1,l), and 100 n(q,w) >= c2 n(q) for every protected w",
         meaning="among people who look the same, the most frequent value of {sensitive} that nobody may learn "
-        "occurs less than {c1} times as often as value number {l} and all rarer ones together, "
+        "occurs less than {c1} times as often as the value of rank {l} and all rarer ones together, "
         "and no protected value belongs to less than {c2} percent",
         parameters=(
             Parameter("c1", "rational", more_than(0), 3),

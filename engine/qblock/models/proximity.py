@@ -41,8 +41,7 @@ class EpsilonMAnonymity(Model):
     about = About(
         citation="DL Def. 2",
         condition="m * #{y : |y-x| <= epsilon} <= n(q) for every x in q; relative: <= epsilon |x|",
-        meaning="among people who look the same, at most 1 in {m} is within {epsilon} of the {sensitive} of any "
-        "of them",
+        meaning="among people who look the same, at most 1 in {m} has a {sensitive} within {epsilon} of anybody's",
         parameters=(
             Parameter("epsilon", "rational", at_least(0), Fraction(1, 10)),
             Parameter("m", "rational", at_least(1), 2),
@@ -92,7 +91,7 @@ class DeltaLDiversity(Model):
     about = About(
         citation="DL Def. 3-5, Fig. 3",
         condition="l * max_x #{y : x <= y <= x + 2 delta} <= n(q); literal: |y-x| <= 2 delta",
-        meaning="among people who look the same, at most 1 in {l} is within {delta} of any one number by {sensitive}",
+        meaning="among people who look the same, at most 1 in {l} has a {sensitive} within {delta} of any one number",
         parameters=(
             Parameter("delta", "rational", at_least(0), 1),
             Parameter("l", "rational", at_least(1), 2),
