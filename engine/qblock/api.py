@@ -3,10 +3,12 @@ else; `import qblock` has the names, and imports nothing until one is used."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 from qblock.demo.run import run_demo
+from qblock.errors import QblockError
 from qblock.files import OwnFile
 from qblock.release.log import Entry, Level
 from qblock.release.rekey import BACKUPS
@@ -86,7 +88,24 @@ __all__ = [
     "write_csv",
 ]
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+def _told(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, with our errors alone: what a driver says of one may quote the data, and a notebook prints it."""
+
+    @functools.wraps(function)
+    def called(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*arguments, **named)
+        except QblockError as error:
+            raise error from None
+
+    return called
+
+
+@_told
 def audit(
     data: Any,
     quasi_identifiers: Sequence[str],
@@ -117,6 +136,7 @@ def audit(
         return Audited.of(audit_node(task, task.lattice.bottom, asked=False))
 
 
+@_told
 def anonymize(
     data: Any,
     quasi_identifiers: Mapping[str, Any],
@@ -163,6 +183,7 @@ def anonymize(
     return anonymized(spec, asked.warehouse(spec))
 
 
+@_told
 def profile(data: Any, *, table: str | None = None, types: Mapping[str, str] | None = None) -> Profiled:
     """A first look at a table: distinct values and NULLs of each column, and the role that is proposed for it.
 

@@ -7,12 +7,14 @@ import json
 import pickle
 import subprocess
 import sys
+import traceback
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import qblock
@@ -161,3 +163,43 @@ def test_paths_urls_and_tables(tmp_path: Path) -> None:
                 said.startswith("does not end") and "ends in .xlsx" in str(caught.value)
             )
             assert "secret" not in str(caught.value)
+
+
+def test_an_error_shows_nothing_of_the_data_wherever_it_is_printed(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("age,s\nsecret,x\n")
+    (tmp_path / "b.csv").write_text("age,s\n1,x\nsecret\n")
+    (tmp_path / "c.parquet").write_text("secret")
+    pd.DataFrame({"age": pd.to_datetime([1], unit="ns", utc=True)}).to_parquet(tmp_path / "d.parquet")
+    for data, types in (
+        (tmp_path / "a.csv", {"age": "integer"}),
+        (tmp_path / "b.csv", {}),
+        (tmp_path / "c.parquet", {}),
+        (tmp_path / "d.parquet", {}),
+        (pd.DataFrame({"age": ["secret", 1]}), None),
+        (pd.DataFrame({"age": [1, "secret"]}), None),
+    ):
+        for ask in (lambda d, t: qblock.audit(d, ["age"], types=t), lambda d, t: qblock.profile(d, types=t)):
+            with pytest.raises(qblock.InputError) as caught:
+                ask(data, types)
+            shown = "".join(traceback.format_exception(caught.value))
+            assert "secret" not in shown
+            assert "1970-01-01" not in shown
+            assert "pyarrow.lib" not in shown
+
+
+def test_a_table_of_a_database_is_named_by_its_url(warehouse) -> None:
+    columns = {"age": [1, 1, 2, None], "sex": ["f", "m", None, "f"], "disease": ["flu", None, "flu", "x"]}
+    url = warehouse("people", columns, {"age": "INTEGER"}, schema="clinic")
+    audited = qblock.audit(url, ["age", "sex"], ["disease"], table="clinic.people")
+    assert audited == qblock.audit(pa.table(columns), ["age", "sex"], ["disease"])
+    profiled = qblock.profile(url, table="clinic.people")
+    assert [(c.name, c.distinct, c.nulls) for c in profiled.columns] == [
+        ("age", 2, 1),
+        ("sex", 2, 1),
+        ("disease", 2, 1),
+    ]
+    with pytest.raises(qblock.InputError, match=r"did you mean clinic\.people") as caught:
+        qblock.audit(url, ["age"], table="clinic.peeple")
+    assert caught.value.suggestions == ("clinic.people",)
+    with pytest.raises(qblock.InputError, match="column 'agee'; did you mean age"):
+        qblock.audit(url, ["agee"], table="clinic.people")
