@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,17 @@ def test_the_digest_is_that_of_the_rows_in_no_order() -> None:
     one, other = qblock.anonymize(table, **ask), qblock.anonymize(again, **ask)
     assert one.source_digest == other.source_digest
     assert one.table.equals(other.table)
+
+
+def test_decimals_of_another_scale_are_the_same_numbers(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"a": [Decimal("1.5"), Decimal("7")], "s": [Decimal("0.5"), Decimal("2")]})
+    table = pa.table({name: pa.array(frame[name].tolist(), pa.decimal128(20, 6)) for name in frame})
+    (tmp_path / "a.csv").write_text("a,s\n1.50,0.500\n7.00,2\n")
+    types = {"a": "decimal(9,2)", "s": "decimal(9,3)"}
+    ask: dict[str, Any] = {"quasi_identifiers": {"a": "suppress"}, "sensitive": ["s"]}
+    privacy = [{"k_anonymity": {"k": 1}}]
+    found = [
+        qblock.anonymize(data, **ask, privacy=privacy, types=given)
+        for data, given in ((frame, None), (table, None), (tmp_path / "a.csv", types))
+    ]
+    assert len({(one.source_digest, one.digest) for one in found}) == 1
