@@ -18,13 +18,13 @@ test: .venv/.installed-dev ## lint, types and the test suite
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-more: .venv/.installed-dev ## the tests that a bare machine skips, which fail here where what they need is absent
-	QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 -m needs
+	QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal -m needs
 
 test-all: .venv/.installed-dev ## every test on every engine
-	QBLOCK_TEST_ENGINES=all QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2
+	QBLOCK_TEST_ENGINES=all QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/.installed-dev ## only the linters
 	$(BIN)/ruff check .

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import either
@@ -22,6 +24,7 @@ from engines import (  # noqa: F401
     versions_of,
     warehouse,
 )
+from handed_on import handing_on
 
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
@@ -55,6 +58,16 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     either.choose(config, items)
+
+
+@pytest.fixture(autouse=True)
+def sessions(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Sessions of PostgreSQL are handed on in a test that is about none."""
+    with ExitStack() as stack:
+        if either.hands_on(request.node):
+            server = request.getfixturevalue("server")
+            stack.enter_context(handing_on(server, stack.enter_context(pytest.MonkeyPatch.context())))
+        yield
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

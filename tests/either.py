@@ -1,4 +1,4 @@
-"""Tests marked `either_engine` run on one engine each, by turns; on every engine where QBLOCK_TEST_ENGINES is `all`."""
+"""Tests marked `either_engine` run on one engine each; on every engine where QBLOCK_TEST_ENGINES is `all`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import pytest
 from engines import Absent
 
 ENGINES = ("duckdb", "postgresql")
+ONE_IN = 5
+"""One marked test in so many runs on DuckDB, where every file that is opened is a database that is started, so that a
+run of the job takes three times as long."""
 
 
 def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -19,16 +22,32 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
         return
     runs: dict[str, dict[str, pytest.Item]] = defaultdict(dict)
     for item in filter(_marked, items):
-        engine = item.callspec.params.get("engine_name") if hasattr(item, "callspec") else None
+        engine = engine_of(item)
         if engine in ENGINES and not item.get_closest_marker("needs"):
             runs[_without_engine(item, engine)][engine] = item
     left_out = set()
     for name, found in runs.items():
         if len(found) == len(ENGINES):
-            left_out.add(found[ENGINES[zlib.crc32(name.encode()) % len(ENGINES)]].nodeid)
+            left_out.add(found[ENGINES[zlib.crc32(name.encode()) % ONE_IN == 0]].nodeid)
     # A run that was asked for by its own name, or is alone, stays.
     config.hook.pytest_deselected(items=[item for item in items if item.nodeid in left_out])
     items[:] = [item for item in items if item.nodeid not in left_out]
+
+
+def runs_on(item: pytest.Item) -> str | None:
+    """The engine of a run of a marked test; None of another one."""
+    return engine_of(item) if _marked(item) else None
+
+
+def hands_on(item: pytest.Item) -> bool:
+    """Whether sessions of PostgreSQL are handed on in a run: it is about none."""
+    marked = _marked(item) or item.get_closest_marker("handed_on") is not None
+    engine = engine_of(item) or "postgresql"
+    return marked and engine == "postgresql" and "postgresql_version" in item.fixturenames  # type: ignore[attr-defined]
+
+
+def engine_of(item: pytest.Item) -> str | None:
+    return item.callspec.params.get("engine_name") if hasattr(item, "callspec") else None
 
 
 def _marked(item: pytest.Item) -> bool:
@@ -49,7 +68,7 @@ def pytest_runtest_makereport(
     """Fail a marked test that skips itself on an engine: by turns it might be run nowhere."""
     report = yield
     machine = call.excinfo is not None and isinstance(call.excinfo.value, Absent)
-    if report.skipped and _marked(item) and not machine:
+    if report.skipped and runs_on(item) in ENGINES and not machine:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} is marked either_engine and skips itself on this one: mark it each_engine"
     return report

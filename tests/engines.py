@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import handed_on
 import psycopg
 import pyarrow as pa
 import pytest
@@ -164,6 +165,7 @@ def start_oldest() -> str:
 def database(server: str, template: str = "template1") -> Iterator[str]:
     """URL of a new database, a copy of another one that nobody is connected to; dropped at the end."""
     name = f"qblock_test_{secrets.token_hex(6)}"
+    handed_on.end()
     with psycopg.connect(server, autocommit=True) as connection:
         # By files: what is written to the log beside costs more than the checkpoint, where nothing is synchronized.
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")

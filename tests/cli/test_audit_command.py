@@ -11,6 +11,8 @@ import pytest
 from qblock.attacks import BackgroundKnowledge, Homogeneity, Similarity
 from qblock.search.attack_sentences import Sentences
 
+pytestmark = pytest.mark.either_engine
+
 TABLE: dict[str, list[Any]] = {
     "q": ["x", "x", "x", "y", "y", "z", "z", "z", "z"],
     "s": ["a", "a", "b", "c", "c", "a", "b", "c", "d"],

@@ -11,6 +11,8 @@ from search.whole import load, rows_of, text_of
 
 from qblock.cli.app import run
 
+pytestmark = pytest.mark.either_engine
+
 ASKED = ["k_anonymity: {k: 3}", "distinct_l_diversity: {l: 2, sensitive: s}"]
 
 

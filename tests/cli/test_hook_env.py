@@ -12,6 +12,8 @@ from release.jobs import Job
 from qblock.cli.app import run
 from qblock.ledger.history import history
 
+pytestmark = pytest.mark.either_engine
+
 SCRIPT = "import json, os, sys\nwith open(sys.argv[1], 'w') as file:\n    json.dump(dict(os.environ), file)\n"
 
 

@@ -17,6 +17,8 @@ from release.logins import own_login
 
 from qblock.warehouse.faults import interrupted
 
+pytestmark = pytest.mark.either_engine
+
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}
 COLUMN = "treatment_interrupted"
 TABLES = ["KeyboardInterrupt", "query_canceled", "Query interrupted"]

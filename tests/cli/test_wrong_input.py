@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+pytestmark = pytest.mark.either_engine
+
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}
 PEOPLE = {"zip": ["101", "102", "111", None], "sex": ["m", "m", "f", "f"], "ill": ["flu", "cold", "flu", "cold"]}
 COMMANDS = (["search"], ["audit", "--json"], ["hierarchy", "check"])

@@ -12,6 +12,8 @@ from integration.sources import execute, opened, quoted
 
 from counts.test_sources import QUASI, labels, problem
 
+pytestmark = pytest.mark.either_engine
+
 
 def test_builders(warehouse, tmp_path: Path) -> None:
     moments = [datetime(2020, 12, 31, 23, 59, 59), datetime(2021, 1, 1), datetime(2021, 1, 4)]

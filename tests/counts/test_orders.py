@@ -20,6 +20,8 @@ from qblock.errors import InputError
 from qblock.search.audit import audit_node
 from qblock.search.comparison.compare import compare
 
+pytestmark = pytest.mark.either_engine
+
 ORDERED = {"t_closeness": {"t": 1, "distance": "ordered"}}
 KERNEL = {"t_closeness": {"t": 0.69, "distance": "kernel_js", "bandwidth": 0.6}}
 NEAR = {"nt_closeness": {"n": 3, "t": 1, "distance": "ordered"}}

@@ -16,6 +16,8 @@ from integration.sources import execute, keys_of, opened, quoted
 
 from qblock.errors import InputError, QblockError, Refused
 
+pytestmark = pytest.mark.either_engine
+
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}
 
 

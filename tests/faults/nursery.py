@@ -1,37 +1,47 @@
 """Starts runs of the command line, each a process of its own, from one that has imported everything already.
 
-Commands are JSON lines on standard input: {"start": [argument, ...], "point": ..., "output": FILE} answers the pid,
-{"wait": PID} its exit status (negative: the signal). A process is waited for only when that is asked, so that its pid
-stands for it until then.
+That one is started once in a test process. Commands are JSON lines on standard input: {"start": [argument, ...],
+"point": ..., "output": FILE, "environment": ..., "folder": ...} answers the pid, {"wait": PID} its exit status
+(negative: the signal). A process is waited for only when that is asked, so that its pid stands for it until then.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
 
 
+@cache
+def _server(_: int) -> subprocess.Popen[str]:
+    """The process that runs are forked from; of this process alone, whose id is given."""
+    paths = [str(TESTS), *(path for path in sys.path if path)]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "faults.nursery"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"},
+        start_new_session=True,
+    )
+    atexit.register(started.communicate)
+    return started
+
+
 class Nursery:
-    """The process that runs are forked from; a context manager, whose end ends every run."""
+    """Runs that are forked; a context manager, whose end ends every run."""
 
     def __enter__(self) -> Nursery:
-        paths = [str(TESTS), *(path for path in sys.path if path)]
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "faults.nursery"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"},
-            start_new_session=True,
-        )
+        self._process = _server(os.getpid())
         self._running: set[int] = set()
         return self
 
@@ -39,11 +49,11 @@ class Nursery:
         for pid in list(self._running):
             os.kill(pid, signal.SIGKILL)
             self.wait(pid)
-        self._process.communicate()
 
     def start(self, arguments: Sequence[str], output: Path, point: dict[str, Any] | None = None) -> int:
         """Start `qblock ARGUMENTS`, stopped at a point (see points.py); what it prints goes to a file."""
-        pid = int(self._ask({"start": list(arguments), "output": str(output), "point": point}))
+        surroundings = {"environment": dict(os.environ), "folder": os.getcwd()}
+        pid = int(self._ask({"start": list(arguments), "output": str(output), "point": point, **surroundings}))
         self._running.add(pid)
         return pid
 
@@ -89,6 +99,9 @@ def _run(command: dict[str, Any]) -> None:
     from faults import points
     from qblock.cli import main
 
+    os.environ.clear()
+    os.environ.update({**command["environment"], "OPENBLAS_NUM_THREADS": "1"})
+    os.chdir(command["folder"])
     output = os.open(command["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 import sqlalchemy as sa
 
 from qblock.joint.admission import Admission, freeze, part_of, together
@@ -20,6 +21,8 @@ from qblock.ledger.stores import place_of
 from qblock.search.run import open_task
 from qblock.search.task import Task
 from qblock.spec import Spec, read_spec
+
+pytestmark = pytest.mark.either_engine
 
 SPEC = """
 version: 1

@@ -10,6 +10,8 @@ from .attacker import attack, least_candidates
 from .histories import history
 from .register import Register, j1, j1_versions
 
+pytestmark = pytest.mark.either_engine
+
 SEEDS = range(1200)
 
 

@@ -16,6 +16,8 @@ from .histories import history
 from .register import Register, Row, j1, j1_versions
 from .versions import candidate_of, make_spec, publish, references
 
+pytestmark = pytest.mark.either_engine
+
 
 @pytest.mark.parametrize(("stayed", "changed", "many"), [(40, 4, False), (40, 5, True), (0, 0, False), (9, 1, True)])
 def test_more_than_a_tenth_is_counted_exactly(stayed: int, changed: int, many: bool) -> None:

@@ -21,6 +21,8 @@ from .register import Register
 from .test_explain import evidence_of as plain_evidence
 from .versions import candidate_of, make_spec, publish, references
 
+pytestmark = pytest.mark.either_engine
+
 BY_NAME = {case.name: case for case in CASES}
 
 

@@ -23,6 +23,8 @@ from .histories import history
 from .register import Row
 from .versions import candidate_of, make_spec, references
 
+pytestmark = pytest.mark.either_engine
+
 SEEDS = range(120)
 """Histories checked at once, as in the attacker's test: persons and blocks of different ones differ."""
 

@@ -12,6 +12,8 @@ from qblock.joint.crosswalk import Book, decoded, encoded
 from qblock.joint.moves import encoded_texts, placed_texts
 from qblock.joint.type_checks import parts_of
 
+pytestmark = pytest.mark.either_engine
+
 HOSTILE = ["", None, "N", "V3:abc", "a:b", "é\U0001f600", f"{chr(30)}1{chr(31)}{chr(30)}", chr(31), f"{chr(30)}N"]
 
 

@@ -24,7 +24,7 @@ from marks.marks import MarkedJob, found_in, ledger_texts, marked, not_private, 
 from marks.scenarios import JOINT, SCENARIOS, Scenario
 from qblock.cli.app import run
 
-pytestmark = pytest.mark.either_engine
+pytestmark = [pytest.mark.either_engine, pytest.mark.handed_on]
 
 COLUMNS, BECAME = marked(random.Random(20))
 LOOKED_FOR = pieces(BECAME)

@@ -23,6 +23,8 @@ from qblock.ledger.history import history
 from qblock.ledger.lock import release_lock
 from qblock.ledger.stores import place_of
 
+pytestmark = pytest.mark.either_engine
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 WRAPPER = EXAMPLES / "cron" / "qblock-release"
 

@@ -95,7 +95,7 @@ def test_make_test_runs_the_fast_checks_first_and_the_whole_suite_last(tmp_path:
         "ruff format --check .",
         "mypy",
         "lint-imports",
-        "python -m pytest -n 2",
+        "python -m pytest -n 2 --dist worksteal",
     ]
 
 

@@ -22,7 +22,11 @@ from qblock.release.verify import verify
 from qblock.warehouse import lock_waits
 from release.jobs import ATTRIBUTES, Job, MakeJob
 
-pytestmark = [pytest.mark.every_postgresql(alone=True), pytest.mark.usefixtures("postgresql_version")]
+pytestmark = [
+    pytest.mark.every_postgresql(alone=True),
+    pytest.mark.usefixtures("postgresql_version"),
+    pytest.mark.handed_on,
+]
 
 FEWER = {name: role for name, role in ATTRIBUTES.items() if name != "ward"}
 ADDED = {**ATTRIBUTES, "floor": "insensitive"}

@@ -15,6 +15,8 @@ from qblock.ledger.reader import LedgerReader
 from qblock.ledger.tables import Tables, tables
 from qblock.ledger.writer import ledger_transaction, opened, record, set_pointer
 
+pytestmark = pytest.mark.either_engine
+
 
 def guarantee(reached: str) -> Guarantee:
     return Guarantee(

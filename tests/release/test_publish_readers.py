@@ -16,7 +16,7 @@ from qblock.ledger.history import history
 from qblock.release.verify import verify
 from release.jobs import PEOPLE, Job, MakeJob
 
-pytestmark = pytest.mark.every_postgresql
+pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 
 
 @pytest.fixture

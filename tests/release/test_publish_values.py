@@ -15,7 +15,7 @@ from qblock.errors import InputError
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, PEOPLE, Job, MakeJob
 
-pytestmark = pytest.mark.every_postgresql
+pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 
 HOSTILE = ['a"b', "per cent %s %(x)s", "semi; DROP TABLE people; --", ":bound", "größe 'x'", "SELECT"]
 VALUES = ["'; DROP TABLE people; --", '"', "%s :x \\", "naïve ☃", "a|b", " "]

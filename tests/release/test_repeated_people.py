@@ -17,6 +17,8 @@ from qblock.search.audit import audit_spec
 from release.jobs import PEOPLE, Job, MakeJob
 from release.logins import own_login
 
+pytestmark = pytest.mark.either_engine
+
 ATTRIBUTES = {
     "patient_id": "identifying",
     "zip": {"role": "quasi_identifier", "hierarchy": {"digits": 5}},

@@ -17,7 +17,7 @@ from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, Job
 
-pytestmark = pytest.mark.every_postgresql
+pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 
 ROLES = ("reader", "staff", "owner")
 

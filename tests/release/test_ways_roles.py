@@ -11,7 +11,7 @@ from release.jobs import Job
 from release.test_ways import advice, as_role, engine_name, follow, roles  # noqa: F401
 from release.ways import VALUE
 
-pytestmark = pytest.mark.every_postgresql
+pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 
 
 def version_of(job: Job) -> int:

@@ -20,6 +20,8 @@ from qblock.spec import read_spec
 
 from .whole import load, rows_of, slow, text_of
 
+pytestmark = pytest.mark.either_engine
+
 VARIANTS = ("lattice", "own_or_top")
 ENTITIES = "count: entities\n"
 BASES: dict[str, Callable[[Block], bool]] = {

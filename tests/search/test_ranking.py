@@ -27,6 +27,8 @@ from qblock.spec.workload import Between, DrawnWorkload, WrittenWorkload
 
 from .whole import HIERARCHIES, NUMBERS, load, rows_of, slow, text_of
 
+pytestmark = pytest.mark.either_engine
+
 Passes = Callable[[Block], bool]
 WORKLOAD = "[{a: [a0, a2], y: {from: 2, to: 4}}, {b: [b1]}, {a: {from: a1}, b: [b0, b2], y: [9]}, {y: {to: 1}}]"
 WANTED: list[tuple[dict[str, set[str]], set[int]]] = [

@@ -1,0 +1,93 @@
+"""Server sessions of PostgreSQL that are handed on within a test, as a pool in session mode does (DISCARD ALL between).
+
+A run of the job makes about forty sessions, and starting them is half of what a run costs the server. Tests marked
+`either_engine`, which are about no session, hand them on; all others have sessions of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import pq
+
+Key = tuple[Any, ...]
+_free: dict[Key, list[Any]] = {}
+
+
+@cache
+def _ended(url: str) -> Any:
+    """A connection of libpq that has been closed, in the place of one that was handed on."""
+    with psycopg.connect(url) as connection:
+        ended = connection.pgconn
+    return ended
+
+
+class HandedOn(psycopg.Connection[Any]):
+    """A connection whose server session goes to the next one when it is closed."""
+
+    key: Key | None = None
+    server = ""
+
+    def close(self) -> None:
+        if self.key is None or self.closed or not _cleaned(self.pgconn):
+            super().close()
+            return
+        _free.setdefault(self.key, []).append(self.pgconn)
+        self._closed = True
+        self.pgconn = _ended(self.server)
+
+
+def _cleaned(session: Any) -> bool:
+    try:
+        if session.transaction_status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
+            session.exec_(b"ROLLBACK")
+        idle = session.transaction_status == pq.TransactionStatus.IDLE
+        return bool(idle and session.exec_(b"DISCARD ALL").status == pq.ExecStatus.COMMAND_OK)
+    except psycopg.Error:
+        return False
+
+
+@contextmanager
+def handing_on(server: str, patched: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let psycopg.connect take sessions that were closed before. server: the URL of any database."""
+    _ended(server)
+    make = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
+
+    def connect(conninfo: str = "", *, context: Any = None, row_factory: Any = None, **given: Any) -> Any:
+        key = (conninfo, *sorted((name, str(value)) for name, value in given.items()))
+        free = _free.get(key, [])
+        while free:
+            session = free.pop()
+            if session.status != pq.ConnStatus.OK or context is not None or "cursor_factory" in given:
+                session.finish()
+                continue
+            connection: HandedOn = HandedOn(session)
+            connection.prepare_threshold = given.get("prepare_threshold", 5)
+            if row_factory is not None:
+                connection.row_factory = row_factory
+            connection.autocommit = given.get("autocommit", False)
+            break
+        else:
+            connection = make(HandedOn, conninfo, context=context, row_factory=row_factory, **given)
+        connection.key, connection.server = key, server
+        return connection
+
+    patched.setattr(psycopg, "connect", connect)
+    try:
+        yield
+    finally:
+        patched.undo()
+        end()
+
+
+def end() -> None:
+    """End the sessions that are free: a database that somebody is connected to is copied by nobody."""
+    for sessions in _free.values():
+        for session in sessions:
+            session.finish()
+    _free.clear()
