@@ -96,14 +96,15 @@ def server(postgresql_version: str, request: pytest.FixtureRequest) -> str:
 def versions_of(metafunc: pytest.Metafunc) -> None:
     """Let a test marked `every_postgresql` run on each PostgreSQL; on DuckDB once, where it runs on each engine.
 
-    alone=True of the mark: it runs on PostgreSQL alone, by an engine_name of its own.
+    alone=True of the mark, or a fixture engine_name that knows no other: it runs on PostgreSQL alone.
     """
     names, marked = metafunc.fixturenames, metafunc.definition.get_closest_marker("every_postgresql")
     if marked is None or "postgresql_version" not in names:
         return
     oldest = pytest.mark.needs(OLDEST)
     chosen = [m for m in metafunc.definition.iter_markers("parametrize") if "engine_name" in m.args[0]]
-    if marked.kwargs.get("alone") or "engine_name" not in names or (chosen and "postgresql" in chosen[0].args[1]):
+    alone = marked.kwargs.get("alone") or "engine_name" not in names or not _each_in_turn(metafunc)
+    if alone or (chosen and "postgresql" in chosen[0].args[1]):
         if chosen and "duckdb" in chosen[0].args[1]:
             raise pytest.UsageError(f"{metafunc.function.__name__}: every_postgresql makes its own engine_name")
         _parametrize(metafunc, "postgresql_version", ["postgresql", pytest.param(OLDEST, marks=oldest)])
@@ -117,6 +118,11 @@ def versions_of(metafunc: pytest.Metafunc) -> None:
                 pytest.param("postgresql", OLDEST, id=OLDEST, marks=oldest),
             ],
         )
+
+
+def _each_in_turn(metafunc: pytest.Metafunc) -> bool:
+    # A fixture of a module that takes the place of the one below has no parameters.
+    return metafunc._arg2fixturedefs["engine_name"][-1].params is not None
 
 
 def _parametrize(metafunc: pytest.Metafunc, names: Any, values: Sequence[Any]) -> None:

@@ -48,6 +48,20 @@ def test_the_server_is_of_the_version_that_the_test_is_about(postgresql_url: str
     assert (number == 15) if postgresql_version == engines.OLDEST else (number > 15)
 
 
+class TestOfOneEngine:
+    """A fixture of a module's own names one engine."""
+
+    @pytest.fixture
+    def engine_name(self) -> str:
+        return "postgresql"
+
+    @pytest.mark.every_postgresql
+    def test_it_is_not_run_again_under_the_name_of_another_engine(
+        self, engine_name: str, postgresql_version: str, request: pytest.FixtureRequest
+    ) -> None:
+        assert list(request.node.callspec.params) == ["postgresql_version"]
+
+
 def test_what_is_not_required_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("QBLOCK_TEST_REQUIRE", raising=False)
     with pytest.raises(pytest.skip.Exception, match="needs java"):

@@ -270,12 +270,12 @@ def test_a_run_that_was_killed_is_not_about_to_publish(job: Job, monkeypatch: py
 
     def killed(*arguments: Any, running: bool = False) -> list[str]:
         if running:
-            monkeypatch.setattr("qblock.release.apply.record_failure", lambda *_: None)
             raise KeyboardInterrupt
         return real(*arguments)
 
     with monkeypatch.context() as patch:
         patch.setattr(roles, "judge", killed)
+        patch.setattr("qblock.release.apply.record_failure", lambda *_: None)
         with pytest.raises(KeyboardInterrupt):
             two.run()
     assert history(two.spec)["events"][-1]["state"] == "staged"
