@@ -131,7 +131,7 @@ def audit(
     columns = [(name, {"hierarchy": "suppress", "nulls": "top"}) for name, _ in known]
     about = [(name, {"nulls": "value", **entry}) for name, entry in named(asked.caller, "sensitive", sensitive)]
     attributes = attributes_of(asked.caller, {"quasi_identifier": columns, "sensitive": about})
-    spec = asked.spec(attributes, [{"k_anonymity": {"k": 1}}], entity=entity, count=count)
+    spec = asked.spec(attributes, [{"k_anonymity": {"k": 1}}], release="audit", entity=entity, count=count)
     with open_task(spec, name_values=False, published=False, warehouse=asked.warehouse(spec)) as task:
         return Audited.of(audit_node(task, task.lattice.bottom, asked=False))
 

@@ -198,7 +198,7 @@ class Profiled:
         """The sensitive columns, as `anonymize` takes them."""
         return self._of("sensitive")
 
-    def _of(self, role: Role) -> dict[str, Any]:
+    def _of(self, role: Role) -> Mapping[str, Any]:
         return {c.name: json.loads(c.entry) for c in self.columns if c.role == role}
 
     def to_dict(self) -> dict[str, Any]:
