@@ -128,6 +128,8 @@ def test_texts_keep_what_is_in_them(tmp_path: Path) -> None:
         (b"x,y\n" + b"1,2\n" * 9000 + b"secret\xff,3\n", "a.csv: row 9001 below the header is not UTF-8"),
         (b"\xff,y\n1,2\n", "a.csv is not UTF-8"),
         (b"", "a.csv is empty"),
+        (b'x,y\n1,"secret\n2,b\n3,c\n', 'a.csv: a quote (") does not end'),
+        (b'x,y\n1,5" secret\n', 'a.csv: a quote (") does not end'),
         (b"x;y\nsecret;2\n", "its columns are not separated by commas but by ';'"),
         (b"x,x\nsecret,2\n", "spec:4: a.csv has 2 columns named 'x'"),
         (b"y,z\nsecret,2\n", "spec:4: a.csv has no column 'x'; did you mean"),

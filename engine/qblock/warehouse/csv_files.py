@@ -46,6 +46,7 @@ def schema(file: BufferedReader, columns: Sequence[str], what: str) -> pa.Schema
 def batches(file: BufferedReader, columns: Sequence[str], what: str) -> Iterator[pa.RecordBatch]:
     """The rows of these columns. Raises InputError with the number of a row that is no row of the file's columns."""
     single = len(names(file, what)) == 1  # where an empty line is a row
+    _check_quotes(file, what)
     try:
         yield from pc.open_csv(
             file,
@@ -63,6 +64,17 @@ def batches(file: BufferedReader, columns: Sequence[str], what: str) -> Iterator
         raise _wrong(error, what) from None
 
 
+def _check_quotes(file: BufferedReader, what: str) -> None:
+    """Raise InputError where a quote does not end: the reader would take all rows that follow for one value."""
+    quotes = sum(chunk.count(b'"') for chunk in iter(lambda: file.read(BLOCK), b""))
+    file.seek(0)
+    if quotes % 2:
+        raise InputError(
+            f'{what}: a quote (") does not end, so that rows would be lost; write a text that has one in quotes, '
+            'with the quote doubled: "5"" pipe"'
+        )
+
+
 def _reading() -> pc.ReadOptions:
     # Rows are numbered only where one thread reads them.
     return pc.ReadOptions(use_threads=False, block_size=BLOCK)
@@ -77,4 +89,4 @@ def _wrong(error: pa.ArrowInvalid, what: str) -> InputError:
         return InputError(f"{where} has {width[2]} columns, and the header has {width[1]}; correct the file")
     if "UTF" in text:
         return InputError(f"{where} is not UTF-8; save the file as UTF-8")
-    return InputError(f"{where} cannot be read as CSV (a row of more than {BLOCK >> 20} MB, or quotes that do not end)")
+    return InputError(f"{where} cannot be read as CSV (is a row longer than {BLOCK >> 20} MB?)")
