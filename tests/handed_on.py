@@ -63,10 +63,14 @@ def handing_on(server: str, patched: pytest.MonkeyPatch) -> Iterator[None]:
         free = _free.get(key, [])
         while free:
             session = free.pop()
-            if session.status != pq.ConnStatus.OK or context is not None or "cursor_factory" in given:
+            if session.status != pq.ConnStatus.OK:
                 session.finish()
                 continue
             connection: HandedOn = HandedOn(session)
+            if context is not None:
+                connection._adapters = psycopg.adapt.AdaptersMap(context.adapters)
+            if given.get("cursor_factory") is not None:
+                connection.cursor_factory = given["cursor_factory"]
             connection.prepare_threshold = given.get("prepare_threshold", 5)
             if row_factory is not None:
                 connection.row_factory = row_factory

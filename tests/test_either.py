@@ -29,7 +29,7 @@ import pytest
 from engines import Absent
 pytestmark = pytest.mark.either_engine
 
-@pytest.mark.parametrize("case", [f"case {i}" for i in range(20)])
+@pytest.mark.parametrize("case", [f"case {i}" for i in range(60)])
 def test_cases(engine_name, case):
     pass
 
@@ -74,7 +74,7 @@ def outcomes(folder: Path, *arguments: str, engines: str = "") -> dict[str, str]
 def test_each_case_runs_on_one_engine_by_turns(tmp_path: Path) -> None:
     found = outcomes(tmp_path)
     cases = [re.fullmatch(r"test_cases\[(.+)\]", name).group(1) for name in found if name.startswith("test_cases")]
-    assert sorted(re.sub("^(duckdb|postgresql)-", "", case) for case in cases) == sorted(f"case {i}" for i in range(20))
+    assert sorted(re.sub("^(duckdb|postgresql)-", "", case) for case in cases) == sorted(f"case {i}" for i in range(60))
     assert {case.split("-")[0] for case in cases} == set(either.ENGINES)
     assert {n for n in found if n.startswith("test_each")} == {"test_each[duckdb]", "test_each[postgresql]"}
     assert {"test_of_one[duckdb]", "test_of_none"} <= set(found)
@@ -83,14 +83,14 @@ def test_each_case_runs_on_one_engine_by_turns(tmp_path: Path) -> None:
 
 def test_the_full_cross_runs_on_demand(tmp_path: Path) -> None:
     found = outcomes(tmp_path, engines="all")
-    assert sum(name.startswith("test_cases") for name in found) == 40
+    assert sum(name.startswith("test_cases") for name in found) == 120
 
 
 @pytest.mark.parametrize("engine", either.ENGINES)
 def test_a_run_that_is_asked_for_is_not_left_out(tmp_path: Path, engine: str) -> None:
     name = f"test_cases[{engine}-case 3]"
     assert outcomes(tmp_path, f"test_some.py::{name}") == {name: "PASSED"}
-    assert sum(n.startswith("test_cases") for n in outcomes(tmp_path, "-k", engine)) == 20
+    assert sum(n.startswith("test_cases") for n in outcomes(tmp_path, "-k", engine)) == 60
 
 
 def test_one_that_skips_itself_fails(tmp_path: Path) -> None:
