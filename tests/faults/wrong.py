@@ -338,7 +338,7 @@ CASES = [
     Wrong(
         "a reader that does not exist", 2, "no role 'nobody_here'", publish(readers=["nobody_here"]), ("postgresql",)
     ),
-    Wrong("a name that is taken", 2, "is there already, a view", view_taken, ("postgresql",)),
+    Wrong("a name that is taken", 2, "already exists, a view", view_taken, ("postgresql",)),
     Wrong("a name that is too long", 2, "63", publish(view="v" * 64), ("postgresql",)),
     Wrong(
         "everybody may read the source",

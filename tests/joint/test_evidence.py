@@ -130,7 +130,7 @@ def test_a_history_with_too_many_cells_is_not_explained(book: Book, monkeypatch:
     found = explanation(book, spec, [hierarchy], 2)
     assert not found.explained
     assert found.left == found.components == ()
-    assert found.lines()[-1] == "there are more than 3 joint cells: too many to say what is left of each"
+    assert found.lines()[-1] == "there are more than 3 joint cells: too many to say which values remain in each"
 
 
 def test_labels_in_the_join_of_two_nodes() -> None:

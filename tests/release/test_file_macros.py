@@ -23,6 +23,6 @@ def test_a_file_that_only_says_it_is_the_release_is_not_replaced(job: Job) -> No
             "SELECT 'qblock release people version 1' AS comment, false AS internal"
         )
     before = job.target.read_bytes()
-    with pytest.raises(InputError, match="is no version of release people"):
+    with pytest.raises(InputError, match="is not a version of release people"):
         job.run()
     assert job.target.read_bytes() == before

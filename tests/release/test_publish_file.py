@@ -91,7 +91,7 @@ def test_a_file_that_is_no_version_of_the_release_is_left_alone(job: Job, conten
         job.run()
         job.set(release="other")
     before = job.target.read_bytes()
-    with pytest.raises(InputError, match="is no version of release"):
+    with pytest.raises(InputError, match="is not a version of release"):
         job.run()
     assert job.target.read_bytes() == before
 

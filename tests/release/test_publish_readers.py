@@ -149,7 +149,7 @@ def test_an_unknown_reader_is_refused_before_anything_is_written(job: Job) -> No
 def test_a_name_that_is_taken_is_left_alone(job: Job, kind: str) -> None:
     job.change("CREATE SCHEMA published")
     job.change(f"CREATE {kind} published.people AS SELECT 1 AS a")
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         job.run()
     assert job.query("SELECT * FROM published.people") == [(1,)]
     assert history(job.spec)["events"] == []

@@ -138,7 +138,7 @@ def test_a_file_that_took_the_place_of_the_release_is_left_alone(released: Job) 
     if released.engine == "postgresql":
         pytest.skip("a PostgreSQL release is no file")
     released.target.write_text("my notes")
-    with pytest.raises(InputError, match="is no version of release"):
+    with pytest.raises(InputError, match="is not a version of release"):
         retire(released.spec)
     assert released.target.read_text() == "my notes"
 

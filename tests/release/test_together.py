@@ -36,7 +36,7 @@ def test_a_lone_newcomer_is_refused_and_a_group_is_published(job: Job) -> None:
     assert "late" not in event["reason"]
     assert "since version 1 of people too few people came to 1 block" in event["reason"]
     assert "13053" not in event["reason"]
-    assert "disease: whoever knows the blocks of one person alone is left with at least" in event["reason"]
+    assert "disease: an attacker who knows the blocks of one person only is left with at least" in event["reason"]
     job.change("DELETE FROM people WHERE name = 'late'")
     assert job.run().status == "unchanged"
     for statement in NEWCOMERS:

@@ -2,7 +2,7 @@
 
 Somebody who moves to another block would be alone in a joint cell. So the quasi-identifiers of an entity are those of
 its first publication, and moves wait. Entities that are set apart (a cohort that failed, people who withdrew) are left
-out, and where newcomers wait, all who were never shown are, but for those whose cohort closes with this version.
+out. Where newcomers wait, so are all who were never shown, except those whose cohort closes with this version.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ class Admission:
         return self.shown is None or version in self.shown
 
     def moves(self, session: Session) -> int:
-        """How many entities have moved since their first publication, which waits; a count for the private ledger."""
+        """How many entities have moved since their first publication; the moves wait. A count for the private
+        ledger."""
         return 0 if self._moves is None else int(session.scalar(self._moves))
 
     def _moved(self, session: Session, rows: sa.FromClause, columns: dict[str, Column]) -> Query:
@@ -128,8 +129,8 @@ class Admission:
                 if not all(value is None or fits(value, columns[name]) for value in found):
                     raise Refused(
                         f"column {name} has become {columns[name].type}, and the values with which people were first "
-                        "published are no values of that type; nothing is published. Change the column's type back, or "
-                        f"convert what is kept: qblock ledger retype {self.spec.path}"
+                        "published are not values of that type; nothing is published. Change the column's type back, "
+                        f"or convert what is kept: qblock ledger retype {self.spec.path}"
                     )
 
     def _frozen(
@@ -181,7 +182,7 @@ def freeze(book: Book, source: SourceTable, found: Candidate) -> None:
     """Freeze the quasi-identifiers of all whom the candidate is the first to show, in the transaction that records it.
 
     A block that failed for its values is shown by its label, so its people are frozen too. source: opened by an
-    Admission, whose values of earlier entities are the frozen ones already.
+    Admission, whose values of earlier entities already are the frozen ones.
     """
     t, about = book.tables.frozen, found.about
     names = canonical(list(source.quasi_identifiers))
@@ -214,7 +215,7 @@ def freeze(book: Book, source: SourceTable, found: Candidate) -> None:
 
 
 def together(texts: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
-    """Texts that may be NULL as one text that SQL can take apart again (`part_of`)."""
+    """Texts that may be NULL as one text that SQL can split again (`part_of`)."""
     result: sa.ColumnElement[Any] = sa.literal_column("''", sa.Text)
     for i, text in enumerate(texts):
         first = sa.func.replace(text, _ESCAPE, _ESCAPE.concat("0"))

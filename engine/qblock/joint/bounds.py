@@ -1,10 +1,11 @@
 """Why versions together were refused: reports for the person who must act. They never pass what the gate refuses.
 
-J2: the values left by intersecting the supports of all blocks that showed an episode; exact for an attacker who knows
-the target only. J3: Fréchet bounds of the count of each value in each joint cell, iterated to the fixpoint; values with
-an upper bound of 0 are excluded, and never wrongly so, but that a value is not excluded proves nothing. Delta check:
-how many came, left or moved between two versions. Equal signatures (m-invariance): where the blocks of a connected
-component of cells and blocks all hold the same values equally often, each stays possible to one who cannot link rows.
+J2: the values that remain after intersecting the supports of all blocks that showed an episode; exact for an attacker
+who knows the target only. J3: Fréchet bounds of the count of each value in each joint cell, iterated to the fixpoint;
+values with an upper bound of 0 are excluded, and never wrongly so, but that a value is not excluded proves nothing.
+Delta check: how many came, left or moved between two versions. Equal signatures (m-invariance): where the blocks of a
+connected component of cells and blocks all hold the same values equally often, each stays possible to one who cannot
+link rows.
 
 All of it works on counts that are extracted once; a history with more than LIMIT joint cells is not explained.
 """
@@ -88,7 +89,7 @@ def bounds(evidence: Evidence, most: int | None = None) -> Bounds:
             _tighten(lower, upper, cells, total, axis=0)
         _tighten(lower, upper, slice(None), rows, axis=1)
         if (lower > upper).any():
-            raise ValueError("these counts are of no table")
+            raise ValueError("no table has these counts")
         if np.array_equal(lower, before[0]) and np.array_equal(upper, before[1]):
             break
         done += 1
@@ -150,7 +151,7 @@ class Component:
 
 
 def equal_signatures(evidence: Evidence, failed: Mapping[tuple[int, int], Ints]) -> list[Component]:
-    """The connected components of cells and blocks, those that say nothing first.
+    """The connected components of cells and blocks, first those that say nothing.
 
     failed: the counts of each value in suppressed blocks of k rows or more, whose failing tells something too.
     """

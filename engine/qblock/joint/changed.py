@@ -1,10 +1,9 @@
 """Where more than a tenth of the people who stay have another value at once, J1-linked must hold as well.
 
 J1 takes a changed value for one person who left and another who came: sound where nobody knows whose value changed, and
-releases.md section 2 has the histories that it lets through where somebody does (v1 b,a,a all change; v2 a,a,b,b
-with one newcomer: the newcomer is a). A recode of the column changes everybody at once, so that everybody knows; and
-every episode of the version before ends with it, so that nothing that both versions tell together is looked at any
-more.
+releases.md section 2 has the histories that it lets through where somebody does (v1 b,a,a all change; v2 a,a,b,b with
+one newcomer: the newcomer is a). A recode of the column changes everybody at once, so that everybody knows; and every
+episode of the version before ends with it, so that what both versions tell together is no longer checked.
 
 What it costs: in J1-linked one person who changed alone, among people with equal labels, is a joint cell of one and
 refuses the version; a change in a tenth of the people or fewer is checked as the spec says.
@@ -25,7 +24,7 @@ from qblock.joint.versions import Candidate, recorded
 from qblock.spec import Spec
 
 ONE_IN = 10
-"""More than one in so many who stay: then who changed counts as known."""
+"""More than one in so many of those who stay: then it counts as known who changed."""
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,10 @@
 """Newcomers wait in cohorts that close by size alone (`versions.on_refusal: hold_back`).
 
-Waiting "until diverse" discloses: that two newcomers, enough by number, still wait says that they share a value. So who
-waits depends on sizes and quasi-identifiers only. The newcomers of a block are all in it who were never shown. When
-they are `cohort` many they form a cohort and are released; one that fails its check stays out for good, and is never
-topped up. The job's turn: open the source; `newcomers`; open it again with Admission(admitted=found.admitted); check;
-where it refuses, `failing`, `keep_out`, and begin again.
+Waiting "until diverse" discloses: if two newcomers, enough by number, still wait, they share a value. So who waits
+depends on sizes and quasi-identifiers only. The newcomers of a block are all people in it who were never shown. When
+there are `cohort` of them, they form a cohort and are released; one that fails its check stays out for good, and is
+never topped up. The job's turn: open the source; `newcomers`; open it again with Admission(admitted=found.admitted);
+check; where it refuses, `failing`, `keep_out`, and begin again.
 """
 
 from __future__ import annotations
@@ -57,8 +57,9 @@ def cohort_size(spec: Spec) -> int:
     least, asked = least_rows(spec.privacy), spec.versions.cohort
     if asked is None or asked < least:
         raise InputError(
-            f"{spec.at('versions', 'cohort')}: newcomers wait until they are `cohort` many; give a number of at least "
-            f"{least}, the rows that every block must have; several times as many make it likely that a cohort passes"
+            f"{spec.at('versions', 'cohort')}: newcomers wait until there are `cohort` of them; give a number of at "
+            f"least {least}, the rows that every block must have; several times as many make it likely that a cohort "
+            "passes"
         )
     return asked
 
@@ -97,7 +98,8 @@ def failing(
 ) -> tuple[list[Cohort], set[str]]:
     """The cohorts that are in cells that fail, right after the check, and the other people in such cells.
 
-    Who changed the value begins an episode in the cells of newcomers, and cannot be held back: that would tell it.
+    Somebody whose value changed begins an episode in the cells of newcomers, and cannot be held back: that would reveal
+    it.
     """
     query = members_of(book, spec, verdict.names, candidate, verdict.mode)
     entities = set(book.own.fetch(query)["entity"].to_pylist())

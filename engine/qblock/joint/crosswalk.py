@@ -22,7 +22,7 @@ from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Query
 
 HEXADECIMAL = 32
-"""Digits kept of a digest: 128 bits tell ten million persons apart but for a chance of 1 in 10^24."""
+"""Digits kept of a digest: with 128 bits, two of ten million persons share one with a chance of 1 in 10^24."""
 
 _names = itertools.count()
 
@@ -49,7 +49,7 @@ class Book:
         return self.own.load(fresh_name(), self.source.fetch(query))
 
     def lend(self, query: Query) -> sa.FromClause:
-        """A query of the crosswalk as something that the source can be joined to."""
+        """A query of the crosswalk in a form that the source can be joined to."""
         if self.own is self.source:
             return query.subquery(fresh_name())
         return self.source.load(fresh_name(), self.own.fetch(query))
@@ -78,7 +78,7 @@ class Book:
 
 
 def fresh_name() -> str:
-    """A name that no temporary table of this process has."""
+    """A name that no temporary table of this process has yet."""
     return f"qblock_joint_{next(_names)}"
 
 
@@ -103,7 +103,7 @@ def keyed(
 
 
 def encoded(texts: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
-    """Several texts that may be NULL as one text, which no other texts give (`decoded` reads it)."""
+    """Several texts that may be NULL as one text, which no other texts yield (`decoded` reads it)."""
     result: sa.ColumnElement[Any] = sa.literal_column("''", sa.Text)
     for text in texts:
         length = sa.cast(sa.func.length(text), sa.Text)
@@ -113,7 +113,7 @@ def encoded(texts: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
 
 
 def decoded(text: str) -> tuple[str | None, ...]:
-    """The texts that `encoded` put together."""
+    """The texts that `encoded` joined."""
     found: list[str | None] = []
     at = 0
     while at < len(text):
@@ -143,7 +143,7 @@ def open_book(place: Place, session: Session, *, read_only: bool = False) -> Ite
     """The crosswalk of a place beside a session of its source. `prepare` must have been called.
 
     PostgreSQL: within the session's own transaction. DuckDB: in a transaction that is committed at the end unless an
-    error is raised; the file is open for its length. read_only: leaves the file as it is. Raises Busy when another
+    error is raised; the file is open as long as it lasts. read_only: leaves the file as it is. Raises Busy when another
     process keeps the file open.
     """
     if place.atomic:
@@ -164,7 +164,8 @@ def open_book(place: Place, session: Session, *, read_only: bool = False) -> Ite
 def own_book(place: Place) -> Iterator[Book]:
     """The crosswalk in a transaction of its own, without a source, committed at the end: it outlasts a refused run.
 
-    Not within `open_book` of the same thread: DuckDB has one writer, and on PostgreSQL it would wait for itself.
+    Not to be used within `open_book` of the same thread: DuckDB has one writer, and on PostgreSQL it would wait for
+    itself.
     """
     with ledger_transaction(place.crosswalk, None) as connection:
         session = place.session(connection)

@@ -14,8 +14,8 @@ from qblock.spec import Spec
 
 
 def moved_by_edits(book: Book, spec: Spec, found: Candidate) -> tuple[list[str], int]:
-    """The attributes whose hierarchies are others than those of the release's newest version, and how many people are
-    shown under another label for it: those whom both versions show, where both have one node."""
+    """The attributes whose hierarchies differ from those of the release's newest version, and how many people are shown
+    under another label because of it: of those whom both versions show, where both have the same node."""
     earlier = [v for v in recorded(book, spec.release) if v.key != found.about.key]
     if not earlier:
         return [], 0

@@ -1,10 +1,11 @@
 """Episodes and their signatures: what an audience was shown of a person while the sensitive value stayed the same.
 
-An EPISODE is the longest run of versions in which a person is present with the same sensitive value, and its LABEL in
-a version is `P:block` if published, `S:block` if suppressed in a block of k rows or more, else `-`. A JOINT CELL is the
+An EPISODE is the longest run of versions in which a person is present with the same sensitive value, and its LABEL in a
+version is `P:block` if published, `S:block` if suppressed in a block of k rows or more, else `-`. A JOINT CELL is the
 episodes with equal label vectors over all versions that were ever readable. The vectors are kept as rolling digests: a
 version that shows something replaces a signature by the digest of it with the version's label, and `-` leaves it as it
-is. So the check of a version reads the rolled episodes and the version's own rows, however many there were before.
+is. So the check of a version reads the rolled episodes and the version's own rows, however many versions there were
+before.
 
 A row source of a version has the columns entity, block, shown (`P`, `S` or `-`) and value.
 """
@@ -125,7 +126,7 @@ def placed(book: Book, found: Query, mode: Mode) -> sa.Subquery:
     one = found.subquery("qblock_episodes")
     if mode == "episodes":
         return sa.select(*one.c, one.c.signature.label("cell"), sa.literal_column("0").label("part")).subquery()
-    # The first episode's beginning is no change; who comes late shows that by the labels.
+    # The first episode's beginning is not a change; the labels show who comes late.
     step = sa.case((one.c.episode > 1, one.c.begun), else_="").concat("|").concat(one.c.signature)
     whole = sa.func.string_agg(step, sa.literal_column("';'")).aggregate_order_by(one.c.episode)
     person = sa.select(one.c.entity, digest(book.own, whole).label("cell")).group_by(one.c.entity).subquery("persons")
@@ -172,7 +173,7 @@ def roll(book: Book, checked: str, versions: Sequence[VersionKey]) -> None:
     """Bring the episodes of a release's check up to these versions, oldest first.
 
     What is rolled already is kept where it is the beginning of the list; else (a version was discarded, another release
-    joined the audience) the episodes are rolled anew from the crosswalk.
+    joined the audience) the episodes are rolled again from the crosswalk.
     """
     t, own = book.tables, book.own
     rolled = own.scalar(sa.select(t.rolled.c.versions).where(t.rolled.c.release == checked))
@@ -185,7 +186,7 @@ def roll(book: Book, checked: str, versions: Sequence[VersionKey]) -> None:
         own_rows = sa.select(t.row).where(t.row.c.release == version.release, t.row.c.version == version.version)
         _append(book, checked, own_rows.subquery("qblock_rows"), version)
     keys = json.dumps([version.text for version in versions])
-    # A key is never deleted and inserted in one transaction: DuckDB's index does not bear it when the commit fails.
+    # A key is never deleted and inserted in one transaction: it damages DuckDB's index when the commit fails.
     if rolled is None and versions:
         own.run(sa.insert(t.rolled).values(release=checked, versions=keys))
     elif rolled not in (None, keys):

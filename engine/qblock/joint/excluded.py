@@ -18,10 +18,10 @@ since the batch that they closed failed its check."""
 
 
 def set_apart(book: Book, release: str, entities: Sequence[str], why: str, state: str, version: int | None) -> None:
-    """Write people's state, in place of the one they had. entities: digests. version: the one that it begins with.
+    """Set people's state, in place of the one they had. entities: digests. version: the one that it begins with.
 
-    What a check has told must outlast a run that is refused: a cohort that failed, and is tried again with more people,
-    would be topped up until it is diverse. Use a book of its own, and commit it.
+    What a check has found must outlast a run that is refused: a cohort that failed, and is tried again with more
+    people, would be topped up until it is diverse. Use a book of its own, and commit it.
     """
     t = book.tables.apart
     known = book.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))

@@ -1,6 +1,6 @@
-"""What the reports on versions together are made of: counts extracted from the crosswalk, label vectors in full.
+"""What the reports on versions together are made of: counts from the crosswalk, and whole label vectors.
 
-The vectors are put together anew from the crosswalk's rows, apart from the rolled signatures that the gate uses.
+The vectors are rebuilt from the crosswalk's rows, independently of the rolled signatures that the gate uses.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Explanation:
     components: tuple[Component, ...]
 
     def lines(self) -> list[str]:
-        """Sentences for the person who must act: counts alone, for they end in logs and in the ledger."""
+        """Sentences for the person who must act: only counts, since they end in logs and in the ledger."""
         said = []
         for key in dict.fromkeys(key for key, _ in self.changes):
             counts = Counter(change.what for other, change in self.changes if other == key)
@@ -74,9 +74,9 @@ class Explanation:
             said.append(f"since version {key.version} of {key.release} too few people {', '.join(parts)}")
         for one in self.left:
             said.append(
-                f"{one.attribute}: whoever knows the blocks of one person alone is left with at least "
-                f"{plural(one.supports, 'value')}, and certain of {plural(one.supports_certain, 'person')}; who counts "
-                f"over all blocks is left with at least {plural(one.bounds, 'value')}, and certain of "
+                f"{one.attribute}: an attacker who knows the blocks of one person only is left with at least "
+                f"{plural(one.supports, 'value')}, and certain about {plural(one.supports_certain, 'person')}; one "
+                f"who counts over all blocks is left with at least {plural(one.bounds, 'value')}, and certain about "
                 f"{plural(one.bounds_certain, 'person')}"
             )
         harmless = sum(c.rows for c in self.components if c.values is not None and c.values > 1)
@@ -85,7 +85,7 @@ class Explanation:
                 f"{plural(harmless, 'person')} in components whose blocks all hold the same values equally often"
             )
         if not self.explained:
-            said.append(f"there are more than {LIMIT} joint cells: too many to say what is left of each")
+            said.append(f"there are more than {LIMIT} joint cells: too many to say which values remain in each")
         return said
 
 
@@ -210,7 +210,7 @@ def _changes(
     candidate: Candidate | None,
     k: int,
 ) -> tuple[list[tuple[VersionKey, Change]], int]:
-    """The delta check of the newest version with the ones before, newest first; how many could be compared."""
+    """The delta check of the newest version with the ones before, newest first, and how many could be compared."""
     if not versions:
         return [], 0
     newest, at = versions[-1], len(versions) - 1
@@ -263,7 +263,7 @@ def _labels_of(book: Book, version: RecordedVersion, candidate: Candidate | None
 def joined_labels(
     labels: dict[int, list[str]], hierarchies: Sequence[Hierarchy], node: Sequence[int], join: Sequence[int]
 ) -> dict[int, str] | None:
-    """The label of each block of a node in a coarser one; None where a label is in its hierarchy no longer."""
+    """The label of each block of a node in a coarser one; None where a label is no longer in its hierarchy."""
     maps = [
         dict(zip(hierarchy.shown(fine), hierarchy.shown(coarse), strict=True))
         for hierarchy, fine, coarse in zip(hierarchies, node, join, strict=True)

@@ -1,7 +1,7 @@
 """J1 and J1-linked: whether all that an audience was ever shown still satisfies the models.
 
 Sound for candidates: exchanging the values of two episodes of one cell changes no published table and no suppression,
-so every value of a cell stays possible for everybody in it. Not a bound on the beliefs of somebody who weighs all
+so every value of a cell stays possible for everybody in it. It does not bound the beliefs of somebody who weighs all
 consistent tables alike, and it does not cover that finer nodes failed (releases.md sections 2 and 8).
 """
 
@@ -29,7 +29,7 @@ from qblock.warehouse.queries import Query
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the check of versions together found: counts alone.
+    """What the check of versions together found: only counts.
 
     versions: how many were checked together; cells: joint cells that were ever shown; failing, rows: cells that fail
     and the episodes in them; models: name and failing cells of each requirement that fails. considered: the versions,
@@ -128,7 +128,7 @@ def check(
 def unchanged(book: Book, spec: Spec, verdict: Verdict) -> bool:
     """Whether the versions that a check looked at are still all that there are, the candidate being recorded.
 
-    To be asked in the transaction that publishes: runs of two releases of one audience may each have been checked
+    Must be asked in the transaction that publishes: runs of two releases of one audience may each have been checked
     before the other one was recorded. At least the later of them sees both then.
     """
     return {version.key for version in members(spec, recorded(book))} == set(verdict.considered)
@@ -159,7 +159,7 @@ OF_A_NODE = {"containing": "coarser nodes", "guards": "what the people of each b
 
 
 def check_models(spec: Spec) -> None:
-    """Raise Refused for requirements that say nothing of joint cells."""
+    """Raise Refused for requirements that are not defined for joint cells."""
     for requirement in spec.privacy:
         model = requirement.model
         if model.needs & OF_A_NODE.keys() or (model.needs & {"population"} and model.name != "k_map"):

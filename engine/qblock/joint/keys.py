@@ -22,7 +22,7 @@ def new_key(book: Book) -> tuple[int, dict[str, int]]:
     """Give the crosswalk a further key; returns its number, and how many people of each release were moved to it.
 
     Each digest becomes the digest of itself under the new key, so that nobody has to be in the source for it; the
-    older keys are kept, for the digests of whoever comes. In the transaction of the book, while nothing else runs in
+    older keys are kept, for the digests of people who come later. In the transaction of the book, while nothing else runs in
     its place. Rolled signatures and joint cells are made of labels alone, so they stay as they are.
     """
     t, own = book.tables, book.own

@@ -1,4 +1,4 @@
-"""Moving what the crosswalk keeps of a release to other column types: values, domains and frozen places."""
+"""Converting what the crosswalk keeps of a release to other column types: values, domains and frozen places."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from qblock.warehouse.texts import canonical_text, carried
 from qblock.warehouse.values import NUMERIC, is_value
 
 Moves = Mapping[str, Mapping[str, str]]
-"""For each column the new text of each text that is written otherwise now."""
+"""For each column the new text of each text that is written differently now."""
 
 
 def moves_to(
     book: Book, spec: Spec, own: Sequence[RecordedVersion], known: Types | None, now: Types
 ) -> dict[str, dict[str, str]]:
-    """The texts that are written otherwise in the types of now, by column. Raises Refused where values do not read the
-    same both ways, with their number by column."""
+    """The texts that are written differently in the present types, by column. Raises Refused where values do not read
+    the same both ways, with their number by column."""
     texts = kept_texts(book, spec.release)
     for version in own:
         for name, reference in version.references.items():
@@ -51,16 +51,16 @@ def moves_to(
         found[name] = {text: target for text, target in moved.items() if target is not None and target != text}
     if problems:
         raise Refused(
-            f"{'; '.join(problems)}, do not read the same in the type before and in that of now: nothing was moved. "
-            "Give the column its type again, or publish under another release name"
+            f"{'; '.join(problems)}, do not read the same in the earlier type and in the present one: nothing was "
+            "changed. Give the column its type again, or publish under another release name"
         )
     return found
 
 
 def _moved(text: str, before: Column | None, now: Column) -> str | None:
-    """The text of a kept value in the type of now; None where it does not read the same both ways.
+    """The text of a kept value in the present type; None where it does not read the same both ways.
 
-    Of a crosswalk without types the type before is not known: there, that no two texts become one is the other way.
+    In a crosswalk without types the earlier type is not known: there it is enough that no two texts become one.
     """
     there = canonical_text(text if before is None else carried(text, before.kind, now.kind), now)
     if there is None or before is None:
@@ -69,7 +69,7 @@ def _moved(text: str, before: Column | None, now: Column) -> str | None:
 
 
 def apply_moves(book: Book, release: str, own: Sequence[RecordedVersion], moves: Moves, now: Types) -> None:
-    """Write them; checks that have rolled the versions roll them anew from their rows."""
+    """Write the new texts; checks that have rolled the versions roll them again from their rows."""
     t = book.tables
     for version in own:
         same = (t.row.c.release == release, t.row.c.version == version.key.version)
@@ -93,7 +93,7 @@ def apply_moves(book: Book, release: str, own: Sequence[RecordedVersion], moves:
 
 
 def _roll_anew(book: Book, release: str) -> None:
-    """Forget how far any check that has rolled versions of the release has come: it rolls them from their rows."""
+    """Forget how far any check has rolled versions of the release: it rolls them again from their rows."""
     rolled = book.tables.rolled
     for row in book.own.fetch(sa.select(rolled)).to_pylist():
         if any(text.rpartition(":")[0] == release for text in json.loads(row["versions"])):
@@ -131,7 +131,7 @@ def _replace(
 
 
 def _content(version: RecordedVersion, moves: Moves, now: Types) -> str:
-    """The reference quantities of a version with the domains of its sensitive attributes in the texts of now."""
+    """The quantities kept with a version, with the domains of its sensitive attributes in the present texts."""
     kept = Kept.of_text(version.content)
     moved = []
     for name, references in zip(version.sensitive, kept.references, strict=True):
@@ -150,7 +150,7 @@ def _reference(reference: Reference, moves: Mapping[str, str], column: Column | 
     numbers = tuple(map(Fraction, known)) if numeric else None
     if numbers is None or reference.numbers is not None:
         return replace(found, numbers=numbers)
-    # Of text before: its domain was in the order of texts, and that of numbers is theirs.
+    # The column was text before: its domain was in the order of texts, and numbers have their own.
     order = np.array(sorted(range(len(numbers)), key=lambda i: numbers[i]), dtype=np.int64)
     plain = replace(
         found,

@@ -1,6 +1,6 @@
-"""People whom somebody names by the text of the entity column: their digests, and whether they are anybody's.
+"""People whom somebody names by the text of the entity column: their digests, and whether the names belong to anybody.
 
-A name stands for the person whose text it is, to the letter: 007 is not the number 7. Whoever is taken out is never
+A name stands for the person whose text it is exactly: 007 is not the number 7. Whoever is taken out is never
 shown again, so a name that may mean somebody else stands for nobody.
 """
 
@@ -22,11 +22,12 @@ from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.texts import canonical_text
 
 Digests = list[str | None]
-"""One for each name, in order; None where the name is no text that the column writes."""
+"""One digest for each name, in order; None where the name is not a text that the column writes."""
 
 
 def kept_people(book: Book, release: str, names: Sequence[str]) -> Digests | None:
-    """The digests of names where the crosswalk alone knows all of them, as people who were shown, who wait or who left.
+    """The digests of names where the crosswalk by itself knows all of them, as people who were shown, who wait or who
+    left.
 
     None where it does not, or keeps no column types of the release yet.
     """
@@ -38,7 +39,7 @@ def kept_people(book: Book, release: str, names: Sequence[str]) -> Digests | Non
 
 
 def looked_up(book: Book, spec: Spec, session: Session, names: Sequence[str]) -> tuple[Digests, int]:
-    """The digests of names, and how many of them are nobody's: neither in the source nor in the crosswalk.
+    """The digests of names, and how many of them belong to nobody: neither in the source nor in the crosswalk.
 
     session: reads the source. Raises InputError where the source has no such columns, and Refused where a crosswalk
     from before column types were kept has nobody of the source.

@@ -1,4 +1,4 @@
-"""What is in the crosswalk, without writing to it: for checks before a run and beside one."""
+"""What is in the crosswalk, without writing to it: for checks before and during a run."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ GONE = Contents(there=False)
 def contents(place: Place, release: str, seconds: float) -> Contents | None:
     """What the crosswalk of a place holds of a release; nothing where there is no crosswalk.
 
-    seconds: to wait for another process that has the DuckDB file open. None where it cannot be said what is in it: the
-    login may not read it, or (with 0 seconds) another process has it open. Raises Busy after waiting in vain.
+    seconds: to wait for another process that has the DuckDB file open. None where it is not known what is in it: the
+    login lacks permission to read it, or (with 0 seconds) another process has it open. Raises Busy after waiting in
+    vain.
     """
     if not place.crosswalk.exists:
         return GONE

@@ -12,12 +12,12 @@ from qblock.warehouse.engines import ENGINES
 class Tables:
     """In schema `qblock` on PostgreSQL, in a file of their own on DuckDB.
 
-    key: the secrets of the digests of entities; each later one is taken over the digests of the one before. version:
+    key: the secrets of the digests of entities; each later one is applied to the digests of the one before. version:
     every version that was recorded. row: who was where in which version with which value (the crosswalk proper). block:
     the labels of a version's blocks, for explanations. episode and signature: what was rolled from the rows for the
     checks of a release; rolled: how far. frozen: the quasi-identifiers of an entity's first publication. apart:
-    entities that are set apart, why, and in which state. turnover: who waited and who was gone when a run looked last.
-    rekeyed: changes of the key that a release's ledger may not say yet.
+    entities that are set apart, why, and in which state. turnover: who waited and who was gone when a run last looked.
+    rekeyed: changes of the key that a release's ledger may not record yet.
     """
 
     def __init__(self, schema: str | None) -> None:

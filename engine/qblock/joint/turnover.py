@@ -1,15 +1,16 @@
-"""How many people went and came since the run before, against those whom the newest version shows.
+"""How many people left and came since the run before, compared with those whom the newest version shows.
 
 An entity column that is recoded makes everybody look new: nobody is in two versions then, every joint cell is of one
-version, and the check of versions together is void. So a run counts who went and who came before it lets anybody in.
+version, and the check of versions together is void. So a run counts who left and who came before it lets anybody in.
 
 People are counted, and not how many they are, since the thirty who wait today may be others than the thirty of
 yesterday: each run keeps the digests of all who are in the source and in no version (WAITING: cohorts that do not
 close, rows that no hierarchy covers, versions that were refused) and of all whom the newest version shows and the
-source has no more (GONE: carried, or in a version that could not be replaced). Who is kept there does not count again.
-It is kept by every run that passes here, whatever becomes of it after that: a release that is refused each week counts
-each week's people once. A run that is refused here keeps nothing, so that the next one counts the same people again.
-Who is set apart (cohorts that failed, withdrawals) never counts, nor does who moves, being in source and version.
+source has no more (GONE: carried, or in a version that could not be replaced). Whoever is kept there does not count
+again. Every run that passes here keeps it, whatever becomes of the run after that: a release that is refused each week
+counts each week's people once. A run that is refused here keeps nothing, so that the next one counts the same people
+again. Who is set apart (cohorts that failed, withdrawals) never counts, nor does who moves, being in source and
+version.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from qblock.warehouse.queries import Query
 
 WAITING, GONE = "waiting", "gone"
 ONE_IN = 5
-"""More than one in so many of those shown that went, or that came: then a person has to say that this is so."""
+"""More than one in so many of those shown who left, or who came: then a person has to confirm it."""
 
 
 @dataclass(frozen=True)
 class Turnover:
     """version: the newest one, or None before the first; shown: the people whom it shows; went, came: since the run
-    before. waiting and gone: the digests to be kept, where they are others than those kept (else None)."""
+    before. waiting and gone: the digests to be kept, where they differ from those kept (else None)."""
 
     version: int | None
     shown: int
@@ -56,12 +57,12 @@ class Turnover:
 
 
 def turnover(book: Book, source: SourceTable, admission: Admission, published: Collection[int]) -> Turnover:
-    """Count who went and who came. source: opened by `admission`; published: the versions that readers saw."""
+    """Count who left and who came. source: opened by `admission`; published: the versions that readers saw."""
     release, t, own = source.spec.release, book.tables, book.own
     versions = [v.key.version for v in recorded(book, release) if v.key.version in published]
     newest = versions[-1] if versions else None
     if newest is None:
-        # Everybody will be in the first version, but for rows that no hierarchy covers yet.
+        # Everybody will be in the first version, except rows that no hierarchy covers yet.
         if not source.quarantined:
             return Turnover(None, 0, 0, 0)
         known = book.bring(sa.select(entity_of(book, source).label("entity")).select_from(source.relation))
@@ -121,7 +122,7 @@ def _without(people: Query, others: sa.SelectBase) -> Query:
 
 
 def _since(book: Book, people: sa.TableClause, release: str, state: str) -> tuple[int, int]:
-    """How many of these people were not in a state before, and how many were who are not in it now."""
+    """How many of these people were not in a state before, and how many who were in it are not now."""
     t = book.tables.turnover
     before = sa.select(t.c.entity).where(t.c.release == release, t.c.state == state)
     now = sa.select(people.c.entity)

@@ -28,10 +28,10 @@ def check_types(
     columns: Mapping[str, Column],
     shown: Collection[int],
 ) -> None:
-    """Refuse columns whose type is not the one of the newest version published, before the source is scanned.
+    """Refuse columns whose type is not that of the newest version published, before the source is scanned.
 
-    A crosswalk from before types were kept gets those of now where every text in it is what they would write. Raises
-    Refused naming the column, both types and the way on.
+    A crosswalk from before types were kept gets the present ones where every text in it is what they would write.
+    Raises Refused naming the column, both types and the remedy.
     """
     versions = recorded(book)
     own = [v for v in versions if v.key.release == spec.release and v.key.version in shown]
@@ -46,9 +46,9 @@ def check_types(
         ]
         if problems:
             raise Refused(
-                f"{'; '.join(problems)}: values that did not change may read otherwise, and versions could not be "
-                "checked together; nothing is published. Give the column its type again, or move what is kept of it: "
-                f"{WAY_ON}"
+                f"{'; '.join(problems)}: values that did not change may read differently, and versions could not be "
+                "checked together; nothing is published. Give the column its type again, or convert what is kept of "
+                f"it: {WAY_ON}"
             )
     _check_audience(spec, columns, versions)
 
@@ -136,8 +136,8 @@ def first_found(
     if not max(people):
         raise Refused(
             f"nobody of version {newest.key.version} of release {spec.release} is found in the source by column "
-            f"{spec.entity}, whose values or type are others than they were: versions cannot be checked together; give "
-            "the column back what it held, or publish under another release name"
+            f"{spec.entity}, whose values or type have changed: versions cannot be checked together; give the column "
+            "its former values again, or publish under another release name"
         )
     return firsts[people.index(max(people))]
 
@@ -169,7 +169,7 @@ def _adopt(
         raise Refused(
             f"the crosswalk of release {spec.release} is from before column types were kept, and holds "
             f"{'; '.join(problems)}, in another form than this program writes: unchanged values would look changed; "
-            f"nothing is published. Move them: {WAY_ON}"
+            f"nothing is published. Convert them: {WAY_ON}"
         )
     made = types_of(spec, columns, first_of_unknown(book, spec, session, table, columns, own[-1]))
     write_types(book, spec.release, made)
@@ -203,5 +203,5 @@ def _disagree(what: str, release: str, one: str, other: str, theirs: str) -> Ref
     return Refused(
         f"release {release} writes {what} in type {one}, and release {other}, which the same readers may hold, in type "
         f"{theirs}: what is the same would look different, and versions could not be checked together; nothing is "
-        f"published. Give both columns one type, and move what is kept of the one that changes: {WAY_ON}"
+        f"published. Give both columns one type, and convert what is kept of the one that changes: {WAY_ON}"
     )

@@ -90,7 +90,7 @@ def _plain(column: Column) -> dict[str, Any]:
 def entity_text(session: Session, value: sa.ColumnElement[Any], now: Column, first: First) -> sa.ColumnElement[Any]:
     """The text of an entity as in its first type, for a value in the type that it compares in now.
 
-    A value that the first type cannot hold keeps its text of now, which no value of the first type has.
+    A value that the first type cannot hold keeps its present text, which no value of the first type has.
     """
     own, kind = first.column, first.column.kind
     text = session.text_of(value, now.kind)
@@ -99,7 +99,7 @@ def entity_text(session: Session, value: sa.ColumnElement[Any], now: Column, fir
             return text
         return _first_decimal(session, value, text, own)
     if kind == now.kind or not {now.kind, kind} <= {"date", "timestamp", "timestamptz"}:
-        # Other types have one text where a value of the one is a value of the other.
+        # Other types write the values that they share alike.
         return text
     moment = session.text_of(_moment(value, now), "timestamp")
     if kind == "date":
@@ -109,7 +109,7 @@ def entity_text(session: Session, value: sa.ColumnElement[Any], now: Column, fir
 
 
 def entity_text_of(text: str, now: Column, first: First) -> str:
-    """The same for one entity that is given by its text."""
+    """The text of an entity as in its first type, for one that is given by its text."""
     plain = canonical_text(text, now)
     if plain is None:
         return text

@@ -82,7 +82,7 @@ def least_rows(requirements: Sequence[Requirement]) -> int:
     """k of the labels: a suppressed block of fewer rows would have been suppressed whatever its values are.
 
     The largest block size that a model implies by its parameters alone (k itself for k-anonymity, l for distinct
-    l-diversity); models whose least size depends on the table have no part in it, since the table is what is hidden.
+    l-diversity); models whose least size depends on the table do not count, since the table is what is hidden.
     """
     nothing = Reference(0, (), np.zeros(0, dtype=np.int64))
     models = [model for requirement in requirements for model in requirement.models if not model.needs]
@@ -175,8 +175,8 @@ def entity_of(book: Book, source: SourceTable) -> sa.ColumnElement[Any]:
 
 
 def first_of(versions: Sequence[RecordedVersion], spec: Spec, columns: Mapping[str, Column]) -> First:
-    """How the entities of a release are written: as its versions have them, else as those of its audience do where the
-    types agree, else in the column's type of now."""
+    """How the entities of a release are written: as its versions have them, else as those of its audience have them
+    where the types agree, else in the column's present type."""
     assert spec.entity is not None
     column = named(columns[spec.entity])
     own = [v.types for v in versions if v.key.release == spec.release and v.types is not None]
@@ -208,7 +208,7 @@ def block_labels(task: Task, chosen: Assessment) -> list[str]:
 
 
 def source_mark(spec: Spec) -> str:
-    """What tells one source from another within a place: a digest, since a path may say more than it should."""
+    """What distinguishes one source from another within a place: a digest, since a path may reveal too much."""
     return hashlib.sha256(".".join(spec.source.parts).encode()).hexdigest()
 
 
@@ -275,8 +275,8 @@ def record(book: Book, found: Candidate, stamp: str | None = None) -> None:
 def discard(book: Book, key: VersionKey) -> None:
     """Take a version out of the crosswalk. Only for one that no reader could ever see: what was read stays known.
 
-    Not in the transaction that records one of the same number: DuckDB's index bears one key deleted and inserted in
-    one transaction only as long as the commit succeeds.
+    Not in the transaction that records one of the same number: DuckDB's index is damaged where one key is deleted and
+    inserted in one transaction and the commit fails.
     """
     t, own = book.tables, book.own
     for table in (t.row, t.block, t.version, t.frozen):

@@ -1,8 +1,9 @@
 """People who withdraw: they leave in batches that close by size alone, or at once with their whole joint cells.
 
-k leavers of a block may share one value, and then the difference of two versions tells it. So those who leave and those
-who stay of each joint cell must both satisfy the models, which is what the check of the version without them finds. A
-batch that fails is not topped up: its people can leave at once only. What readers have copied cannot be recalled.
+k leavers of a block may share one value, and then the difference of two versions reveals it. So those who leave and
+those who stay of each joint cell must both satisfy the models, which is what the check of the version without them
+finds. A batch that fails is not topped up: its people can leave at once only. What readers have copied cannot be
+recalled.
 """
 
 from __future__ import annotations
@@ -89,7 +90,7 @@ def batch(book: Book, source: SourceTable, node: Node, size: int) -> Batch:
 
 
 def left(book: Book, spec: Spec, found: Batch, candidate: Candidate) -> None:
-    """The version has passed: the batch's people leave with it, and those who are queued and not in it anyway.
+    """The version has passed: the batch's people leave with it, and so do queued people who are not in it anyway.
 
     In the book that records the version. `settle_leaving` says that they are out, once it is published.
     """
@@ -104,12 +105,12 @@ def left(book: Book, spec: Spec, found: Batch, candidate: Candidate) -> None:
 
 
 def anybody_leaving(book: Book, release: str) -> bool:
-    """Whether anybody left with a version of which it is not settled yet whether it was published."""
+    """Whether anybody left with a version that may or may not have been published."""
     return bool(entities_apart(book, release, [LEAVING]))
 
 
 def settle_leaving(book: Book, spec: Spec, published: Collection[int]) -> int:
-    """People who left with a version that is published are out, and counted; the others are queued again.
+    """Set people out who left with a version that is published, and queue the others again; returns how many are out.
 
     To be called after a publication, and by the next run where that one was stopped before.
     """

@@ -90,12 +90,12 @@ class DuckdbTarget:
             )
         check_database(self.file, "name another file", InputError, where)
         if not os.access(self.file.parent, os.W_OK):
-            raise InputError(f"{where}: the job may not write in {self.file.parent}")
+            raise InputError(f"{where}: the job has no permission to write in {self.file.parent}")
         if self.file.exists():
             self._check_replaceable(where)
         if not self.spec.publish.readers:
             return []
-        return ["DuckDB has no roles: `readers` says nothing here, whoever may read the file reads the release"]
+        return ["DuckDB has no roles: `readers` has no effect here, whoever can read the file reads the release"]
 
     def _check_replaceable(self, where: str) -> None:
         try:
@@ -110,12 +110,12 @@ class DuckdbTarget:
             found = []
         if [(comment or "").rsplit(" version ", 1)[0] for (comment,) in found] != [self._mark]:
             raise InputError(
-                f"{where}: {self.file} is there already and is no version of release {self.spec.release}; it would be "
-                "replaced: name another file, or move it away"
+                f"{where}: {self.file} already exists and is not a version of release {self.spec.release}; it would "
+                "be replaced: name another file, or move it away"
             )
 
     def exposed(self) -> list[str]:
-        # The file holds what is published and nothing else; who may open it is the file system's matter.
+        # The file holds what is published and nothing else; the file system decides who may open it.
         return []
 
     def stage(self, session: Session, copy: Copy, version: int, stamp: str, record: Record) -> None:
@@ -135,7 +135,7 @@ class DuckdbTarget:
         session.run(f"DETACH {ALIAS}")
         session.connection.commit()
         if rows != copy.rows:
-            raise Refused(f"the copy has {rows} rows, and {copy.rows} were counted: nothing is published")
+            raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")
         self._add_view(path, name, copy.columns, mark_text(self.spec.release, version, stamp))
         path.chmod(0o600)
         sync(path)
@@ -196,7 +196,7 @@ class DuckdbTarget:
         removed = []
         names = {self.version_file(version).name for version in (*kept, *self._seen())}
         for path in sorted(self.folder.glob("v*")) if self.folder.is_dir() else []:
-            # A version that is kept is complete: what stands beside it is of no run.
+            # A version that is kept is complete: what is beside it belongs to no run.
             if path.name not in names:
                 path.unlink()
                 removed.append(path.name)
@@ -235,7 +235,7 @@ class DuckdbTarget:
         return []
 
     def close(self, record: Record) -> None:
-        # The ledger first: a run that finds the file gone, and nothing said of it, would publish it again.
+        # The ledger first: a run that finds the file gone, and no event about it, would publish it again.
         with ledger_transaction(self.place) as ledger:
             record(ledger, "retired_view")
         self.take_away()

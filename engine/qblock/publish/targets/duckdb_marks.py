@@ -1,4 +1,4 @@
-"""What DuckDB files of versions say of themselves: the comment on their one view."""
+"""What DuckDB files of versions say about themselves: the comment on their only view."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from qblock.ledger.kept import PublishedColumn
 
 VERSION = "qblock_version"
 MOST_COLUMNS = 1600
-"""That a table of PostgreSQL may have."""
+"""The most columns that a table of PostgreSQL may have."""
 MOST_BYTES = 63
 
 
@@ -32,8 +32,8 @@ class Layout:
 def layout_of(table: Any, columns: Sequence[PublishedColumn]) -> Layout | None:
     """How a table of versions (a row of release_tables) holds these columns; None where it cannot.
 
-    A column has its own name there. Where that holds another type already, what was published under it before stays
-    what it was, and this one is stored under its name and type.
+    A column has its own name there. Where that holds another type already, what was published under it before stays as
+    it was, and this one is stored under its name and type.
     """
     there = dict(table.columns)
     stored: dict[str, str] = {}

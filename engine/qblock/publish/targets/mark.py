@@ -1,4 +1,4 @@
-"""What a published object says of itself: release, version, and a random stamp that its ledger knows."""
+"""What a published object says about itself: release, version, and a random stamp that its ledger knows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Mark:
-    """A version of a release that is there. stamp: None for one from before stamps; shown: whether readers see it by
+    """A version of a release that exists. stamp: None for one from before stamps; shown: whether readers see it by
     the object alone, without asking the pointer row."""
 
     version: int
@@ -18,8 +18,8 @@ class Mark:
 
 
 def new_stamp() -> str:
-    """128 random bits as hexadecimal text. Derived from nothing: a digest of the ledger would let readers try out its
-    private counts."""
+    """128 random bits as hexadecimal text. Not derived from anything: with a digest of the ledger, readers could try
+    out its private counts."""
     return secrets.token_hex(16)
 
 

@@ -49,7 +49,7 @@ class PostgresqlTarget:
     """The Target protocol for PostgreSQL.
 
     `qblock.data_<release>` (where that cannot hold a column list `data2_<release>`, ...) is partitioned by version;
-    `qblock.v<N>_<release>` is a version. Release names may end in anything, so what tells them apart comes first.
+    `qblock.v<N>_<release>` is a version. Release names may end in anything, so the distinguishing part comes first.
     """
 
     def __init__(self, spec: Spec, place: Place) -> None:
@@ -99,7 +99,7 @@ class PostgresqlTarget:
             return postgresql_rights.ways(connection, with_schemas(connection, self.spec), self._readers(connection))
 
     def _readers(self, connection: sa.Connection) -> list[str]:
-        """The readers of the spec, and whoever else has been given something on the view."""
+        """The readers of the spec, and everybody else who was granted something on the view."""
         facts = self._view.facts(connection)
         given = connection.execute(text("relation_grantees"), {"oid": facts.oid}) if facts is not None else ()
         others = sorted({row.grantee for row in given if row.grantee is not None})
@@ -138,11 +138,11 @@ class PostgresqlTarget:
         session.run(sa.insert(into).from_select(places, query))
         rows = session.scalar(f"SELECT count(*) FROM {table}")
         if rows != copy.rows:
-            raise Refused(f"the copy has {rows} rows, and {copy.rows} were counted: nothing is published")
+            raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")
         session.run(f"ANALYZE {table}")
 
         def attach(turn: Turn) -> None:
-            # Well before it can be published: a reader plans with the partitions that it knows of.
+            # Well before it can be published: a reader plans with the partitions that it knows.
             turn.wants(ATTACH, SCHEMA, layout.table)
             session.run(f"ALTER TABLE {parent} ATTACH PARTITION {table} FOR VALUES IN ({version})")
             turn.wants(ROW, SCHEMA, *WRITTEN)
@@ -154,7 +154,7 @@ class PostgresqlTarget:
 
     @property
     def seconds(self) -> float:
-        """That a reader may have to wait behind a statement of the job."""
+        """The seconds that a reader may have to wait behind a statement of the job."""
         return float(self.spec.publish.lock_timeout)
 
     def _ready(self, columns: Sequence[PublishedColumn]) -> Layout | None:
@@ -183,7 +183,7 @@ class PostgresqlTarget:
         run(turn.connection, f"ALTER TABLE {table} {added}")
 
     def _parents(self, connection: sa.Connection) -> list[sa.Row[tuple]]:  # type: ignore[type-arg]
-        """The tables of versions, newest first, but for that of the version which readers see."""
+        """The tables of versions, newest first, except that of the version which readers see."""
         found = self._tables(connection)
         pointer = tables(connection).pointer
         query = sa.select(pointer.c.version).where(pointer.c.release == self.spec.release)
@@ -206,7 +206,7 @@ class PostgresqlTarget:
         return Layout(name, key, {c.name: c.name for c in columns})
 
     def layout(self, connection: sa.Connection, version: int, columns: Sequence[PublishedColumn]) -> Layout | None:
-        """Where a version's columns are; None for one that is not there, or not attached, or has not all of them."""
+        """Where a version's columns are; None for one that does not exist, is not attached, or lacks some of them."""
         found = {t.name: t for t in self._tables(connection)}
         own = found.get(self._version(version))
         layout = layout_of(found[own.parent], columns) if own is not None and own.parent is not None else None
@@ -261,13 +261,13 @@ class PostgresqlTarget:
                 layout = self.layout(session.connection, mark.version, columns) if columns else None
             if layout is not None:
                 return content_digest(session, self._rows(session, mark.version, layout), columns)
-            # What it published is not known: all that is there.
+            # What it published is not known: everything in it.
             return relation_digest(
                 session, name, without=[c for c in session.columns(name) if c.rstrip("_") == VERSION]
             )
 
     def _published_columns(self, connection: sa.Connection, version: int) -> Sequence[PublishedColumn]:
-        """What a version published, as is kept with it; none where that is missing or cannot be read."""
+        """The columns that a version published, as kept with it; none where that is missing or cannot be read."""
         known = read_kept(connection, self.spec.release, version)
         with suppress(QblockError):
             return Kept.of_text(known or "").columns

@@ -1,4 +1,4 @@
-"""Readers who may create something where the job's login would look for names, were its sessions to use that path."""
+"""Readers who may create something where the job's login would look for names, if its sessions used that path."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class _Writes:
         grouped: dict[tuple[Any, ...], set[str]] = {}
         for row in self._connection.execute(text("reader_writable"), {"oids": oids, "roles": list(roles)}):
             if told and row.oid in self._private:
-                continue  # said of the privilege itself
+                continue  # reported for the privilege itself
             for runs_as, by, remedies in self._runs((row.oid, row.event), told):
                 grouped.setdefault((row.role, row.oid, row.owns, runs_as, by, remedies), set()).add(row.event)
         return [self._way(*key, events=events) for key, events in grouped.items()]

@@ -19,7 +19,7 @@ One = TypeVar("One")
 
 
 def with_schemas(connection: sa.Connection, spec: Spec) -> Spec:
-    """A spec in which every table that is there is named with its schema, as the job's login finds it.
+    """A spec in which every table that exists is named with its schema, as the job's login finds it.
 
     connection: of warehouse.postgresql_session, whose own search path leads to none of them.
     """
@@ -55,7 +55,8 @@ def with_schemas(connection: sa.Connection, spec: Spec) -> Spec:
 
 
 def _but(one: One, **changes: Any) -> One:
-    """A copy that is not checked again: dataclasses.replace would read its values as if they stood in the file."""
+    """A copy that is not checked again: dataclasses.replace would read its values as if they were written in the
+    file."""
     made = copy.copy(one)
     for name, value in changes.items():
         object.__setattr__(made, name, value)

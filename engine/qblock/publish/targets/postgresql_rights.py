@@ -88,7 +88,7 @@ def _places(
     private: list[int],
     callers: list[int],
 ) -> list[str]:
-    """Readers who could replace what the job reads or runs, or come back to this database as somebody else."""
+    """Readers who could replace what the job reads or runs, or return to this database as somebody else."""
     values = {"oids": private, "roles": list(subjects), "schema": spec.publish.schema, "view": spec.view}
     rows = connection.execute(text("reader_places"), values | {"private": SCHEMA})
     found = [f"{_who(*subjects[row.role])} {row.does}; {row.remedy}" for row in rows]
@@ -145,7 +145,7 @@ def _who(reader: str, role: str) -> str:
 def tried(connection: sa.Connection, spec: Spec, readers: Sequence[str], view: str) -> tuple[list[str], list[str]]:
     """Become each reader within a savepoint, read the view, and try to read the source: problems, and notes.
 
-    Where the login may not SET ROLE to a reader, a note says so: the catalog alone was asked then.
+    Where the login may not SET ROLE to a reader, a note says so: then only the catalog was asked.
     """
     problems, untried = [], []
     # By schema and name: under another role the search path may lead elsewhere.
@@ -165,12 +165,12 @@ def tried(connection: sa.Connection, spec: Spec, readers: Sequence[str], view: s
                 if _allowed(connection, f"SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT 1) AS one")
             ]
         finally:
-            inside.rollback()  # takes the role back, too
+            inside.rollback()  # resets the role, too
     notes = []
     if untried:
         notes.append(
             f"not tried as the readers themselves, since the job's login may not SET ROLE to {', '.join(untried)}; "
-            "what the catalog says of their privileges was checked"
+            "what the catalog says about their privileges was checked"
         )
     return problems, notes
 

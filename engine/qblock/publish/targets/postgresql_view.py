@@ -72,12 +72,12 @@ class View:
         if facts is not None and (facts.kind != "v" or (facts.comment or "").split(";")[0] != self.mark):
             kind = KINDS.get(facts.kind, "relation")
             raise InputError(
-                f"{self.spec.at('publish', 'view')}: {self.shown} is there already, a {kind} "
-                f"that is not of release {self.spec.release}; give the view another name, or move the other one away"
+                f"{self.spec.at('publish', 'view')}: {self.shown} already exists, a {kind} that does not belong to "
+                f"release {self.spec.release}; give the view another name, or move the other one away"
             )
 
     def facts(self, connection: sa.Connection) -> Any:
-        """What the view's name stands for now, or None."""
+        """What kind of object has the view's name now, or None."""
         return connection.execute(text("relation_facts"), {"schema": self.schema, "name": self.name}).one_or_none()
 
     def statement(self, layout: Layout) -> str:
@@ -130,7 +130,7 @@ class View:
         return f"{self.mark}; sha256 {hashlib.sha256(content.encode()).hexdigest()}"
 
     def check_replaceable(self, connection: sa.Connection, columns: Sequence[PublishedColumn]) -> None:
-        """Raise InputError where the view must be made anew for these columns, and something else depends on it."""
+        """Raise InputError where the view must be made again for these columns, and something else depends on it."""
         facts = self.facts(connection)
         if facts is None or facts.kind != "v":
             return
@@ -143,14 +143,14 @@ class View:
         names = [f"{row.kind} {row.identity}" + (f" of {row.owner}" if row.owner else "") for row in found[:NAMED]]
         more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
         raise InputError(
-            f"{self.spec.at('attributes')}: {changed}, so {self.shown} must be dropped and made anew, and "
+            f"{self.spec.at('attributes')}: {changed}, so {self.shown} must be dropped and made again, and "
             f"{', '.join(names)}{more} {'depends' if len(found) == 1 else 'depend'} on it; nothing is published. Keep "
             "the published columns as they are and in their order, with new ones after the last of them, or have the "
             "owner drop what depends on it (and make it again after the release)"
         )
 
     def make(self, connection: sa.Connection, layout: Layout, columns: Sequence[PublishedColumn], turn: Turn) -> None:
-        """Make the view. One whose columns come first is replaced, and what depends on it goes on; another one is
+        """Make the view. One whose columns come first is replaced, and what depends on it keeps working; another one is
         dropped, and its readers keep their grants. Raises InputError where something depends on that.
         """
         statement = self.statement(layout)
@@ -183,7 +183,7 @@ class View:
             run(connection, f"GRANT SELECT ON {self.sql} TO {quote(reader)}")
 
     def sign(self, connection: sa.Connection, statement: str) -> None:
-        """Write into its comment whose it is, and by which statement it was made."""
+        """Write into its comment which release it belongs to, and by which statement it was made."""
         comment = self._comment(statement, self.facts(connection)).replace("'", "''")
         run(connection, f"COMMENT ON VIEW {self.sql} IS '{comment}'")
 
@@ -196,7 +196,8 @@ class View:
             run(connection, f"REVOKE ALL ON {quote(schema)}.{quote(name)} FROM {role}")
 
     def grant(self, connection: sa.Connection) -> list[str]:
-        """Give the named readers USAGE of the schema and SELECT on the view where they lack it; says what was given."""
+        """Give the named readers USAGE of the schema and SELECT on the view where they lack it; returns what was
+        granted, in words."""
         given = []
         for reader in self.spec.publish.readers:
             for privilege, on, holds in (
@@ -218,7 +219,8 @@ class View:
 
 
 def _changed(shown: Sequence[Sequence[str]], columns: Sequence[PublishedColumn]) -> str | None:
-    """How published columns differ from those of the view other than by new ones after its last; None where not."""
+    """How published columns differ from those of the view, other than by new ones after its last; None where they do
+    not."""
     before, now = [tuple(one) for one in shown], [(c.name, c.type) for c in columns]
     if now[: len(before)] == before:
         return None

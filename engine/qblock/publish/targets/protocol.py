@@ -1,4 +1,4 @@
-"""What the job knows of the place that a release is published to."""
+"""What the job knows about the place that a release is published to."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ class Target(Protocol):
 
     @property
     def place_name(self) -> str:
-        """The same as the ledger keeps it: a file in the spec's folder relative to that, so that both can be moved."""
+        """What readers query, as the ledger keeps it: a file in the spec's folder relative to that, so that both can be
+        moved."""
 
     def identity(self) -> Identity:
         """Source and view, as they are now. Raises QblockError where the database cannot be reached."""
@@ -70,22 +71,23 @@ class Target(Protocol):
         """
 
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> AbstractContextManager[Checked]:
-        """The second transaction."""
+        """The second transaction, with a staged version to be checked."""
 
     def marks(self) -> list[Mark]:
-        """The versions of this release that are there, published or kept, as they say of themselves."""
+        """The versions of this release that exist, published or kept, by what they say about themselves."""
 
     def digest_of(self, mark: Mark) -> str:
-        """The content digest of a version that is there, computed from it."""
+        """The content digest of a version that exists, computed from it."""
 
     def holds(self, version: int) -> bool:
-        """Whether the private copy of a version is there, and nothing else with it."""
+        """Whether the private copy of a version exists, and nothing else with it."""
 
     def landed(self, version: int) -> bool:
         """Whether a version that was only recorded as checked did become the one that readers see before a crash."""
 
     def clear(self, kept: Sequence[int]) -> list[str]:
-        """Remove what runs that did not end have left; kept: the versions to leave alone. Says what was removed.
+        """Remove what runs that did not end have left; kept: the versions to leave alone. Returns what was removed, in
+        words.
 
         Whatever `kept` says, the version that readers see, or that the pointer row names, stays.
         """
@@ -94,19 +96,19 @@ class Target(Protocol):
         """Whether readers see this version, as it was published."""
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
-        """Raise InputError where readers cannot be given these columns, since something depends on those of now."""
+        """Raise InputError where readers cannot be given these columns, since something depends on the present ones."""
 
     def published(self) -> AbstractContextManager[Rows]:
         """What readers see. Raises Refused when there is nothing."""
 
     def grant(self) -> list[str]:
-        """Give the named readers what they lack; says what was given."""
+        """Grant the named readers what they lack; returns what was granted, in words."""
 
     def close(self, record: Record) -> None:
         """Take what readers see away from them at once, recorded as retired_view."""
 
     def take_away(self) -> None:
-        """Finish `close` where the ledger says so already, and a run was stopped before it was done."""
+        """Finish `close` where the ledger already says so, and a run was stopped before it was done."""
 
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
         """Drop old versions, each with its event in one transaction; says which could not be dropped yet, and why.
@@ -121,6 +123,6 @@ SHOWN = 5
 
 
 def exposure(found: Sequence[str]) -> str:
-    """What a publication says that is refused for what its readers could reach besides the view."""
+    """The refusal of a publication whose readers could reach something besides the view."""
     more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
     return f"readers could reach what is private, nothing is published: {'; '.join(found[:SHOWN])}{more}"
