@@ -134,7 +134,9 @@ def test_guarantees_added_to_an_event_are_found(tampered: tuple[sa.Connection, l
     connection.execute(added.insert().values(columns))
     assert len(LedgerReader(connection).verify_chain("r")) == 1
     connection.execute(added.update().where(added.c.position == 2).values(number=5))
-    assert LedgerReader(connection).verify_chain("r") == ["event 5 of release r is missing; its guarantees are there"]
+    assert LedgerReader(connection).verify_chain("r") == [
+        "event 5 of release r is missing, but its guarantees are there"
+    ]
 
 
 def test_a_cut_tail_is_found_with_the_head_that_was_printed(tampered: tuple[sa.Connection, list[str]]) -> None:

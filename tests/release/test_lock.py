@@ -24,7 +24,7 @@ HOLDER = (
 def test_a_second_run_leaves_and_says_who_holds_the_lock(place: Place, start) -> None:
     holder = start(HOLDER)
     assert holder.stdout.readline() == "held\n"
-    with pytest.raises(Busy, match="another run of release r is going on") as raised, release_lock(place, "r"):
+    with pytest.raises(Busy, match="another run of release r is in progress") as raised, release_lock(place, "r"):
         pass
     message = str(raised.value)
     assert raised.value.exit_status == 4

@@ -135,7 +135,7 @@ def test_a_release_is_moved_to_another_view_and_source_under_its_name(told: Job)
 def test_a_release_cannot_take_a_name_that_another_one_had(told: Job) -> None:
     other = renamed(told).set(versions={"joint": "none"})
     other.run()
-    with pytest.raises(InputError, match="the ledger has events of release patients already"):
+    with pytest.raises(InputError, match="the ledger already has events of release patients"):
         move(other.spec, "people")
     with pytest.raises(InputError, match="knows no release of that name"):
         move(renamed(told, "third").spec, "nobody")

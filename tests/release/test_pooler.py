@@ -227,7 +227,7 @@ def test_a_lock_whose_owner_is_gone_is_reported_as_that(
         )
         assert killed.stdout is not None
         assert killed.stdout.readline() == "held\n"
-        running = rf"another run of release r is going on \(qblock r \(process {killed.pid}\)"
+        running = rf"another run of release r is in progress \(qblock r \(process {killed.pid}\)"
         with pytest.raises(Busy, match=running), release_lock(place, "r"):
             pass
         killed.send_signal(signal.SIGKILL)

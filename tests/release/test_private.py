@@ -34,9 +34,7 @@ def test_a_postgresql_ledger_is_in_the_sources_database(tmp_path: Path) -> None:
 
 
 def test_a_source_is_not_taken_for_a_ledger(tmp_path: Path) -> None:
-    with pytest.raises(
-        InputError, match=r"warehouse.duckdb is not a ledger; right would be the spec, or .* ledger.duckdb"
-    ):
+    with pytest.raises(InputError, match=r"warehouse.duckdb is not a ledger; give the spec, or .* ledger.duckdb"):
         place_of_url("duckdb:///warehouse.duckdb", tmp_path)
 
 
@@ -46,7 +44,7 @@ def test_the_private_folder_is_closed_and_not_committed(tmp_path: Path) -> None:
     assert (folder / ".gitignore").read_text() == "*\n"
     assert make_private(folder) == folder
     folder.chmod(0o750)
-    with pytest.raises(QblockError, match=r"others may enter the private folder .*: chmod 700"):
+    with pytest.raises(QblockError, match=r"others have access to the private folder .*: chmod 700"):
         make_private(folder)
 
 

@@ -109,7 +109,7 @@ def test_nothing_is_rekeyed_while_any_release_runs(make_job: MakeJob) -> None:
     for name in ("people", "new_one"):
         with (
             release_lock(place, name),
-            pytest.raises(Busy, match=rf"another run of release {name} is going on \(.*process"),
+            pytest.raises(Busy, match=rf"another run of release {name} is in progress \(.*process"),
         ):
             rekey(place)
     assert rows_of(job) == before

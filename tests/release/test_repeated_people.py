@@ -111,7 +111,7 @@ def test_a_plan_is_shown_where_the_source_cannot_be_reached(make_job: MakeJob) -
     job.change("DROP TABLE people")
     if job.engine == "duckdb":
         (note,) = foreseen(job.spec).notes
-        assert note.startswith("whether rows repeat people could not be seen: table people does not exist")
+        assert note.startswith("whether rows repeat people could not be checked: table people does not exist")
     else:
         with pytest.raises(InputError, match="table people does not exist"):
             foreseen(job.spec)

@@ -230,10 +230,10 @@ def test_what_the_spec_asks_now(twice: Job) -> None:
         ({"attributes": ATTRIBUTES | {"ward": "sensitive"}}, "publishes other columns, or in other roles"),
         (
             {"privacy": [{"epsilon_privacy": PRIOR}]},
-            "takes its prior from outside, and the spec has changed",
+            "takes its prior from elsewhere, and the spec has changed",
         ),
         ({"privacy": [{"k_map": {"k": 2, "population": {"table": "people"}}}]}, "k_map needs more than the published"),
-        ({"privacy": [{"t_closeness": {"t": 1, "distance": "ordered"}}]}, "does not keep"),
+        ({"privacy": [{"t_closeness": {"t": 1, "distance": "ordered"}}]}, "was not kept with the version"),
     ],
 )
 def test_a_spec_under_which_it_cannot_be_checked(twice: Job, settings: dict[str, Any], found: str) -> None:

@@ -126,9 +126,7 @@ def test_people_who_have_left_are_not_shown_again_by_a_lost_crosswalk(twice: Job
     assert len(before) < 12
     way(twice, ["crosswalk"])
     twice.set(versions={"joint": "none"})
-    with pytest.raises(
-        Refused, match="people have left, as the ledger says, and the crosswalk, which says who, knows 0"
-    ):
+    with pytest.raises(Refused, match="people have left, and the crosswalk, which says who, knows 0"):
         twice.run(force=True)
     assert twice.published() == before
 

@@ -53,9 +53,7 @@ def test_an_entity_column_that_was_recoded_makes_nobody_new(make_job: MakeJob) -
     job.run()
     before = shown(job)
     job.change("UPDATE people SET id = id || '-new', value = value || 'x'")
-    with pytest.raises(
-        TurnoverRefused, match="10 of the 10 people whom version 1 shows went from the source"
-    ) as raised:
+    with pytest.raises(TurnoverRefused, match="10 of the 10 people whom version 1 shows left the source") as raised:
         job.run(confirm=False)
     error = raised.value
     assert (error.exit_status, shown(job)) == (3, before)

@@ -142,8 +142,8 @@ def test_another_version_under_the_pointer_is_found(job: Job) -> None:
     [
         ("UPDATE qblock.reference SET content = replace(content, '\"rows\":12', '\"rows\":120')", "were altered"),
         ("DELETE FROM qblock.reference", "are missing"),
-        ("UPDATE qblock.event SET rows_published = 13", "were altered: the digest recorded is not"),
-        ("UPDATE qblock.guarantee SET reached = '100'", "were altered: the digest recorded is not"),
+        ("UPDATE qblock.event SET rows_published = 13", "were altered: the recorded digest is not"),
+        ("UPDATE qblock.guarantee SET reached = '100'", "were altered: the recorded digest is not"),
         ("DELETE FROM qblock.event WHERE number = 2", "event 2 of release people is missing"),
     ],
 )

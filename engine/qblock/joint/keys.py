@@ -22,8 +22,8 @@ def new_key(book: Book) -> tuple[int, dict[str, int]]:
     """Give the crosswalk a further key; returns its number, and how many people of each release were moved to it.
 
     Each digest becomes the digest of itself under the new key, so that nobody has to be in the source for it; the
-    older keys are kept, for the digests of people who come later. In the transaction of the book, while nothing else runs in
-    its place. Rolled signatures and joint cells are made of labels alone, so they stay as they are.
+    older keys are kept, for the digests of people who come later. In the transaction of the book, while nothing else
+    runs in its place. Rolled signatures and joint cells are made of labels alone, so they stay as they are.
     """
     t, own = book.tables, book.own
     number = book.key_numbers()[-1] + 1
@@ -45,13 +45,13 @@ def people(book: Book) -> dict[str, int]:
 
 
 def owed(book: Book, release: str) -> list[dict[str, Any]]:
-    """Changes of the key that the ledger of a release may not say yet (DuckDB)."""
+    """Changes of the key that the ledger of a release may not record yet (DuckDB)."""
     t = book.tables.rekeyed
     return list(book.own.fetch(sa.select(t).where(t.c.release == release).order_by(t.c.key)).to_pylist())
 
 
 def settle(place: Place, release: str) -> None:
-    """Write into the ledger of a release what a `rekey` that was killed owes it; twice is once. Under a lock."""
+    """Write into the ledger of a release what a `rekey` that was killed left out. May be called again. Under a lock."""
     with own_book(place) as book:
         found = owed(book, release)
     if not found:

@@ -68,7 +68,7 @@ def _contents(connection: sa.Connection, release: str, revision: str) -> Content
 
 
 def lacking(place: Place, versions: list[int], *, there: bool) -> str:
-    """What is said of versions whose part of the crosswalk is missing."""
+    """What is reported about versions whose part of the crosswalk is missing."""
     named = ", ".join(map(str, versions[:SHOWN])) + (", ..." if len(versions) > SHOWN else "")
     said = f"the ledger has shown version {named} checked together with others, and the crosswalk lacks it"
     return said if there else f"{said}: {place.crosswalk_named} gone"

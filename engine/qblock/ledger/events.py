@@ -1,6 +1,6 @@
 """What the ledger holds: events, the guarantees recorded with them, and the digest that chains them.
 
-The events of a release are numbered 1, 2, 3, ... and chained by digest, each release by itself, so that one chain can
+The events of a release are numbered 1, 2, 3, ... and chained by digest, each release on its own, so that one chain can
 be checked whatever else the ledger holds. A digest is SHA-256 over canonical JSON (sorted keys, no spaces, UTF-8):
     {"event": {every column of the row except digest}, "guarantees": [{every column except release and number}, ...]}
 with columns that are NULL left out, so that a column added later does not change the digest of an older row.
@@ -114,7 +114,7 @@ class Event:
 
     def __post_init__(self) -> None:
         if self.state not in STATES:
-            raise ValueError(f"{self.state!r} is no state of an event; valid: {', '.join(STATES)}")
+            raise ValueError(f"{self.state!r} is not a state of an event; valid: {', '.join(STATES)}")
         if self.recorded_at.tzinfo is None:
             raise ValueError("recorded_at has no time zone")
         if not isinstance(self.detail, Mapping) or not _only_counts(self.detail):
@@ -157,7 +157,8 @@ class Guarantee:
     def of(
         cls, requirement: Requirement, tightest: Tightest, stage: Stage, sensitive: str | None = None
     ) -> tuple[Guarantee, ...]:
-        """One for each parameter that can be tightened. sensitive: which of several attributes `tightest` is about."""
+        """One guarantee for each parameter that can be tightened. sensitive: which of several attributes `tightest` is
+        about."""
         if sensitive is None:
             models, names = requirement.models, requirement.sensitive
         else:
@@ -263,6 +264,6 @@ def _present(row: Mapping[str, Any], without: set[str]) -> dict[str, Any]:
 
 def _double(value: int | Fraction | Decimal | float | None) -> float | None:
     if isinstance(value, int | Fraction) and abs(Fraction(value)) > sys.float_info.max:
-        return None  # its text is kept beside
+        return None  # its text is kept as well
     number = None if value is None else float(value)
     return number if number is not None and math.isfinite(number) else None

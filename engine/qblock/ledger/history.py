@@ -19,7 +19,7 @@ def history(spec: Spec) -> dict[str, Any]:
 
     current: the version that readers see; age_seconds, stale: since it was published, and whether that is longer than
     the spec allowed (None: it allowed any). retired_at: when the view was taken away, if it was. headroom_trend: how
-    the room between asked and reached changes.
+    the distance between asked and reached changes.
     """
     with ledger_reader(place_of(spec)) as reader:
         events = reader.history(spec.release)

@@ -38,7 +38,7 @@ class PublishedColumn:
 @dataclass(frozen=True, eq=False)
 class Kept:
     """What is kept of a version. references: for each requirement, one for each of its sensitive attributes; counts: of
-    a requirement, by its number, those that the published rows do not tell (private_counts); hierarchies: the marks
+    a requirement, by its number, those that the published rows do not give (private_counts); hierarchies: the marks
     of the leaves of those that are stated in files and tables, by attribute."""
 
     columns: tuple[PublishedColumn, ...]
@@ -67,7 +67,7 @@ class Kept:
         return canonical(found)
 
     def as_in(self, older: Kept) -> Kept:
-        """The same in the text forms of an older version's, and without what was not kept then."""
+        """These quantities in the text forms of an older version, and without what was not kept then."""
         forms = {column.name: column.form for column in older.columns}
         columns = tuple(replace(column, form=forms.get(column.name, column.form)) for column in self.columns)
         known = any(one.kind is not None for references in older.references for one in references)
@@ -89,7 +89,7 @@ class Kept:
                 found.get("hierarchies", {}),
             )
         except (ValueError, TypeError, KeyError, IndexError):
-            raise QblockError("the reference quantities of a version cannot be read: they were altered") from None
+            raise QblockError("the quantities kept with a version cannot be read: they were altered") from None
 
 
 def _column(column: PublishedColumn) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def read_kept(connection: sa.Connection, release: str, version: int) -> str | No
 
 
 def forget_kept(connection: sa.Connection, release: str, versions: Sequence[int]) -> None:
-    """Remove what was kept of versions that are no longer there."""
+    """Remove what was kept of versions that no longer exist."""
     table = tables(connection).reference
     connection.execute(table.delete().where(table.c.release == release, table.c.version.in_(list(versions))))
 
@@ -127,7 +127,7 @@ def forget_kept(connection: sa.Connection, release: str, versions: Sequence[int]
 def _plain(reference: Reference) -> dict[str, Any]:
     guarded = reference.guarded
     more: dict[str, Any] = {} if guarded is None else {"guarded": [list(values) for values in guarded]}
-    # What was not kept at first is left out where there is none, so that a text of then stays as it is.
+    # What was not kept at first is left out where there is none, so that an older text stays as it is.
     more |= {} if reference.kind is None else {"kind": reference.kind}
     more |= {} if reference.people is None else {"people": reference.people}
     return {

@@ -1,6 +1,6 @@
 """One run at a time for each release: the lock is taken before the first transaction and dies with the process.
 
-Beside it every run shares a lock of its whole place, which `place_lock` takes alone: nothing runs there then.
+Every run also shares a lock of its whole place, which `place_lock` takes alone: then nothing else runs there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def release_lock(place: Place, release: str, wait_seconds: float = 0) -> Iterato
 
 @contextmanager
 def place_lock(place: Place, what: str, wait_seconds: float = 0) -> Iterator[HeldLock]:
-    """Keep every run of every release of a place away. what: who does so, for the messages of others.
+    """Keep out every run of every release of a place. what: who does so, for the messages of others.
 
     Raises Busy (exit 4), naming the release, when a run is still in progress after wait_seconds.
     """

@@ -34,7 +34,8 @@ def revision(connection: sa.Connection) -> str | None:
 
 
 def known_revision(connection: sa.Connection) -> str | None:
-    """The same; raises QblockError for a ledger that a newer qblock has written, which this one cannot judge."""
+    """The revision of the ledger's schema. Raises QblockError where a newer qblock has written it, which this one
+    cannot judge."""
     found = revision(connection)
     if found is not None and found not in revisions():
         raise QblockError(
@@ -56,12 +57,12 @@ def ready(connection: sa.Connection) -> bool:
 
 
 def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:
-    """Bring the ledger's schema up to date; returns the revisions before and after. Twice is once.
+    """Bring the ledger's schema up to date; returns the revisions before and after. May be called again.
 
     bind: to the database of the ledger (on DuckDB to the ledger's own file); a connection's transaction is used and
-    not committed, and must be READ COMMITTED on PostgreSQL. There a login that may use the tables, and no more, is
-    enough while there is nothing to do, and schema `qblock` is created only where it is missing.
-    Raises QblockError for a ledger of a newer qblock.
+    not committed, and must be READ COMMITTED on PostgreSQL. There a login that may only use the tables is enough while
+    there is nothing to do, and schema `qblock` is created only where it is missing. Raises QblockError for a ledger of
+    a newer qblock.
     """
     if isinstance(bind, sa.Engine):
         with bind.begin() as connection:
@@ -100,7 +101,8 @@ def _altering(turn: Turn) -> None:
 
 
 def upgrade_ledger(place: Place) -> tuple[str | None, str]:
-    """The same for a place, in a transaction of its own. Raises Busy when the DuckDB ledger stays open elsewhere."""
+    """Bring the ledger of a place up to date, in a transaction of its own. Raises Busy when the DuckDB ledger stays
+    open elsewhere."""
     with ledger_transaction(place, None) as connection:
         return upgrade(connection)
 

@@ -1,6 +1,6 @@
 """The parameters of a model as the ledger keeps them: canonical text that a later program reads as the same ones.
 
-As of a spec's digest (spec/formats.py): the text starts with the number of its format and leaves out what equals that
+As with a spec's digest (spec/formats.py): the text starts with the number of its format and leaves out what equals that
 format's defaults. A text without a number is of format 0, which wrote every parameter.
 """
 

@@ -114,7 +114,7 @@ class Place(Protocol):
 
 
 def make_private(folder: Path) -> Path:
-    """The folder, made with mode 0700 where it is missing. Raises QblockError where others may enter it."""
+    """The folder, made with mode 0700 where it is missing. Raises QblockError where others have access to it."""
     try:
         folder.mkdir(mode=0o700)
         (folder / ".gitignore").write_text("*\n", "utf-8")  # specs are kept under version control, ledgers are not
@@ -125,5 +125,5 @@ def make_private(folder: Path) -> Path:
         cannot = f"the private folder {folder} cannot be made: {error.strerror}"
         raise (no_room(folder) if disk_full(error) else QblockError(cannot)) from None
     if stat.S_IMODE(folder.stat().st_mode) & 0o077:
-        raise QblockError(f"others may enter the private folder {folder}; close it: chmod 700 '{folder}'")
+        raise QblockError(f"others have access to the private folder {folder}; close it: chmod 700 '{folder}'")
     return folder

@@ -1,4 +1,5 @@
-"""The ledger's reader: never writes, works while a run is going on; a ledger that does not exist yet has no history."""
+"""The ledger's reader: never writes, works while a run is in progress; a ledger that does not exist yet has no
+history."""
 
 from __future__ import annotations
 
@@ -125,9 +126,9 @@ class LedgerReader:
         return rows[0] if rows else None
 
     def headroom_trend(self, release: str) -> list[dict[str, Any]]:
-        """The room between asked and reached, and its change since the version before.
+        """The distance between asked and reached, and its change since the version before.
 
-        The view headroom_trend, which knows nothing of formats, begins anew where the format of parameters changed.
+        The view headroom_trend, which knows no formats, begins anew where the format of parameters changed.
         """
         rows = [_newest(row) for row in self._view("SELECT * FROM {}headroom_trend WHERE release = :release", release)]
         names = ("model", "sensitive", "parameters", "parameter")
@@ -164,11 +165,11 @@ class LedgerReader:
                 problems.append(f"{what} does not follow the event before it: one of the two was replaced")
             if chain_digest(row, guarantees.pop(number, [])) != row["digest"]:
                 problems.append(
-                    f"{what} or its guarantees were altered: the digest recorded is not that of the content"
+                    f"{what} or its guarantees were altered: the recorded digest is not that of the content"
                 )
             previous, expected = row["digest"], number + 1
             digests.add(row["digest"])
-        problems += [f"event {n} of release {release} is missing; its guarantees are there" for n in guarantees]
+        problems += [f"event {n} of release {release} is missing, but its guarantees are there" for n in guarantees]
         if expected_head is not None and expected_head not in digests:
             problems.append(f"the head digest {expected_head} is not in the ledger: its tail was cut, or rewritten")
         return problems

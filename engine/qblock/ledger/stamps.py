@@ -58,7 +58,7 @@ class Written:
 
     @property
     def problems(self) -> list[str]:
-        """Why this ledger is not to be acted on, whatever else is there: events are missing or were altered."""
+        """Why nothing may be done by this ledger, whatever else is there: events are missing or were altered."""
         found = list(self.broken[:SHOWN])
         if self.pointer is not None and self.pointer not in self.shown:
             found.append(f"the pointer row names version {self.pointer}, {self.why(self.pointer)}")
@@ -76,7 +76,7 @@ class Written:
 
     @property
     def left(self) -> int:
-        """How many people have withdrawn or left with them at the least: those of one event are different people."""
+        """The least number of people who have withdrawn or left with them: those of one event are different people."""
         counts = [e.detail.get("people", 0) + e.detail.get("companions", 0) for e in self.events if e.state == "erased"]
         return max(counts, default=0)
 
@@ -87,14 +87,14 @@ class Written:
     def together(self, version: int) -> bool:
         """Whether a version that was shown had been checked together with others, as its run wrote down.
 
-        Of one from before stamps it is not known.
+        For one from before stamps that is not known.
         """
         return self.begun.get((version, self.shown[version].stamp)) is not None
 
     def wrote(self, version: int, stamp: str | None, *, staged: bool = False) -> bool:
         """Whether this ledger has written the version down; one from before stamps is known by its number.
 
-        staged: that it was begun does not suffice, there must be an event of it.
+        staged: that it was begun is not enough, there must be an event of it.
         """
         if stamp is None:
             return any(event.version == version for event in self.events)
@@ -128,6 +128,6 @@ def written(place: Place, release: str) -> Written:
 
 
 def record_refusal(place: Place, release: str, run: str, error: Refused) -> None:
-    """Write in the ledger why nothing was done."""
+    """Record in the ledger why nothing was done."""
     with ledger_transaction(place) as connection:
         record(connection, Event(release=release, state="refused", run=run, reason=str(error)))

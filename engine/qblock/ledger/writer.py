@@ -15,7 +15,7 @@ from qblock.ledger.tables import tables
 from qblock.version import __version__
 
 OPEN_SECONDS = 10.0
-"""How long to wait for another process that has the DuckDB ledger open, or a lock; each has it for a moment only."""
+"""How long to wait for another process that has the DuckDB ledger open, or a lock; each holds it only for a moment."""
 
 
 def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarantee] = ()) -> str:
@@ -43,7 +43,7 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
 
 
 def chain_names(connection: sa.Connection, release: str) -> list[str]:
-    """The names that a release has had, the newest last: a release that was moved goes on with its chain."""
+    """The names that a release has had, the newest last: a release that was moved continues its chain."""
     move = tables(connection).move
     rows = connection.execute(sa.select(move.c.release, move.c.earlier).where(move.c.release != move.c.earlier)).all()
     earlier = {row.release: row.earlier for row in rows}
@@ -74,10 +74,10 @@ def lock_pointer(connection: sa.Connection, release: str) -> None:
 
 @contextmanager
 def ledger_transaction(place: Place, seconds: float | None = OPEN_SECONDS) -> Iterator[sa.Connection]:
-    """One transaction on the ledger's database, committed at the end; a DuckDB file is open for its length only.
+    """One transaction on the ledger's database, committed at the end; a DuckDB file is open only as long as it lasts.
 
     Raises Busy when another process keeps the DuckDB file open, or a lock of PostgreSQL, for longer than `seconds`
-    (None: locks are waited for as long as it takes), QblockError for other faults.
+    (None: waits for locks as long as it takes), QblockError for other faults.
     """
     wait = OPEN_SECONDS if seconds is None else seconds
     with (

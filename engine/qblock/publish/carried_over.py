@@ -1,4 +1,4 @@
-"""The requirements of today's spec against the reference quantities that were kept with an older version."""
+"""The requirements of today's spec against the quantities that were kept with an older version."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from qblock.spec import Requirement, Spec
 @dataclass(frozen=True)
 class Rematched:
     """references: for each requirement, what it is evaluated with. accepted: for each requirement that the published
-    rows do not suffice for, the guarantees of the version itself. problems: why it cannot be checked, a sentence each.
+    rows do not suffice for, the guarantees of the version itself. problems: why it cannot be checked, one sentence
+    each.
     """
 
     references: tuple[tuple[Reference, ...], ...]
@@ -57,7 +58,7 @@ def rematch(spec: Spec, kept: Kept, recorded: Sequence[Guarantee], *, same_spec:
                 _in_order(spec, name, of_attribute[name]) for name in requirement.sensitive
             )
         else:
-            problems.append(f"{model} asks about an attribute of which the version keeps no reference quantities")
+            problems.append(f"{model} asks about an attribute of which nothing was kept with the version")
         if spec.count == "entities" or needs_more(spec, requirement):
             own = _recorded(requirement, asked)
             if own is None or not (same_spec or requirement.guards is None):
@@ -65,15 +66,15 @@ def rematch(spec: Spec, kept: Kept, recorded: Sequence[Guarantee], *, same_spec:
             else:
                 accepted[index] = own
         elif not same_spec and requirement.prior is not None:
-            problems.append(f"{model} takes its prior from outside, and the spec has changed since the version")
+            problems.append(f"{model} takes its prior from elsewhere, and the spec has changed since the version")
         elif references and _lacking(requirement, references):
-            problems.append(f"{model} needs of its sensitive attribute what the version does not keep")
+            problems.append(f"{model} needs something about its sensitive attribute that was not kept with the version")
         found.append(references or (nothing,) * max(1, len(requirement.sensitive)))
     return Rematched(tuple(found), accepted, problems)
 
 
 def _in_order(spec: Spec, name: str | None, reference: Reference) -> Reference:
-    """What was kept before only `order` ordered has numbers as the domain was written."""
+    """Quantities kept before only `order` ordered have numbers in the order in which the domain was written."""
     listed = name is not None and isinstance(spec.attributes[name].order, tuple)
     return reference if listed else reference.ascending()
 
@@ -90,7 +91,7 @@ def attributes(guarantee: Guarantee) -> list[str]:
 
 
 def _recorded(requirement: Requirement, asked: Sequence[list[Guarantee]]) -> list[Guarantee] | None:
-    """The guarantees that were recorded for the very same requirement."""
+    """The guarantees that were recorded for exactly the same requirement."""
     wanted = parameters_text(requirement.models)
     for group in asked:
         one = group[0]

@@ -1,4 +1,4 @@
-"""What can be said of the published columns before a source is searched: whether readers can be given them."""
+"""What is known about the published columns before a source is searched: whether readers can be given them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from qblock.warehouse.protocol import TableName
 
 
 def check_view(spec: Spec, target: Target) -> None:
-    """Raise InputError where the view of a release on PostgreSQL cannot be given the columns of the spec, since
-    somebody's own view or function depends on it; and for columns that the source lacks. No row is read.
+    """Raise InputError where the view of a release on PostgreSQL cannot be given the columns of the spec, since a view
+    or function of somebody's own depends on it; and for columns that the source lacks. No row is read.
     """
     warehouse = warehouse_of(spec, rows=False)
     try:

@@ -35,7 +35,7 @@ class Copy:
 
     @property
     def ordered(self) -> Query:
-        """The rows ordered by all that is published, bytewise: a copy in the source's order would tell that order."""
+        """The rows ordered by all that is published, bytewise: a copy in the source's order would reveal that order."""
         return self.query.order_by(*self.order)
 
 
@@ -45,7 +45,7 @@ def published_columns(source: SourceTable) -> tuple[PublishedColumn, ...]:
 
 
 def columns_of(spec: Spec, columns: Mapping[str, Column], engine: str) -> tuple[PublishedColumn, ...]:
-    """The same, from the columns that the source has."""
+    """The columns of a spec that are published, from the columns that the source has."""
     text = ENGINES[engine].facts.text_type
     found = []
     for name, attribute in spec.attributes.items():
@@ -108,7 +108,7 @@ def _suppressed(
     keys = chosen.counts.keys[~chosen.kept]
     names = list(codes)
     arrays = {name: pa.array(np.ascontiguousarray(keys[:, int(name[1:])])) for name in names}
-    # One session may try several nodes.
+    # Several nodes may be tried in one session.
     name = "_".join([SUPPRESSED, *map(str, chosen.node)])
     table = session.load(name, pa.table(arrays))
     same = [table.c[name] == codes[name] for name in names]
@@ -118,7 +118,7 @@ def _suppressed(
 def label_codes(task: Task, node: Sequence[int]) -> list[dict[str, int]]:
     """For each quasi-identifier the code of each label of the node's level, as it reads when published.
 
-    Raises Refused when two labels would read the same, which would merge blocks that were counted apart.
+    Raises Refused when two labels would read the same, which would merge blocks that were counted separately.
     """
     source = task.source
     found = []

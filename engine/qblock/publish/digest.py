@@ -14,14 +14,14 @@ from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.queries import Query
 
 PREFIX = 3
-"""Hexadecimal digits by which row digests are put together: 4,096 sorted lists of them, however many rows there are."""
+"""Hexadecimal digits by which row digests are grouped: 4,096 sorted lists of them, however many rows there are."""
 
 
 def content_digest(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn]) -> str:
     """sha256 as hexadecimal text over column names and the sorted digests of all rows.
 
-    A row's digest is the sha256 of the texts of its values, each with its length in bytes, so that no two rows read the
-    same; NULL differs from every text. Raises what the database raises.
+    A row's digest is the sha256 of the texts of its values, each with its length in bytes, so that no two different
+    rows read the same; NULL differs from every text. Raises what the database raises.
     """
     found = session.fetch(digests(session, rows, columns)).to_pylist()
     buckets = sorted([row["prefix"], row["n"], row["digest"]] for row in found)
@@ -40,7 +40,7 @@ def relation_digest(session: Session, table: TableName, without: Collection[str]
 
 
 def digests(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn]) -> Query:
-    """The statement: one digest for all row digests that start alike."""
+    """The statement: one digest for all row digests that begin alike."""
     encoded: sa.ColumnElement[Any] = sa.literal_column("''")
     for column in columns:
         text = session.text_of(rows.c[column.name], column.kind, column.form)

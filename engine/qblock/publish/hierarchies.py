@@ -1,4 +1,4 @@
-"""Hierarchies out of a run: as CSV files to edit, and as dimension tables to keep in the warehouse."""
+"""Hierarchies outside of a run: as CSV files to edit, and as dimension tables to keep in the warehouse."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from qblock.warehouse.engines import ENGINES
 
 
 def write_hierarchies(task: Task, directory: Path, *, force: bool = False) -> list[Path]:
-    """Write each hierarchy as NAME.csv into a folder. Raises InputError where a file is already there."""
+    """Write each hierarchy as NAME.csv into a folder. Raises InputError where a file already exists."""
     files = {directory / f"{_file_name(h)}.csv": h for h in task.source.hierarchies}
     present = [file for file in files if file.exists()]
     if present and not force:
-        raise InputError(f"{present[0]} is already there; give another --directory, or --force to replace it")
+        raise InputError(f"{present[0]} already exists; give another --directory, or --force to replace it")
     directory.mkdir(parents=True, exist_ok=True)
     for file, hierarchy in files.items():
         write_csv(hierarchy, file)
@@ -65,7 +65,7 @@ def load_hierarchies(task: Task) -> list[str]:
 
 
 def shortened(name: str, most: int = 63) -> str:
-    """A name of at most 63 bytes (PostgreSQL's limit): the end of a longer one becomes a digest."""
+    """A name of at most 63 bytes (PostgreSQL's limit): the end of a longer one is replaced by a digest."""
     if len(name.encode()) <= most:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:12]

@@ -1,7 +1,7 @@
-"""Counts of a version that its published rows do not tell, kept with it in the private schema or file.
+"""Counts of a version that its published rows do not give, kept with it in the private schema or file.
 
-Models of a population, of entities with several rows, of personalized predicates or of coarser nodes are verified
-against them later: what readers see does not suffice.
+Models that need a population, entities with several rows, personalized predicates or coarser nodes are verified against
+them later: what readers see is not enough.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from qblock.search.task import Part, worst
 from qblock.spec import Requirement
 
 LIMIT = 4_000_000
-"""Numbers kept of one requirement: a model over many coarser nodes may need more, and is not verified then."""
+"""The most numbers kept for one requirement: a model over many coarser nodes may need more, and is then not
+verified."""
 _ARRAYS = ("start", "value", "count", "rows", "population", "population_only")
 
 Plain = dict[str, Any]

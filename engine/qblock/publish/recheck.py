@@ -1,4 +1,4 @@
-"""The guarantees of a copy, counted again from its text columns: no dimension tables, no frequency sets.
+"""The guarantees of a copy, recounted from its text columns: no dimension tables, no frequency sets.
 
 What the search counted and what the copy holds must agree to the row.
 """
@@ -57,7 +57,7 @@ def count_again(
     """Count the published rows and evaluate every requirement on them.
 
     references: for each requirement one for each of its sensitive attributes, or the one for its sizes. Raises Refused
-    for a quasi-identifier that is NULL, and for a sensitive value outside of the domain.
+    for a quasi-identifier that is NULL, and for a sensitive value outside the domain.
     """
     by_name = {c.name: c for c in columns}
     quasi = [by_name[name] for name in spec.quasi_identifiers]

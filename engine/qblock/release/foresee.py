@@ -1,4 +1,4 @@
-"""What `plan` looks at beside the steps: whether the job can read every row of the tables that the spec names, whether
+"""What `plan` looks at besides the steps: whether the job can read every row of the tables that the spec names, whether
 their columns have the types that earlier versions were checked with, and whether rows seem to repeat people."""
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from qblock.warehouse.protocol import TableName
 
 
 def foreseen(spec: Spec) -> Plan:
-    """The plan of a release. Raises what `plan` raises, InputError for a table that is not there, or a view that
-    cannot be replaced, and Refused where row level security would hide rows of a table; rows are counted where the
-    spec names no entity, and no row is read.
+    """The plan of a release. Raises what `plan` raises, InputError for a table that does not exist, or a view that
+    cannot be replaced, and Refused where row level security would hide rows of a table; rows are counted where the spec
+    names no entity, and no row is read.
     """
     made = plan(spec)
     if ENGINES[made.place.engine].facts.has_roles:  # only there are policies
@@ -42,8 +42,8 @@ def _repeats(spec: Spec) -> list[str]:
         with warehouse.snapshot() as session:
             return repeated_people(spec, session)
     except QblockError as error:
-        # A run that cannot read it says so; the steps are the same.
-        return [f"whether rows repeat people could not be seen: {error}"]
+        # A run that cannot read it reports that; the steps are the same.
+        return [f"whether rows repeat people could not be checked: {error}"]
     finally:
         warehouse.close()
 

@@ -1,6 +1,6 @@
 """What a release is: one source and one view. The ledger knows both, and another one under the same name is refused.
 
-The newest event that published or moved the release says which they are. A ledger from before these columns says its
+The newest event that published or moved the release says which they are. A ledger from before these columns has its
 view; the crosswalk has a mark of its source where versions are checked together.
 """
 
@@ -33,7 +33,7 @@ def check_identity(spec: Spec, place: Place, found: Identity) -> None:
 
 
 def difference(reader: LedgerReader, spec: Spec, place: Place, found: Identity) -> str | None:
-    """Why this is another release than the ledger's of that name, or None."""
+    """Why this is not the release that the ledger has under that name, or None."""
     release = spec.release
     successor = reader.successor(release)
     if successor is not None:
@@ -53,15 +53,15 @@ def difference(reader: LedgerReader, spec: Spec, place: Place, found: Identity) 
     was = f"{table}{other} as {last.target or last.view}"
     return (
         f"release {release} is published from {was}, and this spec would publish it from {found.source} as "
-        f"{found.target}: one release has one source and one view, or readers of the one would be shown the other; "
-        f"nothing is done. Give this spec a release name of its own, or move the release on purpose: qblock ledger "
+        f"{found.target}: one release has one source and one view, or readers of one would be shown the other; "
+        "nothing was done. Give this spec a release name of its own, or move the release on purpose: qblock ledger "
         f"move SPEC --from {release}"
     )
 
 
 def _other_source(last: RecordedEvent, spec: Spec, place: Place, found: Identity) -> bool | None:
     if found.source is None:
-        return None  # the source's check says which names are near
+        return None  # the source's check suggests similar names
     if last.source is not None:
         return (last.source, last.source_database) != (found.source, found.database) or None
     kept = _crosswalk_mark(spec, place)

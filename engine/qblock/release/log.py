@@ -1,4 +1,4 @@
-"""What a run says while it goes on, as data: no value of the source and no secret is in it."""
+"""What a run reports while it is in progress, as data: without a value of the source or a secret."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Step(Protocol):
 
 
 class Telling:
-    """Says what a run does: each message to `log` as it is, and to `entries` with run, release and step."""
+    """Reports what a run does: each message to `log` as it is, and to `entries` with run, release and step."""
 
     def __init__(self, run: str, release: str, log: Callable[[str], None] | None, entries: Entries | None) -> None:
         self._run, self._release = run, release
@@ -56,7 +56,7 @@ class Telling:
         self._step: str | None = None
 
     def begin(self, step: Step) -> None:
-        """Say what is done next."""
+        """Report the next step."""
         self._step = step.name
         self(step.describe())
 

@@ -1,10 +1,10 @@
 """Moving a release on purpose: to another name, source or view, with its versions, evidence and chain of events.
 
 The chain is not rewritten, since its digests hold the name: the events of the earlier name are closed by one that says
-where the release went, and those of the new name go on from that one's digest and number (release_move says which name
-came before; `ledger.chain_names`). Everything that is not chained is renamed. PostgreSQL does all of it in one
-transaction. On DuckDB ledger, crosswalk and files are apart: the ledger is written first, and what is not done then is
-done by the next run (`finish`), each step so that it may be done twice.
+where the release went, and those of the new name continue from that one's digest and number (release_move says which
+name came before; `ledger.chain_names`). Everything that is not chained is renamed. PostgreSQL does all of it in one
+transaction. On DuckDB ledger, crosswalk and files are apart: the ledger is written first, and the next run (`finish`)
+does what is left then; every step may be done twice.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from qblock.spec import Spec, spec_digest
 from qblock.warehouse.protocol import TableName
 
 ROLLED = ("episode", "signature", "rolled")
-"""Tables of the crosswalk that are put together anew, since they hold digests of the name."""
+"""Tables of the crosswalk that are rebuilt, since they hold digests of the name."""
 
 
 @dataclass(frozen=True)
 class MoveResult:
-    """status: moved, or unchanged where the release is what the spec says already."""
+    """status: moved, or unchanged where the release already is what the spec says."""
 
     status: str
     release: str
@@ -97,7 +97,7 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
 
 
 def _moved(place: Place, spec: Spec, earlier: str, last: RecordedEvent) -> str | None:
-    """What is said of a move, however it ended. last: the event that identified the release before."""
+    """What is reported about a move, however it ended. last: the event that identified the release before."""
     with ledger_reader(place) as reader:
         event = reader.last_event(spec.release, "moved")
     if event is None or event.number <= last.number:
@@ -141,11 +141,11 @@ def _check(reader: LedgerReader, spec: Spec, earlier: str, place: Place, identit
         raise InputError(f"--from {earlier}: the ledger knows no release of that name with a version")
     if spec.release != earlier and (spec.release in reader.releases() or reader.successor(spec.release)):
         raise InputError(
-            f"{spec.at('release')}: the ledger has events of release {spec.release} already; a release can be moved to "
+            f"{spec.at('release')}: the ledger already has events of release {spec.release}; a release can be moved to "
             "a name that no release has had"
         )
     if any(event.state in UNFINISHED for event in last_events(reader, earlier).values()):
-        raise Refused(f"a run of release {earlier} was stopped and is not settled; run it once more before it is moved")
+        raise Refused(f"a run of release {earlier} was stopped and is not settled; run it once more before you move it")
     if spec.release == earlier and difference(reader, spec, place, identity) is None:
         return None
     return last

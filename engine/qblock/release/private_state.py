@@ -31,14 +31,14 @@ class Found:
 
 
 def compare(spec: Spec, place: Place, target: Target, *, joint: bool, seconds: float = 0) -> Found:
-    """Hold what is published and kept, and the crosswalk, against the ledger. Reads only.
+    """Compare what is published and kept, and the crosswalk, with the ledger. Reads only.
 
     joint: whether the versions are checked together, so that the crosswalk must hold what the ledger has shown;
     seconds: to wait for another process that has the crosswalk open, under the release's lock; 0 without it, to leave
     the crosswalk out then.
     """
     found = _compared(spec, place, target, joint, seconds)
-    # Without the lock a run may have gone on between two reads.
+    # Without the lock, a run may have continued between two reads.
     return _compared(spec, place, target, joint, seconds) if found.problems and not seconds else found
 
 
@@ -59,7 +59,7 @@ def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: fl
         found += _crosswalk_problems(known, crosswalk, place)
     if known.left:
         found += _left_problems(known, crosswalk or contents(place, spec.release, seconds))
-    # A file says by itself what readers see; of tables the pointer row does.
+    # A file itself shows what readers see; for tables the pointer row does.
     seen = next((m.version for m in marks if m.shown), known.pointer if place.atomic else None)
     landing = any(event.state == "checked" and event.version == seen for event in known.events[-1:])
     newest = next(reversed(known.shown), None)
@@ -126,15 +126,15 @@ def _left_problems(known: Written, crosswalk: Contents | None) -> list[str]:
     if crosswalk is None or crosswalk.out >= known.left:
         return []
     return [
-        f"{known.left} people have left, as the ledger says, and the crosswalk, which says who, knows {crosswalk.out}: "
-        "they would be shown again"
+        f"the ledger says that {known.left} people have left, and the crosswalk, which says who, knows "
+        f"{crosswalk.out}: they would be shown again"
     ]
 
 
 def refusal(place: Place, release: str, found: list[str]) -> str:
-    """What is said to the person who must act."""
+    """The refusal for the person who must act."""
     other = place.another_target
-    back = "ledger, crosswalk and versions, whole and of one time"
+    back = "ledger, crosswalk and versions, complete and from one time"
     return (
         f"private state of release {release} is missing or older than what was shown, was altered, or another job "
         f"publishes there: {'; '.join(found)}. Nothing is published, since what readers hold could not be checked "
@@ -156,5 +156,5 @@ def check(spec: Spec, place: Place, target: Target, *, joint: bool) -> list[str]
         return []
     return [
         f"readers see version {found.seen} of release {release} again, and the ledger has shown version {found.newest} "
-        "since: what is published comes from an older copy; the ledger knows both, so it is safe to go on from there"
+        "since: what is published comes from an older copy; the ledger knows both, so it is safe to continue from there"
     ]

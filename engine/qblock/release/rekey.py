@@ -1,4 +1,4 @@
-"""A new key for the crosswalk of a place, for whoever's key may have been read."""
+"""A new key for the crosswalk of a place, where the old one may have been read."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class Rekeyed:
 def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
     """Give the crosswalk of a place a new key: all releases move in one transaction, people who are gone too.
 
-    The ledger of each release says so. PostgreSQL: in the same transaction. DuckDB, whose ledger is another file: what
-    is still to be written is kept beside the new key, and written by the next run of the release if this one is killed.
-    Raises InputError where there is no crosswalk, Refused where it was lost, Busy while a release runs (naming it),
-    QblockError for faults.
+    The ledger of each release records it. PostgreSQL: in the same transaction. DuckDB, whose ledger is another file:
+    what is still to be written is kept beside the new key, and written by the next run of the release if this one is
+    killed. Raises InputError where there is no crosswalk, Refused where it was lost, Busy while a release runs (naming
+    it), QblockError for faults.
     """
     if not _has_crosswalk(place):
         private_state.check_crosswalk(place)

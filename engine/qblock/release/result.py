@@ -1,4 +1,4 @@
-"""What a release and a verification come to."""
+"""The results of a release and of a verification."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class ReleaseResult:
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """What is published, counted again. problems: what does not agree with the ledger, one sentence each.
+    """What is published, recounted. problems: what does not agree with the ledger, one sentence each.
 
     recomputed_privately: models that need more than the published rows, on counts that were kept with the version;
     not_recomputed: those of which no counts were kept.

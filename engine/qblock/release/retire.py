@@ -45,7 +45,7 @@ class RetireResult:
 
 
 def _recorder(job: Job, version: int | None) -> Callable[[sa.Connection, State], None]:
-    """How the ledger says that nothing is shown any more."""
+    """Records in the ledger that nothing is shown any more."""
 
     def write(connection: sa.Connection, state: State) -> None:
         event = Event(
@@ -67,9 +67,9 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
     """Take the view away: PostgreSQL readers get no row and lose their grants, a DuckDB release file is removed.
 
     The ledger says so first, so that a run that is stopped in between is finished by the next one. `release` and
-    `rollback` refuse from then on (`release --force` publishes it again). A version that a ledger showed which is lost
-    is taken away too; nothing else is cleared then, since what is whose is not known. Raises Refused for a release
-    that shows nothing, or is not the one that the ledger has under this name, and what `plan` raises.
+    `rollback` refuse from then on (`release --force` publishes it again). A version that was shown under a ledger now
+    lost is taken away too; nothing else is cleared then, since it is not known what belongs to whom. Raises Refused for
+    a release that shows nothing, or is not the one that the ledger has under this name, and what `plan` raises.
     """
     made = plan(spec, wait=wait, judge=False)
     job = Job(spec, made.place, made.target)
@@ -108,12 +108,12 @@ KEPT = (
 
 
 def _retired(job: Job) -> str | None:
-    """What is said of a release that was to be retired, however that ended."""
+    """What is reported about a release that was to be retired, however that ended."""
     with ledger_reader(job.place) as reader:
         if retired_by(reader, job.spec.release) is None:
             return None
     if any(mark.shown for mark in job.target.marks()):
-        return "the ledger says that the release was retired, and its file is still there: run it once more"
+        return "the ledger says that the release was retired, but its file is still there: run it once more"
     return "the release was retired"
 
 
@@ -127,7 +127,7 @@ def check_not_retired(place: Place, target: Target, release: str) -> None:
 
 
 def refusal(release: str, event: RecordedEvent) -> str:
-    """What is said of a release that was retired."""
+    """The refusal for a release that was retired."""
     return (
         f"release {release} was retired on {event.recorded_at:%Y-%m-%d %H:%M} UTC, and nothing of it is published; "
         "`qblock release SPEC --force` publishes it again"

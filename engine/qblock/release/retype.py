@@ -1,8 +1,9 @@
-"""`qblock ledger retype`: what the crosswalk keeps of a release is moved to the column types that the source has now.
+"""`qblock ledger retype`: what the crosswalk keeps of a release is converted to the column types that the source has
+now.
 
-Values move where each reads the same both ways: its text is a value of the new type, and the text of that value is the
-old one in the old type. Signatures and labels are of blocks, so they stay. Entities keep the digest of their value in
-its first type, since nothing keeps the text of people who are gone (joint.types.entity_text).
+Values are converted where each reads the same both ways: its text is a value of the new type, and the text of that
+value is the old one in the old type. Signatures and labels are of blocks, so they stay. Entities keep the digest of
+their value in its first type, since nothing keeps the text of people who are gone (joint.types.entity_text).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ UNKNOWN = "unknown"
 @dataclass(frozen=True)
 class TypeChange:
     """One column; before: `unknown` in a crosswalk from before types were kept; values: of its kept texts, those that
-    are written otherwise now."""
+    are written differently now."""
 
     column: str
     before: str
@@ -48,7 +49,8 @@ class TypeChange:
 
 @dataclass(frozen=True)
 class RetypeResult:
-    """status: `retyped`, or `unchanged` where the crosswalk has the types of now already. versions: that were moved."""
+    """status: `retyped`, or `unchanged` where the crosswalk already has the types of now. versions: those that were
+    converted."""
 
     status: str
     release: str
@@ -64,7 +66,7 @@ def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
 
     wait: seconds to wait for another run of the release. Raises InputError for a release whose versions are not checked
     together, Refused where there is no crosswalk, or it was lost, or a value does not read the same both ways (how
-    many, by column), and what opening the source raises; nothing is moved then.
+    many, by column), and what opening the source raises; nothing is changed then.
     """
     if not spec.checked_together:
         raise InputError(
@@ -125,7 +127,7 @@ def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:
     relation = session.relation(table)
     own = recorded(book, spec.release)
     if not own:
-        raise Refused(f"release {spec.release} has no crosswalk yet: there is nothing to move")
+        raise Refused(f"release {spec.release} has no crosswalk yet: there is nothing to convert")
     known = newest_types(own)
     if known is None:
         first = first_of_unknown(book, spec, session, relation, columns, own[-1])

@@ -9,9 +9,9 @@ attacker of releases.md section 1, who knows everybody's quasi-identifiers and h
 - sensitive in both, without one joint check of both (both need the same `entity`): blocks that intersect may leave one
   value. Void. With the joint check it is the gate, J1 (releases.md section 2).
 - a quasi-identifier in one that the other publishes as is: where the other shows anything sensitive beside it, its
-  blocks are finer, for who knows the attribute, than those that were checked; where it shows a column beside it that
-  both publish as it is, the rows of the first can be told apart by that column. Void. With neither it tells only what
-  that attacker knows already: weaker than it looks, which is noted.
+  blocks are finer, for a reader who knows the attribute, than those that were checked; where it shows a column beside
+  it that both publish as it is, the rows of the first can be told apart by that column. Void. With neither it tells
+  only what that attacker knows already: weaker than it looks, which is noted.
 - a quasi-identifier in both, insensitive in both: nothing that the joint check does not see.
 
 Only the release whose attribute is exposed can waive it (`versions: {joint: none}`): then it is noted.
@@ -112,11 +112,11 @@ def _role(role: str) -> str:
 def judge(
     spec: Spec, place: Place, identity: Identity, *, running: bool = False, earlier: str | None = None
 ) -> list[str]:
-    """Notes on what the readers of this release may hold besides.
+    """Notes on what else the readers of this release may hold.
 
     running: whether to count what other runs are about to publish, as a run asks that is about to publish itself.
     earlier: the name that the release is being moved from. Raises InputError for an audience that the ledger does not
-    know where it knows one of a like name, and Refused where two releases that one reader may hold void each other's
+    know where it knows one of a similar name, and Refused where two releases that one reader may hold void each other's
     protection.
     """
     if not place.exists:
@@ -152,7 +152,7 @@ def _versions(reader: LedgerReader, release: str) -> list[RecordedEvent]:
 
 
 class _Judged:
-    """The release of a spec beside the others of its ledger."""
+    """The release of a spec and the others of its ledger."""
 
     def __init__(
         self, spec: Spec, place: Place, identity: Identity, connection: sa.Connection, earlier: str | None
@@ -216,9 +216,11 @@ class _Judged:
                     self.notes += [f"not protected (versions.joint: none): {text}" for text in void]
                 else:
                     self.problems += [
-                        f"{text}: whoever holds both is told what is to be hidden{REMEDY}" for text in void
+                        f"{text}: whoever holds both learns what is to be hidden{REMEDY}" for text in void
                     ]
-                self.notes += [f"{text}: that is known to who knows everybody's quasi-identifiers" for text in weak]
+                self.notes += [
+                    f"{text}: whoever knows everybody's quasi-identifiers knows that anyway" for text in weak
+                ]
 
     def _same_reader(self, release: str, events: Sequence[RecordedEvent]) -> None:
         source = (self.identity.source, self.identity.database)
@@ -230,7 +232,7 @@ class _Judged:
             return
         text = (
             f"release {release} publishes {self.identity.source} as {same[-1].view}, too, and {reader} can read both: "
-            "together they may tell what neither tells alone"
+            "together they may reveal what neither reveals alone"
         )
         if self.mine.waived:
             self.notes.append(
@@ -274,8 +276,9 @@ REMEDY = (
 def check_audience(spec: Spec, known: Sequence[str], reader: LedgerReader | None = None) -> list[str]:
     """Notes on releases of the audience that have not been published yet.
 
-    A name that the ledger does not know is a slip where it knows a like one that the spec does not name, unless a spec
-    beside this one has that name: two releases that name each other must begin with one of them. Raises InputError.
+    A name that the ledger does not know is a slip where it knows a similar one that the spec does not name, unless a
+    spec in the same folder has that name: two releases that name each other must begin with one of them. Raises
+    InputError.
     """
     notes = []
     for name in spec.versions.audience:

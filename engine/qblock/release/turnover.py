@@ -1,4 +1,5 @@
-"""A run in which more than a fifth of the people went or came goes on only where somebody has confirmed its source."""
+"""A run in which more than a fifth of the people left or came continues only where somebody has confirmed its
+source."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from qblock.spec import Spec
 
 
 class TurnoverRefused(Refused):
-    """Too many people went or came. confirm: what `versions.confirm` must say to publish from this very source."""
+    """Too many people left or came. confirm: what `versions.confirm` must say to publish from this very source."""
 
     confirm: str | None = None
 
@@ -63,11 +64,11 @@ def source_digest(source: SourceTable, form: int = 1) -> str:
 
 
 def refusal(spec: Spec, found: Turnover, digest: str) -> TurnoverRefused:
-    """What it says to the person who must look at the source; counts alone."""
+    """The refusal for the person who must look at the source: counts only."""
     error = TurnoverRefused(
         f"{spec.at('entity')}: {_counts(found)}: more than a fifth. Where the values of column {spec.entity} were "
         "changed (another format, new numbers), everybody looks new, and versions cannot be checked together any more; "
-        "nothing is published. If these people did go and come, confirm this very source in the spec: "
+        "nothing is published. If these people really left and came, confirm this source in the spec: "
         f"`versions: {{confirm: {digest}}}`"
     )
     error.confirm = digest
@@ -76,6 +77,6 @@ def refusal(spec: Spec, found: Turnover, digest: str) -> TurnoverRefused:
 
 def _counts(found: Turnover) -> str:
     return (
-        f"since the run before, {found.went} of the {found.shown} people whom version {found.version} shows went from "
-        f"the source, and {found.came} came who were in no version"
+        f"since the run before, {found.went} of the {found.shown} people whom version {found.version} shows left the "
+        f"source, and {found.came} came who were in no version"
     )

@@ -1,4 +1,4 @@
-"""Verification: what is published, counted again through the view and held against the ledger."""
+"""Verification: what is published, recounted through the view and compared with the ledger."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
 
 
 def _private_state(spec: Spec, place: Place, target: Target) -> list[str]:
-    """What is published or kept and the ledger does not know; said once where the pointer row says so too."""
+    """What is published or kept but unknown to the ledger; reported once where the pointer row shows it too."""
     try:
         return private_state.compare(spec, place, target, joint=spec.checked_together).problems
     except Unreachable:
@@ -119,13 +119,13 @@ class _Checks:
         self.privately: list[str] = []
 
     def published(self, current: PublishedVersion, text: str | None) -> None:
-        """Hold what readers see against the event that published it."""
+        """Compare what readers see with the event that published it."""
         event = current.event
         if text is None:
-            self.problems.append(f"the reference quantities of version {current.version} are missing")
+            self.problems.append(f"the quantities kept with version {current.version} are missing")
             return
         if kept_digest(text) != event.reference_digest:
-            self.problems.append(f"the reference quantities of version {current.version} were altered")
+            self.problems.append(f"the quantities kept with version {current.version} were altered")
             return
         kept = Kept.of_text(text)
         if not self.target.intact(current.version, kept.columns):
@@ -143,7 +143,8 @@ class _Checks:
             self.problems.append(str(error))
 
     def _hierarchies(self, current: PublishedVersion, kept: Kept) -> None:
-        """Those that are stated in files and tables must be what the version was made with, but for new leaves."""
+        """Hierarchies that are stated in files and tables must be those that the version was made with, except for new
+        leaves."""
         try:
             now = stated_hierarchies(self.spec) if kept.hierarchies else {}
         except QblockError as error:
@@ -197,7 +198,7 @@ class _Checks:
         self.privately.append(requirement.model.name)
         sizes, published = kept_counts.sizes(parts), np.sort(counted.rows)
         if len(requirement.sensitive) > 1:
-            same = True  # the other attributes part the blocks
+            same = True  # the other attributes split the blocks
         elif self.spec.count == "entities":
             same = len(sizes) == len(published)
         else:

@@ -1,8 +1,9 @@
-"""Locks that readers of PostgreSQL may hold are asked for with patience that ends: nobody queues behind the job.
+"""Locks that readers of PostgreSQL may hold are waited for only briefly, again and again: nobody queues behind the job
+for long.
 
 Whoever comes after a statement that waits for a lock waits behind it. So such a statement waits for
-`publish.lock_timeout` at most, then the job lets go of everything that it has taken since (a savepoint), pauses, in no
-queue, and asks again a few times; at last it says who was in the way.
+`publish.lock_timeout` at most; then the job releases everything that it has taken since (a savepoint), pauses without
+queueing, and tries again a few times. If it fails, it names who holds the lock.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ Seconds = int | float | Fraction
 Found = TypeVar("Found")
 
 LOCK_SECONDS = 1
-"""Where no spec says how long."""
+"""The time to wait where no spec gives one."""
 TURNS = 5
 PAUSE_SECONDS = 0.5
 """After the first turn; twice that after the second one, and so on."""
 REST_SECONDS = 0.02
-"""What a turn whose time is up still waits for each further lock: nobody should hold one that it has not asked for."""
+"""How long a turn whose time is up still waits for each further lock, which nobody should hold."""
 NAMED = 3
 """How many sessions a message names."""
 
@@ -53,11 +54,11 @@ RELATIONS = sa.text(
 
 
 class Held(Busy):
-    """A lock that was not to be had; the message names who holds it."""
+    """A lock that could not be taken; the message names who holds it."""
 
 
 class Turn:
-    """One turn at the locks of a piece of work."""
+    """One attempt at the locks of a piece of work."""
 
     def __init__(self, connection: sa.Connection, seconds: Seconds) -> None:
         self.connection = connection
@@ -74,15 +75,15 @@ class Turn:
             self.wanted[ROW] = self.wanted.get(ROW, set()) | rows
 
     def wants_oids(self, mode: str, *oids: int) -> None:
-        """The same by the oids of relations."""
+        """What the next statements lock, by the oids of relations."""
         self.wanted = {mode: set(oids)}
 
     def begin(self) -> None:
-        """From here on readers may stand behind this session: all that is waited for takes no longer than one wait."""
+        """From here on readers may queue behind this session: all waiting together takes no longer than one wait."""
         self._end = time.monotonic() + self._seconds
 
     def rest(self) -> None:
-        """Wait for the next lock as long as is left of the turn."""
+        """Wait for the next lock for the rest of the turn."""
         self._limit(max(REST_SECONDS, min(self._seconds, self._end - time.monotonic())))
 
     def _limit(self, seconds: float) -> None:
@@ -92,10 +93,10 @@ class Turn:
 def take_turns(
     connection: sa.Connection, seconds: Seconds, what: str, work: Callable[[Turn], Found], *, turns: int = TURNS
 ) -> Found:
-    """Do work within a savepoint of the connection's transaction, and all of it again while a lock is not to be had.
+    """Do work within a savepoint of the connection's transaction, and all of it again while a lock cannot be taken.
 
-    seconds: that a reader may have to wait behind it. what: the object of the message. Raises Busy, naming who holds
-    the lock, after the last turn; other errors as they come.
+    seconds: how long a reader may have to wait behind it. what: the object of the message. Raises Busy, naming who
+    holds the lock, after the last turn; other errors as they come.
     """
     for number in range(1, turns + 1):
         turn = None
@@ -116,15 +117,16 @@ def take_turns(
 
 
 def unhurried(connection: sa.Connection, seconds: Seconds, what: str, work: Callable[[Turn], Found]) -> Found:
-    """The same for locks behind which no reader waits: one turn, as long as all the others together."""
+    """Do work that needs locks behind which no reader waits: in one turn, as long as all those of `take_turns`
+    together."""
     return take_turns(connection, TURNS * float(seconds) + PAUSE_SECONDS * TURNS * 2, what, work, turns=1)
 
 
 @contextmanager
 def limited(connection: sa.Connection, seconds: float, what: str, schema: str, *names: str) -> Iterator[None]:
-    """A transaction that writes rows of these tables, no more, and waits for each lock so many seconds at most.
+    """A transaction that only writes rows of these tables, and waits for each lock so many seconds at most.
 
-    what: the object of the message. Raises Busy, naming who is in the way, for a lock that is not to be had.
+    what: the object of the message. Raises Busy, naming who is in the way, for a lock that cannot be taken.
     """
     try:
         with connection.begin():
@@ -139,7 +141,7 @@ def limited(connection: sa.Connection, seconds: float, what: str, schema: str, *
 
 
 def pause(number: int) -> None:
-    """What is between two turns."""
+    """The pause between two turns."""
     time.sleep(PAUSE_SECONDS * number)
 
 

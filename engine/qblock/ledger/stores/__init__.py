@@ -64,6 +64,6 @@ def place_of_url(url: str, directory: Path) -> Place:
     if engine_of(parsed).is_file:
         file = database_file(parsed, directory)
         if file.name != LEDGER_FILE:
-            raise InputError(f"{file} is not a ledger; right would be the spec, or the URL of a file {LEDGER_FILE}")
+            raise InputError(f"{file} is not a ledger; give the spec, or the URL of a file {LEDGER_FILE}")
         folder = file.parent
     return STORES[engine_of(parsed).name](folder, parsed)

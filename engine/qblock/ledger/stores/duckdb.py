@@ -27,7 +27,7 @@ from qblock.warehouse.session import SqlSession
 LEDGER_FILE = "ledger.duckdb"
 CROSSWALK_FILE = "crosswalk.duckdb"
 KEPT = "qblock keeps private state in a file there; move it away, or put the file back from its backup"
-"""What is said where something else has the place of a private file."""
+"""The remedy where something else has taken the place of a private file."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class DuckdbPlace:
                 connection.commit()
 
     def give_up(self, connection: sa.Connection) -> None:
-        # No rollback: a database that a fatal error has shut refuses it, with another error in place of the first.
+        # No rollback: a database that a fatal error has shut refuses it, and that error would hide the first one.
         connection.invalidate()
 
     def transaction(self, connection: sa.Connection, seconds: float | None) -> AbstractContextManager[object]:
@@ -134,8 +134,8 @@ class DuckdbPlace:
 def make_database(file: Path) -> None:
     """Make an empty DuckDB file in its private folder where there is none.
 
-    DuckDB writes a new file in steps; one that a crash or another process finds half made is no database. It is made
-    beside and renamed, under a lock on the folder.
+    DuckDB writes a new file in steps; one that is half made, after a crash or for another process, is not a database.
+    So it is made beside its place and renamed, under a lock on the folder.
     """
     check_database(file, KEPT)
     if file.exists() and file.stat().st_size:

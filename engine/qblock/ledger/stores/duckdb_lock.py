@@ -19,7 +19,7 @@ from qblock.ledger.stores.waiting import KEPT_FROM_RUNNING, WHOLE, busy, wait_fo
 
 @contextmanager
 def _locked_file(path: Path) -> Iterator[tuple[IO[str], Callable[[], None]]]:
-    """A file to be locked, and the check that it is still the one that others will find."""
+    """The file to be locked, and the check that it is still the one that others will find."""
     if not path.is_symlink():  # which is not followed
         check_file(path, "qblock keeps a lock there; move it away", QblockError)
     try:
@@ -48,7 +48,7 @@ def file_lock(folder: Path, release: str, deadline: float) -> Iterator[HeldLock]
         wait_for(lambda: _try_file(shared, fcntl.LOCK_SH), deadline, lambda: Busy(KEPT_FROM_RUNNING))
         holder = {"pid": os.getpid(), "since": f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC"}
         file.truncate(0)
-        # For the messages of others alone: on a full disk the lock is held all the same.
+        # Only for the messages of others: on a full disk the lock is held nevertheless.
         with suppress(OSError):
             os.pwrite(file.fileno(), json.dumps(holder).encode(), 0)
 

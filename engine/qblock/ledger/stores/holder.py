@@ -1,4 +1,4 @@
-"""Who holds a lock: the name that a lock's session gives itself, and whether the process behind it is still there."""
+"""Who holds a lock: the name that a lock's session gives itself, and whether the process behind it still runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 MOST_BYTES = 63
-"""Of an application_name."""
+"""The longest application_name."""
 _NAME = re.compile(r"qblock (?P<what>.*) \(process (?P<pid>\d+), (?P<machine>[0-9a-f]{6})(?P<start>[0-9a-f]{4})\)")
 
 
@@ -22,20 +22,20 @@ def session_name(what: str) -> str:
 
 
 def shown(name: str | None) -> str:
-    """The same for a message."""
+    """The name of a lock's session, for a message."""
     found = _NAME.fullmatch(name or "")
     return f"qblock {found['what']} (process {found['pid']})" if found else name or "session"
 
 
 def release_of(name: str | None) -> str | None:
-    """The release that the session of a lock is for; None where that cannot be said."""
+    """The release that the session of a lock is for; None where that is not known."""
     found = re.match(r"qblock (\w+) \(process", name or "")
     return found[1] if found else None
 
 
 def gone(name: str | None) -> int | None:
-    """The process of a session's name where it was one of this machine and is no more; None where it is there, or is
-    of another machine, so that nothing can be said."""
+    """The process that a session's name gives, where it ran on this machine and has ended; None where it still runs, or
+    runs on another machine, of which nothing is known."""
     found = _NAME.fullmatch(name or "")
     if found is None or found["machine"] != _machine():
         return None
@@ -45,16 +45,16 @@ def gone(name: str | None) -> int | None:
 
 @cache
 def _machine() -> str:
-    """This machine since it was started, and this container of it: pids of another one say nothing here."""
+    """This machine since it was started, and this container on it: pids of another one mean nothing here."""
     try:
         facts = Path("/proc/sys/kernel/random/boot_id").read_text("ascii"), os.readlink("/proc/self/ns/pid")
     except OSError:
-        return ""  # no name of ours, so that nothing is judged by it
+        return ""  # not a name of ours, so that nothing is concluded from it
     return hashlib.sha256("".join(facts).encode()).hexdigest()[:6]
 
 
 def _start(pid: int) -> str | None:
-    """When a process began, digested; None for one that is not there, or has ended and is not reaped yet."""
+    """When a process began, digested; None for one that does not exist, or has ended and is not reaped yet."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text("ascii", "replace").rpartition(")")[2].split()
     except OSError:

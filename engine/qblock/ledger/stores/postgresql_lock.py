@@ -57,10 +57,10 @@ def _held_by(connection: sa.Connection, key: int, release: str | None = None, *,
     if row is not None and process is not None:
         what = f"release {release}" if release else "every release"
         return Busy(
-            f"{what} is locked by a run that is gone: process {process} of this machine has ended, and server process "
-            f"{row.pid}{since} still holds its lock. PostgreSQL ends such a session soon by itself; where it stays, a "
-            "connection pooler keeps it: end it there (PgBouncer: RECONNECT), or by "
-            f"SELECT pg_terminate_backend({row.pid})"
+            f"{what} is locked by a run that has ended: process {process} of this machine has ended, and server "
+            f"process {row.pid}{since} still holds its lock. PostgreSQL soon ends such a session by itself; if it "
+            "stays, a connection pooler keeps it: end it there (PgBouncer: RECONNECT), or by SELECT "
+            f"pg_terminate_backend({row.pid})"
         )
     if release == WHOLE:
         return Busy(KEPT_FROM_RUNNING)

@@ -1,7 +1,7 @@
-"""Advisory locks of a PostgreSQL session: a pooler in transaction mode is noticed, and nothing stays locked in it.
+"""Advisory locks of a PostgreSQL session: a pooler in transaction mode is detected, and nothing stays locked in it.
 
-Such a pooler runs each statement of the session in whatever server session is free. Every statement on a lock therefore
-says in itself which server session it ran in, and whether that one has the lock.
+Such a pooler runs each statement of the session in whatever server session is free. So every statement on a lock also
+returns which server session it ran in, and whether that one has the lock.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class SessionLocks:
         return (row.pid, row.word) == (pooler.server_process(self.connection), pooler.word(self.connection))
 
     def leave(self) -> None:
-        """Leave every lock, wherever it is. What cannot be left ends with its server session."""
+        """Release every lock, wherever it is. What cannot be released ends with its server session."""
         for taken in reversed(self._taken):
             left = None
             with suppress(sa.exc.SQLAlchemyError):
@@ -80,7 +80,7 @@ class SessionLocks:
 
 @contextmanager
 def lock_session(place: Place, what: str) -> Iterator[SessionLocks]:
-    """A session that does nothing but hold locks, all of which are left at the end. what: it is for.
+    """A session that does nothing but hold locks, all of which are released at the end. what: what it is for.
 
     Raises Pooled before a lock is taken where a second session would be given the same server session.
     """
@@ -120,7 +120,7 @@ def _keep_session(connection: sa.Connection, what: str) -> None:
 
 
 def _leave_elsewhere(url: sa.URL, taken: _Taken) -> None:
-    """Leave a lock that a pooler keeps in a server session which it lends to others now.
+    """Release a lock that a pooler keeps in a server session which it lends to others now.
 
     Several transactions are held open, so that the pooler must lend other sessions, until it lends that one. Raises
     what psycopg raises.

@@ -9,8 +9,10 @@ from qblock.errors import Busy
 
 POLL_SECONDS = 0.1
 WHOLE = ""
-"""The whole place, where a lock is named by a release: no release has this name."""
-KEPT_FROM_RUNNING = "the key of the crosswalk is being changed, which no run may see half done; wait for it to end"
+"""The whole place, where a lock is named after a release: no release has this name."""
+KEPT_FROM_RUNNING = (
+    "the key of the crosswalk is being changed, and no run may see it half done; wait until that has ended"
+)
 
 
 def wait_for(attempt: Callable[[], bool], deadline: float, busy: Callable[[], Busy]) -> None:

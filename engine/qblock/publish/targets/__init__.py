@@ -78,6 +78,6 @@ TARGETS = {
 
 
 def target_of(spec: Spec, place: Place | None = None) -> Target:
-    """The target of a spec. Raises InputError where source and target do not go together."""
+    """The target of a spec. Raises InputError where source and target do not match."""
     place = place or place_of(spec)
     return TARGETS[place.engine].made(spec, place)

@@ -75,7 +75,7 @@ def _translated() -> Iterator[None]:
 
 
 def _move_file(target: DuckdbTarget, earlier: str, before: str, current: int | None) -> None:
-    """The release file under the names of the spec, and the one that readers had until now away."""
+    """Make the release file under the names of the spec, and remove the one that readers had until now."""
     _, _, name = before.partition(" in ")
     old = target.place.folder.parent / name
     if current is not None and not target.landed(current):

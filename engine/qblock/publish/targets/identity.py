@@ -10,7 +10,7 @@ from qblock.warehouse.protocol import TableName
 
 @dataclass(frozen=True)
 class Identity:
-    """Source and view of a release. source: `schema.table`, or None for a table that is not there; database: a digest
+    """Source and view of a release. source: `schema.table`, or None for a table that does not exist; database: a digest
     of the source's file, None where the ledger is in the source's database; target: the view, with a file of the spec's
     folder relative to that; view: the same as messages name it; readers: roles that may read it, or will.
     """
@@ -22,7 +22,7 @@ class Identity:
     readers: tuple[str, ...] = ()
 
     def columns(self) -> dict[str, Any]:
-        """The columns of an event that say it."""
+        """The columns of an event that hold the identity."""
         return {
             "source": self.source,
             "source_database": self.database,

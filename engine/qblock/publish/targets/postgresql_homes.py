@@ -74,7 +74,7 @@ def home_of(connection: sa.Connection, table: TableName) -> TableName | None:
 
 
 def readers_of(connection: sa.Connection, spec: Spec) -> tuple[str, ...]:
-    """The readers of the spec, and whoever else was given something on the view (PUBLIC is everybody)."""
+    """The readers of the spec, and everybody else who was granted something on the view (PUBLIC is everybody)."""
     view = {"schema": spec.publish.schema, "name": spec.view}
     facts = connection.execute(sa.text(sql_text("relation_facts", "postgresql")), view).one_or_none()
     given: tuple[str, ...] = ()

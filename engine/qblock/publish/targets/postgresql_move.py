@@ -24,8 +24,8 @@ def move_view(
 ) -> list[str]:
     """Rename the tables of the versions, and make the view that of the spec; notes for the person who does it.
 
-    The view stays the same object, so that analysts' own views go on with it, and keeps its grants. Raises Busy where
-    readers or others do not let go of it, Refused where readers could reach what is private.
+    The view stays the same object, so that analysts' own views keep working, and keeps its grants. Raises Busy where
+    readers or others keep it locked, Refused where readers could reach what is private.
     """
     view = TableName.parse(last.target or last.view or "")
     return take_turns(
@@ -55,12 +55,12 @@ def _move(turn: Turn, spec: Spec, earlier: str, target: PostgresqlTarget, view: 
         run(connection, f"ALTER VIEW {_sql(view)} RENAME TO {quote(spec.view)}")
     current = LedgerReader(connection).pointer(spec.release)
     if current is None:
-        # It shows nothing; the next publication makes it anew.
+        # It shows nothing; the next publication makes it again.
         run(connection, f"COMMENT ON VIEW {target.made.sql} IS '{target.made.mark}'")
         return []
     kept = LedgerReader(connection).reference(spec.release, current)
     if kept is None:
-        raise QblockError(f"the reference quantities of version {current} are missing: verify the release first")
+        raise QblockError(f"the quantities kept with version {current} are missing: verify the release first")
     layout = target.layout(connection, current, Kept.of_text(kept).columns)
     if layout is None:
         raise QblockError(f"the table of version {current} is missing or was altered: verify the release first")
