@@ -47,7 +47,7 @@ def problem_of(path: str | Path) -> str | None:
     for is_kind, name in KINDS:
         if is_kind(mode):
             return f"is {'a link to ' if path.is_symlink() else ''}{name}"
-    return None if os.access(path, os.R_OK, effective_ids=True) else "may not be read by this login"
+    return None if os.access(path, os.R_OK, effective_ids=True) else "cannot be read by this user"
 
 
 def check_file(path: str | Path, needed: str, error: type[QblockError] = InputError, where: str = "") -> None:
@@ -73,7 +73,7 @@ def open_input(path: str | Path, what: str = "") -> Iterator[io.BufferedReader]:
     problem = problem_of(path)
     if problem is not None:
         piped = problem.endswith(("(FIFO)", "a socket", "a device"))
-        remedy = WRITE_IT if piped else "name a file that this login may read"
+        remedy = WRITE_IT if piped else "name a file that this user may read"
         raise InputError(f"{cannot}: it {problem}; {remedy}")
     try:
         # A pipe that has taken its place since is opened without waiting, and read as empty or refused.
@@ -82,14 +82,14 @@ def open_input(path: str | Path, what: str = "") -> Iterator[io.BufferedReader]:
         raise InputError(f"{cannot}: {error.strerror}") from None
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise InputError(f"{cannot}: it is no regular file any more; {WRITE_IT}")
+            raise InputError(f"{cannot}: it is not a regular file any more; {WRITE_IT}")
         yield file
 
 
 def read_input(path: str | Path, what: str = "", newline: str | None = None) -> str:
     """The text of a file that a user names. what: as of `open_input`; newline: as of `open`.
 
-    Raises InputError for what is no regular file, cannot be read or is not UTF-8.
+    Raises InputError for what is not a regular file, cannot be read or is not UTF-8.
     """
     with open_input(path, what) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline) as text:
         try:

@@ -129,8 +129,8 @@ def test_a_file_that_this_login_may_not_read(tmp_path: Path) -> None:
     if root:
         os.seteuid(65534)
     try:
-        assert problem_of(path) == "may not be read by this login"
-        with pytest.raises(InputError, match="it may not be read by this login; name a file that this login may read"):
+        assert problem_of(path) == "cannot be read by this user"
+        with pytest.raises(InputError, match="it cannot be read by this user; name a file that this user may read"):
             read_input(path)
     finally:
         if root:

@@ -36,7 +36,7 @@ def clear_leftovers(run: Job) -> list[str]:
                 set_pointer(connection, release, version)
                 said.append(f"version {version} had been published when its run was stopped: recorded")
             elif version in kept:
-                record(connection, _again(event, run.id, "failed", "the run that went back to it was stopped"))
+                record(connection, _again(event, run.id, "failed", "the run that rolled back to it was stopped"))
                 said.append(f"version {version} had not been published again when its run was stopped: it stays")
             else:
                 record(connection, _again(event, run.id, "failed", "the run that built it was stopped"))

@@ -38,7 +38,7 @@ class SourceTable:
 
     hierarchies and dimensions: one for each quasi-identifier, in the order of the spec; sensitives by name.
     quarantined: rows left out since a hierarchy does not cover them yet (`uncovered: quarantine`). files: what the
-    source was copied from, where it is no table of a database.
+    source was copied from, where it is not a table of a database.
     """
 
     spec: Spec

@@ -279,7 +279,7 @@ class Spec:
     def at(self, *place: str | int) -> str:
         """FILE:LINE of a key or value, for example at("attributes", "age", "hierarchy"), or of what holds it.
 
-        Of a spec that is no file, the path of the key.
+        Of a spec that is not a file, the path of the key.
         """
         if not self.origin.places:
             return f"{self.path}: {dotted(place)}"

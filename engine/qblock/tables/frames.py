@@ -84,7 +84,7 @@ def _arrow_table(data: Any) -> pa.Table:
     except (pa.ArrowException, TypeError, ValueError):
         pass  # a stream of something else than rows
     raise InputError(
-        f"a {type(data).__name__} is no table; right would be a pandas DataFrame, an Arrow table, or the path of a "
+        f"a {type(data).__name__} is not a table; give a pandas DataFrame, an Arrow table, or the path of a "
         "Parquet or CSV file"
     )
 

@@ -23,7 +23,7 @@ UNOPENED = {"url": f"duckdb:///{FRAME}", "table": f'"{FRAME}"'}
 class Asked:
     """A table with what is asked of it. caller: what messages begin with; table: of a database.
 
-    Raises InputError for what is no table, path or URL.
+    Raises InputError for what is not a table, path or URL.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ def attributes_of(caller: str, roles: Mapping[str, Iterable[tuple[str, Any]]]) -
         for name, entry in columns:
             if not isinstance(name, str):
                 raise InputError(
-                    f"{caller}: {name!r} is no name of a column: names are texts; rename the columns: "
+                    f"{caller}: {name!r} is not the name of a column: names are texts; rename the columns: "
                     "frame.columns = frame.columns.map(str)"
                 )
             if name in found:

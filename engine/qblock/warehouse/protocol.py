@@ -120,7 +120,7 @@ class Session(Protocol):
     statements: int
     """How many statements were sent."""
     files: SourceFacts | None
-    """What it was copied from, where the source is no table of a database."""
+    """What it was copied from, where the source is not a table of a database."""
 
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
         """Execute a statement that returns nothing."""

@@ -38,7 +38,7 @@ def found_files(text: str, directory: Path, place: str) -> list[Path]:
     ending = Path(text).suffix.lower()
     if ending not in FORMATS:
         raise InputError(
-            f"{place}: {text} ends in {ending or 'no suffix'}; right would be {ENDINGS}", suggestions=FORMATS
+            f"{place}: {text} ends in {ending or 'no suffix'}; give files that end in {ENDINGS}", suggestions=FORMATS
         )
     plain = directory / text
     if os.path.lexists(plain) or not glob.has_magic(text):
