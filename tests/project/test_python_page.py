@@ -27,3 +27,10 @@ def test_the_page_names_every_function_and_is_found() -> None:
         assert f"qblock.{name}(" in text
         assert name in qblock.__all__
     assert "(docs/python.md)" in (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_page_names_every_method_of_a_release() -> None:
+    text = PAGE.read_text("utf-8")
+    methods = {name for name, value in vars(qblock.Release).items() if callable(value) and not name.startswith("_")}
+    unnamed = {name for name in methods if f"`{name}(" not in text}
+    assert unnamed == {"comparison", "own_files"}  # for the command line, which prints and protects with them

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from qblock.cli.app import run
 from qblock.errors import Busy, InputError, Refused
+from qblock.joint import keys
 from qblock.joint.crosswalk import own_book
 from qblock.ledger.history import history
 from qblock.ledger.lock import release_lock
@@ -145,7 +146,7 @@ def test_a_change_that_was_killed_before_its_event_is_written_is_finished(
     job = people_job(make_job, PEOPLE)
     job.run()
     with monkeypatch.context() as patched:
-        patched.setattr(module, "ledger_transaction", lambda *_: 1 / 0)
+        patched.setattr(keys, "ledger_transaction", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             rekey(place_of(job.spec))
     assert not events(job, "rekeyed")
