@@ -1,4 +1,4 @@
-"""What a command has done so far: every way out of it asks here, since an error may come after a publication."""
+"""What a command has done so far: every way of ending asks here, since an error may come after a publication."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Deed:
 
     @property
     def sentence(self) -> str | None:
-        """What is said of it; None where it was not done."""
+        """The sentence about it; None where it was not done."""
         if self.done is None:
             return f"whether {self.said} is not known, {HISTORY}"
         return self.said if self.done else None
@@ -79,7 +79,7 @@ class Outcome:
 
     @property
     def publication(self) -> Deed | None:
-        """The newest publication that was made, or of which that is not known."""
+        """The newest publication that was made, or may have been made."""
         made = [deed for deed in self._settled() if deed.status is not None and deed.done is not False]
         return made[-1] if made else None
 

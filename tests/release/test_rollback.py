@@ -145,7 +145,7 @@ def test_what_was_never_published(job: Job) -> None:
         rollback(job.spec, 1)
     job.set(privacy=[{"k_anonymity": {"k": 3}}], versions={"joint": "none"})
     job.run()
-    assert "never published; kept and left to go back to: 1" in refusal(job, 7)
+    assert "never published; kept, and available to roll back to: 1" in refusal(job, 7)
     # A refusal takes no number from the versions to come.
     job.change(ANOTHER)
     assert job.run().version == 2
@@ -155,7 +155,7 @@ def test_a_version_that_was_retired(twice: Job) -> None:
     twice.set(versions={"joint": "none", "keep": 2})
     twice.change(NEWER)
     twice.run()
-    assert "it is no longer kept; kept and left to go back to: 2, 3" in refusal(twice, 1)
+    assert "it is no longer kept; kept, and available to roll back to: 2, 3" in refusal(twice, 1)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_a_copy_that_was_altered(twice: Job, statement: str, found: str) -> None
     )
     message = refusal(twice, 1)
     assert found in message
-    assert message.endswith("kept and left to go back to: 2")
+    assert message.endswith("kept, and available to roll back to: 2")
 
 
 @pytest.mark.each_engine
@@ -190,9 +190,9 @@ def test_a_private_file_with_something_else_in_it(twice: Job) -> None:
     [
         (
             "UPDATE qblock.reference SET content = content || ' ' WHERE version = 1",
-            "its reference quantities are",
+            "the quantities kept with it are",
         ),
-        ("DELETE FROM qblock.reference WHERE version = 1", "its reference quantities are"),
+        ("DELETE FROM qblock.reference WHERE version = 1", "the quantities kept with it are"),
         (
             "UPDATE qblock.guarantee SET reached = '9' WHERE number = 3",
             "event 3 .* or its guarantees were",
@@ -254,7 +254,7 @@ def test_a_model_that_needs_more_than_the_published_rows_is_taken_from_the_ledge
     job.run()
     result = rollback(job.spec, 1)
     assert [entry["model"] for entry in result.tightest] == ["distinct_l_diversity"]
-    assert "not computed again, since the published rows do not suffice: k_map" in result.notes
+    assert "not recomputed, since the published rows are not enough: k_map" in result.notes
     assert {g["model"] for g in history(job.spec)["guarantees"] if g["state"] == "rolled_back"} == {
         "k_map",
         "distinct_l_diversity",
@@ -403,5 +403,5 @@ def test_the_command(twice: Job, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["rollback", spec, "9", "--json"]) == 3
     answer, message = capsys.readouterr()
     assert json.loads(answer)["status"] == "refused"
-    assert "was never published; kept and left to go back to: 1, 2" in message
+    assert "was never published; kept, and available to roll back to: 1, 2" in message
     assert run(["rollback", spec, "one"]) == 2

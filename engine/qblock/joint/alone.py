@@ -104,5 +104,5 @@ class NotJoint:
         """Begin again: what a check has told outlasts the run, whatever becomes of it."""
 
     def showing_withdrawn(self) -> list[int]:
-        """The versions still kept that show people who have left since, but for the one that readers see."""
+        """The versions still kept that show people who have left since, except the one that readers see."""
         return []

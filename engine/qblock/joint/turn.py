@@ -43,7 +43,7 @@ COARSENED = (
     "sensitive values (versions.on_refusal: coarsen)"
 )
 PINNED = "the best node failed together with earlier versions: the published node was kept (versions.on_refusal: pin)"
-KEPT = "the published node was kept, as all versions must have one (versions.on_refusal: hold_back)"
+KEPT = "the published node was kept, since all versions must have the same node (versions.on_refusal: hold_back)"
 
 
 class TogetherRefused(Refused):
@@ -66,7 +66,7 @@ class JointVersions(NotJoint):
         prepare(self.place)
 
     def settle_leaving(self) -> None:
-        # Also what a change of the key that was killed still owes the ledger.
+        # Also what a change of the key that was killed has not yet recorded in the ledger.
         release = self.spec.release
         with own_book(self.place) as book:
             anybody = withdrawals.anybody_leaving(book, release)
@@ -83,7 +83,7 @@ class JointVersions(NotJoint):
             record_erasure(self.place, release, self.run, {"people": people})
 
     def discard_unseen(self, shown: Collection[int]) -> None:
-        # By the word of the ledger that has written it down; before the snapshot, and in a transaction of its own:
+        # If the ledger recorded it; before the snapshot, and in a transaction of its own:
         # the version that this run records may have the same number.
         known = written(self.place, self.spec.release)
         with own_book(self.place) as book:
@@ -231,11 +231,9 @@ class JointVersions(NotJoint):
         changed, people = moved_by_edits(book, self.spec, found)
         if changed:
             moved = (
-                f"{people} people are shown under another label"
-                if people
-                else "nobody's label changes by it at this node"
+                f"{people} people are shown under another label" if people else "it changes nobody's label at this node"
             )
-            note = f"the hierarchy of {', '.join(changed)} is not the one of the version before: {moved}"
+            note = f"the hierarchy of {', '.join(changed)} is not that of the previous version: {moved}"
             self.notes = [*(n for n in self.notes if n != note), note]
 
     def _condemn_doubted(self, book: Book, version: int) -> None:
@@ -270,7 +268,7 @@ def _check_recorded(spec: Spec, place: Place, missing: Collection[int]) -> None:
 
 
 def refusal(verdict: Verdict, why: Sequence[str] = (), changed: Changed | None = None) -> str:
-    """What a refused joint check says to the person who must act. changed: why rows count as linked, if they do."""
+    """The refusal of a joint check, for the person who must act. changed: why rows count as linked, if they do."""
     models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
     how = "with rows that can be linked" if verdict.mode == "linked" else "by people whose value did not change"
     because = f"{changed}. " if changed else ""

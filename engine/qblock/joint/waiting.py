@@ -18,12 +18,12 @@ from qblock.source import SourceTable
 from qblock.spec import Spec
 
 STAY_OUT = (
-    "{} cohorts of newcomers fail together with earlier versions, and stay out for good: topped up until they pass, "
-    "they would reveal their values"
+    "{} cohorts of newcomers fail together with earlier versions, and stay out for good: topping them up "
+    "until they pass would reveal their values"
 )
 STAY_IN = (
-    "the batch of {} people who withdrew fails: its leavers or those who stay would reveal their values; they stay in, "
-    "and can leave with their whole joint cells (`qblock erase --now`)"
+    "the batch of {} people who withdrew fails: it would reveal the values of its leavers or of those who stay; they stay "
+    "in, and can leave with their whole joint cells (`qblock erase --now`)"
 )
 DOUBTED = "with the {} people who withdraw the versions fail together: tried again without them"
 NOBODY = Batch((), 0, 0)
@@ -44,7 +44,7 @@ class Waiting:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many people wait or leave: for the private ledger alone."""
+        """How many people wait or leave: only for the private ledger."""
         found = {"leaving": len(self.leaving.members), "leaving_waiting": self.leaving.waiting}
         if self.newcomers is not None:
             found |= {"newcomers": len(self.newcomers.admitted), "newcomers_waiting": self.newcomers.waiting}
@@ -52,7 +52,7 @@ class Waiting:
 
 
 class StartOver(Exception):
-    """The check told that some people stay apart for good, or left a doubt whether a batch is to blame. settle writes
+    """The check found that some people stay apart for good, or left a doubt whether a batch is to blame. settle writes
     down what must outlast the run, which begins again without them, in a new snapshot. Each time fewer are left to set
     apart or to doubt, so it ends. doubted: the batch that is tried without."""
 
@@ -72,7 +72,7 @@ def waiting_at(book: Book, source: SourceTable, admission: Admission, node: Node
         if spec.pinned is not None:
             return None  # the search says so
         raise Refused(
-            f"the published node {list(node)} is not in the lattice any more: hierarchies have changed; pin a node in "
+            f"the published node {list(node)} is no longer in the lattice: hierarchies have changed; pin a node in "
             "the spec (search.node)"
         )
     waits = newcomers(book, source, admission, node) if spec.versions.on_refusal == "hold_back" else None

@@ -45,7 +45,7 @@ def release(
 
     force: publish even then. wait: seconds to wait for another run of the release. progress: nodes decided and left;
     log: one line for each step; entries: the same with run, step and time. Raises Refused when nothing safe can be
-    published, InputError for a spec or data that must be mended, Busy, and QblockError for faults; refusals and faults
+    published, InputError for a spec or data that must be fixed, Busy, and QblockError for faults; refusals and faults
     are in the ledger then, and what was published before stays published.
     """
     made = plan(spec, force=force, wait=wait, judge=False)
@@ -154,7 +154,7 @@ def _check_together(run: Run) -> None:
 def _copy(run: Run, _: steps.CopyVersion) -> None:
     run.begin(run.version)
     run.target.stage(run.task.source.session, run.chosen.copy, run.version, run.stamp, run.record)
-    # The snapshot ends here: what follows reads the copy alone.
+    # The snapshot ends here: what follows reads only the copy.
     run.transaction.close()
 
 

@@ -38,11 +38,11 @@ QUEUED = (
     "next releases see to it"
 )
 RECORDED = "the withdrawal was recorded"
-STUCK = "{} of them were in a batch that failed, which is not topped up: they can leave at once only (--now)"
+STUCK = "{} of them were in a batch that failed, which is not topped up: they can only leave at once (--now)"
 NOBODY = (
-    "{} of {} {} nobody, neither in the source nor in any earlier version; nothing is done, for those found either. "
-    "People are named by the text of column {}, to the letter: numbers plain (7, not 007), dates as 2026-01-31; look "
-    "the names up there, correct the list and give it again whole"
+    "{} of {} {} nobody, neither in the source nor in any earlier version; nothing is done, not even for "
+    "those found. People are named exactly by the text of column {}: numbers plain (7, not 007), dates as 2026-01-31; "
+    "look the names up there, correct the list and give it again, complete"
 )
 STILL_SHOWN = (
     "they are out of every later version, but none could be published without them now, and version {version}, which "
@@ -52,7 +52,7 @@ STILL_SHOWN = (
 
 @dataclass(frozen=True)
 class EraseResult:
-    """Counts alone. asked: people named; shown: of them, whom any version has shown; companions: others that left with
+    """Only counts. asked: people named; shown: of them, whom any version has shown; companions: others that left with
     them, as they shared a joint cell; retired: versions dropped; published: the version without them, if there is one.
     """
 
@@ -84,9 +84,9 @@ def erase(
     Whoever was never shown is out at once. The others are queued: k of a block leaving together could still share a
     value, so a batch closes by size and must pass the joint check on both sides. now: they leave at once, with
     everybody who shares a joint cell with them; a version without them is published, and those that show them are
-    dropped. Raises InputError for a release without entities, and where a name is nobody's (then nothing is done: a
-    list in another form may name others, who could never be shown again), and what `release` raises; what was set apart
-    stays so.
+    dropped. Raises InputError for a release without entities, and where a name belongs to nobody (then nothing is done:
+    a list in another form may name others, who could never be shown again), and what `release` raises; what was set
+    apart stays so.
     """
     named = list(dict.fromkeys(entities))
     check_erasable(spec, len(named))

@@ -37,7 +37,7 @@ class Plan:
 
     @property
     def refused(self) -> list[str]:
-        """Why a run would be refused as things are: private state that was lost or is older. Reads the ledger."""
+        """Why a run would be refused now: private state that was lost or is older. Reads the ledger."""
         upgrade = next(step for step in self.steps if isinstance(step, steps.UpgradeLedger))
         if upgrade.found not in (None, upgrade.needed):
             return []
@@ -58,7 +58,7 @@ class Plan:
 def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True) -> Plan:
     """The steps of a release of this spec.
 
-    judge: whether to hold the spec against the ledger, as a run does under the release's lock. Raises InputError for a
+    judge: whether to compare the spec with the ledger, as a run does under the release's lock. Raises InputError for a
     target that cannot be used (inside the source, unknown reader), Refused for another source or view than the ledger
     has of the release, QblockError where the ledger's database cannot be reached.
     """
@@ -106,7 +106,7 @@ def _begun(spec: Spec, wait: float, judge: bool) -> Plan:
     """The steps that every job begins with."""
     place = place_of(spec)
     target = target_of(spec, place)
-    # What a move has not finished yet has the name of before.
+    # What a move has not finished yet has its earlier name.
     notes = [] if move.pending(place, spec.release) else target.check()
     check_cohorts(spec)
     revision, current, version = _ledger(spec, place)

@@ -1,4 +1,4 @@
-"""What is done about runs that did not end: a failure is recorded, leftovers are cleared, a landed file is recorded."""
+"""Settles runs that did not end: a failure is recorded, leftovers are cleared, a landed file is recorded."""
 
 from __future__ import annotations
 
@@ -78,13 +78,13 @@ def record_failure(run: Job, error: BaseException) -> None:
             record(connection, event)
             if version is not None:
                 forget_kept(connection, run.spec.release, [version])
-        # What the ledger does not know is no leftover.
+        # What the ledger does not know is not a leftover.
         if not stopped and run.state_known:
             run.target.clear(kept_versions(run))
 
 
 def reason_of(error: BaseException, stopped: bool) -> str:
-    """What the ledger says of an error."""
+    """What the ledger records about an error."""
     if isinstance(error, QblockError):
         return str(error)
     return "the run was stopped" if stopped else f"internal error ({type(error).__name__})"

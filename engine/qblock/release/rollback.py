@@ -1,4 +1,4 @@
-"""Going back to an older version: its private copy is counted again, and published as a release is."""
+"""Rolls back to an older version: its private copy is recounted, and published like a release."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NEXT_RUN = (
 )
 CHANGED = (
     "the spec has changed since this version was published: it was checked for what the spec asks now, with the "
-    "reference quantities of its own time"
+    "quantities kept with it"
 )
 
 
@@ -54,7 +54,7 @@ def rollback(
     entries: Entries | None = None,
 ) -> ReleaseResult:
     """Publish an older version that is still kept, after the checks of a release; status `rolled_back`, or `unchanged`
-    where readers see it already.
+    where readers already see it.
 
     wait: seconds to wait for another run of the release. log: one line for each step; entries: the same with run, step
     and time. Raises Refused for a version that was never published, is no longer kept, was altered, or does not satisfy
@@ -148,7 +148,7 @@ class _Rollback(Job):
     def _read_reference(self, reader: LedgerReader) -> None:
         text = reader.reference(self.spec.release, self.version)
         if text is None or kept_digest(text) != self.event.reference_digest:
-            raise self._refused("its reference quantities are missing or were altered")
+            raise self._refused("the quantities kept with it are missing or were altered")
         self.kept = Kept.of_text(text)
 
     def _check_columns(self) -> None:
@@ -235,14 +235,14 @@ class _Rollback(Job):
             kept = published_versions(reader.history(self.spec.release))
         others = [v for v in kept if v != self.version and self.target.holds(v)]
         instead = (
-            f"; kept and left to go back to: {', '.join(map(str, sorted(others)))}"
+            f"; kept, and available to roll back to: {', '.join(map(str, sorted(others)))}"
             if others
             else ("; no other version is kept")
         )
         return Refused(f"version {self.version} of release {self.spec.release} is not published again: {why}{instead}")
 
     def result(self) -> ReleaseResult:
-        """What the run came to."""
+        """The result of the run."""
         event = self.event
         with ledger_reader(self.place) as reader:
             head = reader.head(self.spec.release)
@@ -254,7 +254,7 @@ class _Rollback(Job):
             notes.append(NOT_PROTECTED)
         more = [self.spec.privacy[index].model.name for index in self.matched.accepted]
         if more:
-            notes.append(f"not computed again, since the published rows do not suffice: {', '.join(more)}")
+            notes.append(f"not recomputed, since the published rows are not enough: {', '.join(more)}")
         if not self.unchanged:
             notes.append(NEXT_RUN)
         return ReleaseResult(

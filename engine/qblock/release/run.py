@@ -37,12 +37,12 @@ NOT_JOINT = (
 )
 NOT_PROTECTED = (
     "every guarantee of the table itself holds, but the choice of its node is not protected against an attacker who "
-    "knows the search: seeing this node (or what was suppressed), they learn that others failed, which says something "
-    "of the sensitive values; pin the node, or search with choose_from: sizes and without suppression"
+    "knows the search: seeing this node (or what was suppressed), they learn that others failed, which reveals "
+    "something about the sensitive values; pin the node, or search with choose_from: sizes and without suppression"
 )
 
 SEARCH_FIGURES = ("nodes_total", "nodes_evaluated", "queries", "strategy", "satisfying", "minimal", "seconds", "why")
-"""What a result says of the search."""
+"""What a result says about the search."""
 
 
 class Run(Job):
@@ -219,7 +219,7 @@ class Run(Job):
         )
 
     def result(self) -> ReleaseResult:
-        """What the run came to."""
+        """The result of the run."""
         outcome, chosen = self.found.outcome, self.chosen
         return ReleaseResult(
             status="unchanged" if self.unchanged else "published",
@@ -258,7 +258,7 @@ class Run(Job):
         if self.recheck is not None:
             more = [q.model.name for q, t in zip(self.spec.privacy, self.recheck.tightest, strict=True) if t is None]
             if more:
-                notes.append(f"not computed from the published rows, which do not suffice: {', '.join(more)}")
+                notes.append(f"not computed from the published rows, which are not enough: {', '.join(more)}")
         return list(dict.fromkeys(notes))
 
 

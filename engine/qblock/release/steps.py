@@ -1,4 +1,4 @@
-"""The steps of a release, as data: `plan` prints them, and `apply` runs these very ones."""
+"""The steps of a release, as data: `plan` prints them, and `apply` runs exactly these."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class CheckDisclosure(Step):
 
     def describe(self) -> str:
         if not self.insensitive:
-            return "No column is published as is besides the sensitive ones."
+            return "Apart from the sensitive ones, no column is published as it is."
         return f"Refuse if the values of {', '.join(self.insensitive)}, published as they are, nearly single out rows."
 
 
@@ -240,6 +240,6 @@ class DropShowing(Step):
 
     def describe(self) -> str:
         return (
-            f"Drop the versions that show them, but for the one that readers see, and those beyond the newest "
+            f"Drop the versions that show them, except the one that readers see, and those beyond the newest "
             f"{self.keep}."
         )
