@@ -6,11 +6,14 @@ import json
 
 import pytest
 
-from qblock.errors import InputError
+from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
 from qblock.release import erase, rollback
 from qblock.release.log import Entry
-from qblock.release.plan import Plan, plan_erase, plan_rollback
+from qblock.release.plan import Plan, plan, plan_erase, plan_rollback
+from qblock.release.run import Run
+from qblock.release.runner import run_steps
+from qblock.release.steps import Retire, Step
 from qblock.releases.release import Release
 
 from .jobs import ATTRIBUTES, Job
@@ -76,3 +79,56 @@ def test_who_may_not_erase_is_told_by_the_plan_too(job: Job) -> None:
         Release(job.spec).plan_erase(["person 1"])
     with pytest.raises(InputError, match="nobody is named"):
         Release(job.spec).plan_erase([])
+
+
+class Seen:
+    """A context that remembers what it was left with."""
+
+    error: BaseException | None = None
+
+    def __enter__(self) -> Seen:
+        return self
+
+    def __exit__(self, _: object, error: BaseException | None, trace: object) -> None:
+        self.error = error
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize("closing", [None, OSError("a full disk")])
+def test_what_is_open_is_told_why_it_is_left(job: Job, closing: Exception | None) -> None:
+    job.run()
+    run, seen, recorded = Run(plan(job.spec)), Seen(), []
+
+    def close(error: BaseException | None) -> None:
+        if closing is not None:
+            raise closing
+
+    def broken(run: Run, _: Step) -> None:
+        run.transaction.push(lambda _, error, trace: close(error))  # type: ignore[arg-type,return-value]
+        run.transaction.enter_context(seen)
+        run.ledger_ready = True
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt if closing is None else OSError):
+        run_steps(run, [Retire(3)], {Retire: broken}, lambda _, error: recorded.append(error))
+    assert isinstance(seen.error, KeyboardInterrupt)
+    assert [type(error) for error in recorded] == [KeyboardInterrupt]
+
+
+def test_a_withdrawal_is_recorded_whatever_is_wrong_with_the_target(job: Job) -> None:
+    job.set(entity="name", attributes=ATTRIBUTES).run()
+    # Newcomers are to wait, and the spec says for fewer than its models need.
+    job.set(versions={"on_refusal": "hold_back", "cohort": 1})
+    with pytest.raises(InputError, match="cohort"):
+        job.run()
+    assert erase.erase(job.spec, ["person 1"]).status == "queued"
+
+
+@pytest.mark.either_engine
+def test_a_spec_of_another_source_leaves_the_chain_alone(job: Job) -> None:
+    job.set(entity="name", attributes=ATTRIBUTES).run()
+    before = history(job.spec)["ledger_head"]
+    job.set(publish={**job.settings["publish"], "view": "another"})
+    with pytest.raises(Refused, match="one release has one source and one view"):
+        erase.erase(job.spec, ["person 1"])
+    assert history(job.spec)["ledger_head"] == before

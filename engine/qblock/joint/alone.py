@@ -24,17 +24,16 @@ class NotJoint:
     """Versions are not checked together: nobody waits, and everybody in the source is let in.
 
     admission: who is in the snapshot, None for everybody; inherited: the event of the version whose node is kept;
-    detail: counts for the private ledger; notes: for the person who runs the job.
+    detail: counts for the private ledger; notes: those of the run, to which this adds.
     """
 
     together = False
     admission: Admission | None = None
     inherited: RecordedEvent | None = None
 
-    def __init__(self, spec: Spec, place: Place, run: str) -> None:
-        self.spec, self.place, self.run = spec, place, run
+    def __init__(self, spec: Spec, place: Place, run: str, notes: list[str]) -> None:
+        self.spec, self.place, self.run, self.notes = spec, place, run, notes
         self.detail: dict[str, int] = {}
-        self.notes: list[str] = []
 
     def make_ready(self) -> None:
         """Make the crosswalk where it is missing, before the snapshot, which would not see it otherwise."""

@@ -52,12 +52,14 @@ class TogetherRefused(Refused):
 
 class JointVersions(NotJoint):
     """Versions are checked together. waiting: who waits and who leaves with this one; doubted: the batch of people
-    who withdrew that this attempt is without; verdict: of the check that passed."""
+    who withdrew that this attempt is without; verdict: of the check that passed; least: the number of the version of
+    the attempt before."""
 
     together = True
 
-    def __init__(self, spec: Spec, place: Place, run: str) -> None:
-        super().__init__(spec, place, run)
+    def __init__(self, spec: Spec, place: Place, run: str, notes: list[str]) -> None:
+        super().__init__(spec, place, run, notes)
+        self.least = 0
         self.waiting: Waiting | None = None
         self.doubted: Batch | None = None
         self.verdict: Verdict | None = None
@@ -143,7 +145,7 @@ class JointVersions(NotJoint):
     def check_alone(self, task: Task, version: int) -> None:
         if task.spec.pinned is None or self.waiting is None:
             return
-        again = start_over_alone(self.spec, self.waiting, task.assess(task.spec.pinned), version)
+        again = start_over_alone(self.spec, self.waiting, task.assess(task.spec.pinned), max(version, self.least))
         if again is not None:
             raise again
 
@@ -178,7 +180,7 @@ class JointVersions(NotJoint):
         with open_book(self.place, task.source.session) as book:
             known = [one.key.version for one in recorded(book, spec.release)]
             # What no reader was shown, and no ledger wrote down, may be evidence from before stamps (discard_unseen).
-            version = max([version, *(number + 1 for number in known if number not in shown)])
+            version = self.least = max([version, *(number + 1 for number in known if number not in shown)])
             check_audience(book, spec, self.place)
             _check_recorded(spec, self.place, set(shown) - set(known))
             found = candidate(book, task, chosen, version)
@@ -234,7 +236,7 @@ class JointVersions(NotJoint):
                 f"{people} people are shown under another label" if people else "it changes nobody's label at this node"
             )
             note = f"the hierarchy of {', '.join(changed)} is not that of the previous version: {moved}"
-            self.notes = [*(n for n in self.notes if n != note), note]
+            self.notes[:] = [*(n for n in self.notes if n != note), note]
 
     def _condemn_doubted(self, book: Book, version: int) -> None:
         """Without the batch that was doubted the versions pass together: so the batch is what failed."""
@@ -243,9 +245,9 @@ class JointVersions(NotJoint):
             self.notes.append(STAY_IN.format(len(self.doubted.members)))
 
 
-def joint_versions(spec: Spec, place: Place, run: str) -> NotJoint:
-    """The versions of a release in a run."""
-    return (JointVersions if spec.checked_together else NotJoint)(spec, place, run)
+def joint_versions(spec: Spec, place: Place, run: str, notes: list[str]) -> NotJoint:
+    """The versions of a release in a run. notes: of the run, to which theirs are added."""
+    return (JointVersions if spec.checked_together else NotJoint)(spec, place, run, notes)
 
 
 def record_erasure(place: Place, release: str, run: str, people: Mapping[str, int]) -> None:

@@ -152,7 +152,7 @@ class _Erasure(Job):
 
 def _record_failure(run: _Erasure, error: BaseException) -> None:
     """Only what was found out of the private state: whoever is named stays out of the ledger."""
-    if isinstance(error, Refused) and not run.state_known:
+    if isinstance(error, Refused) and run.identity_known and not run.state_known:
         record_refusal(run.place, run.spec.release, run.id, error)
 
 

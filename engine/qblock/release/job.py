@@ -17,8 +17,9 @@ from qblock.spec import Spec
 
 class Job:
     """One run of a job on a release. id: as the ledger has it; lock_held: what is let go at its end; transaction: what
-    is open in between; ledger_ready: failures can be recorded; state_known: ledger and versions know of each other;
-    unchanged: nothing was to be done; published: readers see something else now."""
+    is open in between; ledger_ready: failures can be recorded; identity_known: source and view are those of the
+    release; state_known: ledger and versions know of each other; unchanged: nothing was to be done; published: readers
+    see something else now."""
 
     identity: Identity
     lock: HeldLock
@@ -36,8 +37,8 @@ class Job:
         self.id = secrets.token_hex(8)
         self.say = Telling(self.id, spec.release, log, entries)
         self.notes = list(notes)
-        self.joint = joint_versions(spec, place, self.id)
+        self.joint = joint_versions(spec, place, self.id, self.notes)
         self.lock_held = ExitStack()
         self.transaction = ExitStack()
-        self.ledger_ready = self.state_known = self.unchanged = self.published = False
+        self.ledger_ready = self.identity_known = self.state_known = self.unchanged = self.published = False
         self.started = time.monotonic()

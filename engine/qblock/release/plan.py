@@ -97,18 +97,20 @@ def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = Tr
 
 def plan_erase(spec: Spec, people: int, *, now: bool = False, wait: float = 0, judge: bool = True) -> Plan:
     """The steps by which people withdraw. people: how many are named. Raises what `plan` raises."""
-    begun = _begun(spec, wait, judge)
+    # Withdrawing asks nothing of the target: what is wrong with it must not keep a withdrawal from being recorded.
+    begun = _begun(spec, wait, judge, checked=judge)
     at_once = (steps.PublishWithout(begun.target.view), steps.DropShowing(spec.versions.keep)) if now else ()
     return begun.then(steps.FindPeople(people, spec.entity or ""), steps.SetApart(now), *at_once)
 
 
-def _begun(spec: Spec, wait: float, judge: bool) -> Plan:
-    """The steps that every job begins with."""
+def _begun(spec: Spec, wait: float, judge: bool, *, checked: bool = True) -> Plan:
+    """The steps that every job begins with. checked: whether target and cohorts are."""
     place = place_of(spec)
     target = target_of(spec, place)
     # What a move has not finished yet has its earlier name.
-    notes = [] if move.pending(place, spec.release) else target.check()
-    check_cohorts(spec)
+    notes = [] if not checked or move.pending(place, spec.release) else target.check()
+    if checked:
+        check_cohorts(spec)
     revision, current, version = _ledger(spec, place)
     if judge and revision in (None, migrate.revisions()[-1]):
         identity = target.identity()

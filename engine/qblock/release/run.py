@@ -250,7 +250,7 @@ class Run(Job):
         return requirements_json(self.spec.privacy, self.tightest)
 
     def _notes(self) -> list[str]:
-        notes = [*self.notes, *self.joint.notes, *self.task.warnings]
+        notes = [*self.notes, *self.task.warnings]
         if self.spec.versions.joint == "none":
             notes.append(NOT_JOINT)
         if not self.protected:

@@ -43,9 +43,12 @@ def run_steps(
                 else:
                     del left[0]
         except BaseException as error:
-            job.transaction.close()
-            if job.ledger_ready and not job.published:
-                record_failure(job, error)
+            try:
+                # What is open is told why it is left: a database still at a statement is interrupted, not waited for.
+                job.transaction.__exit__(type(error), error, error.__traceback__)
+            finally:
+                if job.ledger_ready and not job.published:
+                    record_failure(job, error)
             raise
         finally:
             job.transaction.close()
@@ -74,6 +77,7 @@ def settle_identity(job: Job) -> None:
     job.identity = job.target.identity()
     check_identity(job.spec, job.place, job.identity)
     move.finish(job.spec, job.place, job.target)
+    job.identity_known = True
 
 
 BEGIN: dict[type[steps.Step], Callable[[Any, Any], None]] = {
