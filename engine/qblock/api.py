@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from qblock.demo.run import run_demo
-from qblock.errors import QblockError
+from qblock.errors import InputError, QblockError
 from qblock.files import OwnFile
 from qblock.release.log import Entry, Level
 from qblock.release.rekey import BACKUPS
@@ -127,6 +127,8 @@ def audit(
     question, Refused for an empty table.
     """
     asked = Asked("qblock.audit()", data, table=table, types=types)
+    if isinstance(quasi_identifiers, Mapping):
+        raise InputError(f"{asked.caller}: quasi_identifiers: a table is audited as it stands; write a list of columns")
     known = named(asked.caller, "quasi_identifiers", quasi_identifiers)
     columns = [(name, {"hierarchy": "suppress", "nulls": "top"}) for name, _ in known]
     about = [(name, {"nulls": "value", **entry}) for name, entry in named(asked.caller, "sensitive", sensitive)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,8 +17,9 @@ from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, suppress, write_csv
 from qblock.spec.model import ROLES
 from qblock.spec.repeats import may_stand_for_people, repeats_people
-from qblock.warehouse import Column, Session, TableName, open_warehouse
-from qblock.warehouse.connect import parse_url
+from qblock.spec.source_file import ending
+from qblock.warehouse import Column, Session, TableName, Warehouse, open_warehouse
+from qblock.warehouse.connect import files_warehouse, parse_url
 from qblock.warehouse.engines import ENGINES, database_file
 from qblock.warehouse.values import is_value
 
@@ -69,13 +71,28 @@ class Proposal:
     reason: str
 
 
-def init(url: str, table: str, directory: Path, *, force: bool = False) -> tuple[list[Proposal], list[Path]]:
+def init(url: str, table: str | None, directory: Path, *, force: bool = False) -> tuple[list[Proposal], list[Path]]:
     """Profile a table and write release.yaml and hierarchies/*.csv into a folder; returns proposals and files.
 
-    Raises InputError when a file already exists, unless `force`; nothing is written then.
+    url: of a database with the table, or the path of Parquet or CSV files without one. Raises InputError when a file is
+    already there, unless `force`; nothing is written then.
     """
-    name = TableName.parse(table)
-    warehouse = open_warehouse(url, Path.cwd())
+    path = url if "://" not in url and ending(url) is not None else None
+    if (path is None) != (table is not None):
+        raise InputError(
+            "files are a table by themselves; leave TABLE out"
+            if path
+            else "which table of the database? name it after the URL"
+        )
+    warehouse: Warehouse
+    if path is not None:
+        warehouse, name = files_warehouse(path, Path.cwd(), "the source")
+        source = source_of_files(path, directory)
+        title = Path(path).stem
+    else:
+        name = TableName.parse(table or "")
+        warehouse = open_warehouse(url, Path.cwd())
+        source, title = source_of_table(url, name, warehouse.engine), name.name
     try:
         with warehouse.snapshot() as session:
             rows, profiles = profile(session, name)
@@ -97,7 +114,7 @@ def init(url: str, table: str, directory: Path, *, force: bool = False) -> tuple
     for file, hierarchy in files.items():
         (directory / file).parent.mkdir(exist_ok=True)
         write_csv(hierarchy, directory / file)
-    spec_file.write_text(render(url, name, proposals, rows, warehouse.engine), encoding="utf-8")
+    spec_file.write_text(render(source, title, proposals, rows, warehouse.engine), encoding="utf-8")
     return proposals, written
 
 
@@ -244,20 +261,34 @@ def _leaves(session: Session, table: TableName, column: Column) -> Hierarchy:
     return suppress(column.name, found["value"].to_pylist())
 
 
-def render(url: str, table: TableName, proposals: Sequence[Proposal], rows: int, engine: str) -> str:
-    """The text of a first spec, with the reason of each role as a comment."""
-    parsed = parse_url(url)
+def source_of_table(url: str, table: TableName, engine: str) -> list[str]:
+    """The lines of a spec that say where a table is."""
+    if ENGINES[engine].is_file:
+        shown = f"duckdb:///{database_file(parse_url(url), Path.cwd())}".replace("$", "$$")
+        return [f"source: {_flow({'url': shown, 'table': _table_text(table)})}"]
+    return [
+        "# The URL stays in the environment, so that no password is written down.",
+        f"source: {_flow({'url': '${WAREHOUSE_URL}', 'table': _table_text(table)})}",
+    ]
+
+
+def source_of_files(path: str, directory: Path) -> list[str]:
+    """The lines of a spec in `directory` that name files. path: as somebody in the working directory names them."""
+    shown = path if os.path.isabs(path) else os.path.relpath(path, directory)
+    lines = [f"source: {_flow({'file': shown.replace('$', '$$')})}"]
+    if ending(path) == ".csv":
+        lines.insert(0, "# A CSV file is text throughout, unless the source says `types: {age: integer, born: date}`.")
+    return lines
+
+
+def render(source: Sequence[str], title: str, proposals: Sequence[Proposal], rows: int, engine: str) -> str:
+    """The text of a first spec, with the reason of each role as a comment. source: its lines; title: of the table."""
     lines = [
         "# A first spec, proposed by `qblock init`: check every role, then try `qblock search release.yaml`.",
         "version: 1",
+        f"release: {_flow(_file_name(title))}",
+        *source,
     ]
-    lines.append(f"release: {_flow(_file_name(table.name))}")
-    if ENGINES[engine].is_file:
-        shown = f"duckdb:///{database_file(parsed, Path.cwd())}".replace("$", "$$")
-        lines.append(f"source: {_flow({'url': shown, 'table': _table_text(table)})}")
-    else:
-        lines.append("# The URL stays in the environment, so that no password is written down.")
-        lines.append(f"source: {_flow({'url': '${WAREHOUSE_URL}', 'table': _table_text(table)})}")
     lines += [
         f"# entity: {_key(p.profile.column.name)}  # {REPEATS}"
         for p in proposals
@@ -276,7 +307,7 @@ def render(url: str, table: TableName, proposals: Sequence[Proposal], rows: int,
             asked = {"l": min(3, p.profile.distinct), "sensitive": p.profile.column.name.replace("$", "$$")}
             lines.append(f"  - distinct_l_diversity: {_flow(asked)}")
     lines.append("suppression_limit: 0")
-    publish: dict[str, Any] = {"schema": "published", "view": _file_name(table.name)}
+    publish: dict[str, Any] = {"schema": "published", "view": _file_name(title)}
     if ENGINES[engine].is_file:
         publish = {"url": "duckdb:///published.duckdb", **publish}
     lines.append(f"publish: {_flow(publish)}")

@@ -212,6 +212,11 @@ def test_what_is_wrong_is_said_with_the_key(ask: dict[str, Any], said: str, near
     assert near is None or near in caught.value.suggestions
 
 
+def test_an_audit_takes_columns_and_no_hierarchies() -> None:
+    with pytest.raises(qblock.InputError, match="audited as it stands; write a list of columns"):
+        qblock.audit(PEOPLE, QUASI, ["disease"])  # type: ignore[arg-type]
+
+
 def test_where_nothing_is_safe_nothing_is_returned() -> None:
     with pytest.raises(qblock.Refused, match="k_anonymity asks k 13; the most general node reaches k 12"):
         qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=[{"k_anonymity": {"k": 13}}])

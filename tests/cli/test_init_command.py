@@ -9,6 +9,9 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
 import pytest
 from integration.hostile import NAMES, VALUES
 from integration.sources import execute, quoted
@@ -234,3 +237,31 @@ def test_a_column_that_repeats_people_is_proposed_as_the_entity(warehouse, qbloc
         assert (
             "column patient_id repeats values that look like" in " ".join(qblock("search", file).out.split())
         ) is proposed
+
+
+@pytest.mark.parametrize("name", ["people $1.parquet", "people.csv", "part-*.parquet"])
+def test_files_are_a_table_by_themselves(qblock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = pa.table(PEOPLE)
+    if name.endswith(".csv"):
+        pc.write_csv(table, name)
+    else:
+        pq.write_table(table, name.replace("*", "1"))
+    ran = qblock("init", name, "--directory", "made")
+    assert ran.status == 0, ran.err
+    spec = load_spec(tmp_path / "made" / "release.yaml")
+    assert (spec.directory / str(spec.source.file)).resolve() == tmp_path / name
+    assert ("types: {" in (tmp_path / "made" / "release.yaml").read_text()) == name.endswith(".csv")
+    assert qblock("search", "made/release.yaml", "--quiet").status in (0, 3)
+
+
+def test_a_database_has_a_table_and_files_have_none(qblock, tmp_path: Path) -> None:
+    pq.write_table(pa.table(PEOPLE), tmp_path / "a.parquet")
+    for arguments, said in (
+        ([tmp_path / "a.parquet", "people"], "files are a table by themselves; leave TABLE out"),
+        (["duckdb:///a.duckdb"], "which table of the database? name it after the URL"),
+        ([tmp_path / "b.parquet"], "does not exist"),
+    ):
+        ran = qblock("init", *arguments, "--directory", tmp_path / "made")
+        assert (ran.status, said in ran.err) == (2, True), ran.err
+    assert not (tmp_path / "made").exists()

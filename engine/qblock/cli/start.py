@@ -33,8 +33,16 @@ def demo(
 
 
 def init(
-    url: Annotated[str, typer.Argument(metavar="URL", help="duckdb:///FILE or postgresql://USER@HOST/DATABASE")],
-    table_: Annotated[str, typer.Argument(metavar="TABLE", help="The table or view: table or schema.table.")],
+    url: Annotated[
+        str,
+        typer.Argument(
+            metavar="URL|FILE", help="duckdb:///FILE or postgresql://USER@HOST/DATABASE; or Parquet or CSV files."
+        ),
+    ],
+    table_: Annotated[
+        str | None,
+        typer.Argument(metavar="[TABLE]", help="The table or view of the database: table or schema.table."),
+    ] = None,
     directory: Annotated[str, typer.Option(help="Where release.yaml and hierarchies/ are written.")] = ".",
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     json_: Json = False,

@@ -34,8 +34,10 @@ class Proposed:
         return {"files": [str(file) for file in self.files], "columns": columns}
 
 
-def propose_spec(url: str, table: str, directory: str | Path = ".", *, force: bool = False) -> Proposed:
-    """Profile a table, and write a spec and hierarchy files to edit. force: replace files that exist.
+def propose_spec(url: str, table: str | None = None, directory: str | Path = ".", *, force: bool = False) -> Proposed:
+    """Profile a table, and write a spec and hierarchy files to edit.
+
+    url: of a database with the table, or the path of Parquet or CSV files without one. force: replace files that exist.
 
     Raises InputError for a table that cannot be read, or of which no column can be a quasi-identifier.
     """

@@ -8,13 +8,11 @@ from typing import Any
 
 from qblock.errors import Refused
 from qblock.profiling import FILE, Proposal, profile, propose
-from qblock.spec.column_types import column_type
 from qblock.tables.results import Profiled, ProfiledColumn
 from qblock.tables.specs import Asked
-from qblock.warehouse.connect import open_warehouse
+from qblock.warehouse.connect import files_warehouse, open_warehouse
 from qblock.warehouse.copied import CopiedWarehouse
 from qblock.warehouse.protocol import TableName, Warehouse
-from qblock.warehouse.source_files import FileTable
 
 
 def profiled(asked: Asked) -> Profiled:
@@ -31,16 +29,13 @@ def profiled(asked: Asked) -> Profiled:
 
 
 def _opened(asked: Asked) -> tuple[Warehouse, TableName]:
-    source = asked.source
-    if asked.frame is None and "url" in source:
-        return open_warehouse(source["url"], Path.cwd()), TableName.parse(source["table"])
-    table = asked.frame or FileTable(
-        source["file"],
-        Path(),
-        asked.caller,
-        {name: column_type(type_) for name, type_ in source.get("types", {}).items()},
-    )
-    return CopiedWarehouse(table, dict.fromkeys(table.names(), asked.caller)), TableName(None, table.name)
+    source, frame = asked.source, asked.frame
+    if frame is not None:
+        needed = dict.fromkeys(frame.names(), asked.caller)
+        return CopiedWarehouse(frame, needed), TableName(None, frame.name)
+    if "file" in source:
+        return files_warehouse(source["file"], Path(), asked.caller, source.get("types"))
+    return open_warehouse(source["url"], Path.cwd()), TableName.parse(source["table"])
 
 
 def _column(proposal: Proposal) -> ProfiledColumn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -12,7 +13,7 @@ from qblock.spec.column_types import column_type
 from qblock.spec.urls import url_problem
 from qblock.warehouse.copied import CopiedWarehouse, Tabular
 from qblock.warehouse.engines import EXAMPLES, engine_of
-from qblock.warehouse.protocol import Warehouse
+from qblock.warehouse.protocol import TableName, Warehouse
 from qblock.warehouse.source_files import FileTable
 
 
@@ -50,3 +51,11 @@ def copied(table: Tabular, spec: Spec, *, rows: bool = True) -> CopiedWarehouse:
     if spec.entity is not None:
         needed.setdefault(spec.entity, spec.at("entity"))
     return CopiedWarehouse(table, needed, spec.search.memory_limit, rows=rows)
+
+
+def files_warehouse(
+    text: str, directory: Path, place: str, types: Mapping[str, str] | None = None
+) -> tuple[CopiedWarehouse, TableName]:
+    """All columns of the files that a path or pattern names, as a warehouse with one table. place: for messages."""
+    table = FileTable(text, directory, place, {name: column_type(type_) for name, type_ in (types or {}).items()})
+    return CopiedWarehouse(table, dict.fromkeys(table.names(), place)), TableName(None, table.name)
