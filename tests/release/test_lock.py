@@ -10,8 +10,9 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Busy, QblockError
-from qblock.ledger.lock import lock_key, release_lock
+from qblock.ledger.lock import release_lock
 from qblock.ledger.place import Place
+from qblock.ledger.stores.postgresql_lock import lock_key
 
 pytestmark = pytest.mark.every_postgresql
 

@@ -22,9 +22,10 @@ from pooler import Mode, Pooler
 from qblock.cli.app import run
 from qblock.errors import Busy, InputError
 from qblock.ledger.history import history
-from qblock.ledger.lock import lock_key, place_lock, release_lock
+from qblock.ledger.lock import place_lock, release_lock
 from qblock.ledger.place import Place
 from qblock.ledger.stores import holder, place_of_url
+from qblock.ledger.stores.postgresql_lock import lock_key
 from qblock.ledger.stores.postgresql_session_lock import lock_session
 from qblock.release.erase import erase
 from qblock.release.rollback import rollback
