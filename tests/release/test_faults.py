@@ -199,7 +199,7 @@ def test_a_copy_that_differs_by_one_row_is_not_published(published: Job, monkeyp
 
 def test_a_copy_that_was_changed_after_it_was_staged_is_not_published(published: Job) -> None:
     def change(message: str) -> None:
-        if not message.startswith("Count the copy again"):
+        if not message.startswith("Recount the copy"):
             return
         if published.engine == "postgresql":
             published.change("UPDATE qblock.v2_people SET ward = 'C' WHERE disease = 'cancer'")

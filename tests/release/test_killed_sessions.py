@@ -39,7 +39,7 @@ def test_sessions_that_end_between_two_steps_are_no_internal_error(released: Job
             if message.startswith(step):
                 end(released, which)
 
-        if (which, step) == ("others", "Count the copy again"):
+        if (which, step) == ("others", "Recount the copy"):
             continue  # none is open then
         with pytest.raises(Exception, match=r"ended (the connection|its session)") as raised:
             released.run(force=True, log=log)
