@@ -8,6 +8,7 @@ That one is started once in a test process. Commands are JSON lines on standard 
 from __future__ import annotations
 
 import atexit
+import gc
 import json
 import os
 import signal
@@ -84,6 +85,7 @@ def _serve() -> None:
     import qblock.release.verify  # noqa: F401
     from faults import points  # noqa: F401
 
+    gc.freeze()
     for line in sys.stdin:
         command = json.loads(line)
         if "wait" in command:
