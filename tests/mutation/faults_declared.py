@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mutation.mutation import Mutation
 
-ORDERS = ("tests/counts/test_orders.py",)
-NAMED = ("tests/counts/test_named_values.py",)
+ORDERS = ("tests/source/test_orders.py",)
+NAMED = ("tests/source/test_named_values.py",)
 HUGE = ("tests/models/test_huge.py",)
 DUCKDB = "duckdb"
 
@@ -136,7 +136,7 @@ VALUES: tuple[Mutation, ...] = (
         "replace(reference.like(now), ordered",
         "replace(reference, ordered",
         "",
-        ("tests/release/test_kept_order.py",),
+        ("tests/ledger/test_kept_order.py",),
     ),
     Mutation(
         "kept: a rollback in the order of then",
@@ -144,6 +144,6 @@ VALUES: tuple[Mutation, ...] = (
         "return reference if listed else reference.ascending()",
         "return reference",
         "",
-        ("tests/release/test_kept_order.py",),
+        ("tests/ledger/test_kept_order.py",),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mutation.mutation import Mutation
 
-COUNTS = ("tests/counts/test_frequency_sets.py",)
+COUNTS = ("tests/frequency/test_frequency_sets.py",)
 NODES = ("tests/integration/test_whole_lattices.py",)
 CLASSES = {
     "models/diversity.py": ("FrequencyLDiversity", "EntropyLDiversity", "RecursiveCLDiversity"),

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from publish.test_publish_values import expected_digest
 
 from qblock.cli.app import run
 from qblock.errors import Refused
@@ -19,7 +20,6 @@ from qblock.release.rekey import rekey
 from qblock.release.turnover import TurnoverRefused, source_digest
 from qblock.search.run import open_task
 from release.jobs import Job, MakeJob
-from release.test_publish_values import expected_digest
 from release.test_waiting import events, insert, people_job, shown
 
 pytestmark = pytest.mark.either_engine

@@ -12,6 +12,8 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from psycopg import sql
+from release.jobs import ATTRIBUTES, Job, MakeJob
+from release.logins import OwnLogin, own_login
 
 from qblock.cli.app import run
 from qblock.errors import Busy
@@ -25,8 +27,6 @@ from qblock.release.retire import retire
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from qblock.warehouse import lock_waits
-from release.jobs import ATTRIBUTES, Job, MakeJob
-from release.logins import OwnLogin, own_login
 
 pytestmark = [pytest.mark.every_postgresql(alone=True), pytest.mark.usefixtures("postgresql_version")]
 

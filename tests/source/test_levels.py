@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from integration.sources import execute, opened, quoted
 
-from counts.test_sources import QUASI, labels, problem
+from source.test_sources import QUASI, labels, problem
 
 pytestmark = pytest.mark.either_engine
 

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 from integration.sources import execute, make_spec, opened
 
-from counts.test_sources import QUASI
 from qblock.adversary import external_stubbornness
 from qblock.errors import InputError
 from qblock.search.run import open_task
 from qblock.search.utility.workload_of_spec import workload_of
 from qblock.spec import read_spec
+from source.test_sources import QUASI
 
 pytestmark = pytest.mark.either_engine
 

@@ -8,14 +8,14 @@ from collections.abc import Iterator, Sequence
 import psycopg
 import pytest
 import sqlalchemy as sa
+from release.jobs import Job
 
+from publish.no_ways import ASKED, HARMLESS
+from publish.ways import VALUE, WAYS
 from qblock.errors import Refused
 from qblock.ledger.stores import place_of
 from qblock.publish.targets import postgresql_rights as rights
 from qblock.publish.targets.postgresql import PostgresqlTarget
-from release.jobs import Job
-from release.no_ways import ASKED, HARMLESS
-from release.ways import VALUE, WAYS
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.either_engine]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from release.jobs import PEOPLE, Job, MakeJob
 
 from qblock.release.verify import verify
-from release.jobs import PEOPLE, Job, MakeJob
 
 
 def by_hand(zip_kept: int, width: int) -> list[tuple[str, str, str, str]]:

@@ -1,8 +1,8 @@
-"""What is like a way to the source but is none (`release.ways`), and where PostgreSQL itself asks for EXECUTE."""
+"""What is like a way to the source but is none (`publish.ways`), and where PostgreSQL itself asks for EXECUTE."""
 
 from __future__ import annotations
 
-from release.ways import CELLS, CLOSED, INSERT, INVOKER, NOTES, ON_NOTES, STRING, TRIGGER
+from publish.ways import CELLS, CLOSED, INSERT, INVOKER, NOTES, ON_NOTES, STRING, TRIGGER
 
 HARMLESS: dict[str, tuple[str, ...]] = {
     "trigger_on_a_table_that_is_not_written": (TRIGGER, CLOSED, NOTES, ON_NOTES, "GRANT SELECT ON notes TO {reader}"),

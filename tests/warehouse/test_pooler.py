@@ -18,6 +18,8 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from pooler import Mode, Pooler
+from release.conftest import Start
+from release.jobs import ATTRIBUTES, Job, MakeJob
 
 from qblock.cli.app import run
 from qblock.errors import Busy, InputError
@@ -31,8 +33,6 @@ from qblock.release.erase import erase
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from qblock.warehouse import pooler, postgresql_session
-from release.conftest import Start
-from release.jobs import ATTRIBUTES, Job, MakeJob
 
 pytestmark = pytest.mark.every_postgresql
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 import sqlalchemy as sa
+from release.jobs import ATTRIBUTES, Job
 
 from qblock.errors import Refused
 from qblock.ledger.history import history
@@ -15,7 +16,6 @@ from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.stores import place_of
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
-from release.jobs import ATTRIBUTES, Job
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 

@@ -15,10 +15,10 @@ from integration.sources import opened
 from reference.closeness import t_tightest
 from reference.tables import table_of
 
-from counts.test_sources import QUASI, problem
 from qblock.errors import InputError
 from qblock.search.audit import audit_node
 from qblock.search.comparison.compare import compare
+from source.test_sources import QUASI, problem
 
 pytestmark = pytest.mark.either_engine
 

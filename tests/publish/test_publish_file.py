@@ -12,12 +12,12 @@ from typing import Any
 
 import duckdb
 import pytest
+from release.jobs import PEOPLE, Job, MakeJob
 
 from qblock.errors import Busy, InputError
 from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.release.verify import verify
 from qblock.warehouse.protocol import Session
-from release.jobs import PEOPLE, Job, MakeJob
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 import sqlalchemy as sa
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
+from release.jobs import PEOPLE, Job, MakeJob
 
 from qblock.errors import InputError, QblockError
 from qblock.ledger.history import history
 from qblock.release.verify import verify
-from release.jobs import PEOPLE, Job, MakeJob
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
+from release.jobs import ATTRIBUTES, Job, MakeJob
 
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
@@ -20,7 +21,6 @@ from qblock.release.foresee import foreseen
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from qblock.warehouse import lock_waits
-from release.jobs import ATTRIBUTES, Job, MakeJob
 
 pytestmark = [
     pytest.mark.every_postgresql(alone=True),

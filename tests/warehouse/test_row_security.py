@@ -9,12 +9,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from release.jobs import ATTRIBUTES, PEOPLE
+from release.logins import OwnLogin, own_login
 
 from qblock.cli.app import run
 from qblock.errors import Refused
 from qblock.publish.targets import postgresql_rights as rights
-from release.jobs import ATTRIBUTES, PEOPLE
-from release.logins import OwnLogin, own_login
 
 pytestmark = pytest.mark.every_postgresql
 

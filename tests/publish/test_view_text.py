@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import pytest
 import sqlalchemy as sa
+from release.jobs import Job
 
 from qblock.publish.targets.postgresql_view import View
 from qblock.release.verify import verify
-from release.jobs import Job
 
 pytestmark = [pytest.mark.every_postgresql(alone=True), pytest.mark.usefixtures("postgresql_version")]
 

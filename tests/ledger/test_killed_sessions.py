@@ -9,10 +9,10 @@ from typing import Any
 import psycopg
 import pytest
 import sqlalchemy as sa
+from release.jobs import Job
 
 from qblock.cli.app import run
 from qblock.release.verify import verify
-from release.jobs import Job
 
 pytestmark = [pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True), pytest.mark.every_postgresql]
 END = (

@@ -9,13 +9,13 @@ from pathlib import Path
 import psycopg
 import pytest
 from engines import create_table
+from release.jobs import PEOPLE, Job, new_job
+from release.logins import OwnLogin, own_login
 
 from qblock.cli.app import run
 from qblock.release.verify import verify
 from qblock.warehouse import postgresql_session
-from release.jobs import PEOPLE, Job, new_job
-from release.logins import OwnLogin, own_login
-from release.traps import READY, SPRING, calls, set_traps
+from warehouse.traps import READY, SPRING, calls, set_traps
 
 pytestmark = pytest.mark.every_postgresql
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import psycopg
 import pytest
 import sqlalchemy as sa
-
-from qblock.errors import Refused
 from release.jobs import Job
-from release.test_ways import advice, as_role, engine_name, follow, roles  # noqa: F401
-from release.ways import VALUE
+
+from publish.test_ways import advice, as_role, engine_name, follow, roles  # noqa: F401
+from publish.ways import VALUE
+from qblock.errors import Refused
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 

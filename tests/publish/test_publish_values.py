@@ -10,10 +10,10 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from release.jobs import ATTRIBUTES, PEOPLE, Job, MakeJob
 
 from qblock.errors import InputError
 from qblock.release.verify import verify
-from release.jobs import ATTRIBUTES, PEOPLE, Job, MakeJob
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import sqlalchemy as sa
+from release.jobs import PEOPLE, Job, MakeJob
 
 from qblock.errors import QblockError
 from qblock.ledger.history import history
@@ -17,7 +18,6 @@ from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.stores import place_of
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
-from release.jobs import PEOPLE, Job, MakeJob
 
 pytestmark = pytest.mark.every_postgresql
 
