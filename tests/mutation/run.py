@@ -29,11 +29,12 @@ FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 @contextmanager
 def copy_of_the_engine() -> Iterator[Path]:
-    """A folder with a copy of the package, without compiled files that could outlive a fault."""
+    """A folder with a copy of the package as a wheel holds it, without compiled files that could outlive a fault."""
     with tempfile.TemporaryDirectory(prefix="qblock-mutation-") as folder:
-        shutil.copytree(
-            ROOT / "engine" / "qblock", Path(folder) / "qblock", ignore=shutil.ignore_patterns("__pycache__")
-        )
+        package, without = Path(folder) / "qblock", shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / "engine" / "qblock", package, ignore=without)
+        for data in ("sql", "migrations"):
+            shutil.copytree(ROOT / data, package / data, ignore=without)
         yield Path(folder)
 
 
