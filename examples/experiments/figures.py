@@ -19,8 +19,8 @@ from people import SENSITIVE, People
 from qblock import attacks
 from qblock.models.embeddings import epsilon_of_c2, epsilon_of_t
 from qblock.search.answer import number_json
-from qblock.search.compare import Comparison, Row, compare
-from qblock.search.compare_tables import best, inclusions, violations, write_csv
+from qblock.search.comparison.compare import Comparison, Row, compare
+from qblock.search.comparison.tables import best, inclusions, violations, write_csv
 from qblock.search.definitions import Definition
 from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
@@ -195,7 +195,7 @@ def _others(task: Task, sensitive: str) -> dict[str, str]:
 
 def by_node(epsilons: Epsilons, say: Say) -> Rows:
     """(d) The smallest epsilon of each adversary at each node: the epsilon-privacy paper's table."""
-    yield ["sensitive", *epsilons.found.task.spec.quasi_identifiers, *TABLE]
+    yield ["sensitive", *epsilons.found.spec.quasi_identifiers, *TABLE]
     for sensitive in SENSITIVE:
         finite = 0
         for row in epsilons.found.rows:
@@ -207,7 +207,7 @@ def by_node(epsilons: Epsilons, say: Say) -> Rows:
 
 def by_stubbornness(epsilons: Epsilons, say: Say) -> Rows:
     """(e) One node's smallest epsilon against stubbornness: the finest node (most blocks) with finite epsilons."""
-    yield ["sensitive", *epsilons.found.task.spec.quasi_identifiers, "stubbornness", *CURVES]
+    yield ["sensitive", *epsilons.found.spec.quasi_identifiers, "stubbornness", *CURVES]
     for sensitive in SENSITIVE:
         finite = [r for r in epsilons.found.rows if epsilons.smallest(r, sensitive, "A_c^inf") != math.inf]
         if not finite:
@@ -243,7 +243,7 @@ def utility_by_stubbornness(epsilons: Epsilons, say: Say) -> Rows:
 def sets_of_nodes(epsilons: Epsilons, say: Say) -> Rows:
     """(g) Which nodes each definition admits."""
     names = list(dict.fromkeys(name for sensitive in SENSITIVE for name in epsilons.sets[sensitive]))
-    yield ["sensitive", *epsilons.found.task.spec.quasi_identifiers, *names]
+    yield ["sensitive", *epsilons.found.spec.quasi_identifiers, *names]
     for sensitive in SENSITIVE:
         chosen = {n: epsilons.named[sensitive, n].name if n in epsilons.sets[sensitive] else None for n in names}
         for row in epsilons.found.rows:
