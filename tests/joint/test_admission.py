@@ -137,6 +137,18 @@ def test_who_was_never_shown_is_not_frozen(warehouse, tmp_path: Path) -> None:
         assert contents(task)[8] == ("11", 91)
 
 
+def test_who_was_suppressed_for_the_values_of_a_block_is_frozen(warehouse, tmp_path: Path) -> None:
+    more = ([8, 9], ["91", "92"], [91, 92], ["flu", "flu"])
+    url = warehouse(
+        "people", {name: [*values, *others] for (name, values), others in zip(PEOPLE.items(), more, strict=True)}
+    )
+    spec = make_spec(url, tmp_path, limit=2)
+    publish(spec, 1, (1, 2))
+    change(url, "UPDATE people SET zip = '11' WHERE id = 8")
+    with opened(spec) as (task, _, _admission):
+        assert contents(task)[8] == ("91", 91)
+
+
 VALUES = {
     "t": ["", "a\x1fb", "a\x1eN", "\x1e", "\x1e1\x1f0", "ü|;", None, "x"],
     "i": [1, -2, 3, 4, 5, 6, None, 8],

@@ -88,9 +88,13 @@ def test_the_lock_file_is_private_and_stays(place: Place) -> None:
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
-def test_a_removed_lock_file_is_noticed(place: Place) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_a_removed_lock_file_is_noticed(place: Place, again: bool) -> None:
     with release_lock(place, "r") as lock:
-        (place.folder / "r.lock").unlink()
+        file = place.folder / "r.lock"
+        file.unlink()
+        if again:  # by another run, which holds the lock of that name now
+            file.touch(0o600)
         with pytest.raises(QblockError, match=r"the lock of release r was lost: .* was removed"):
             lock.check()
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 from release.jobs import PEOPLE, Job, MakeJob
 
+from qblock.errors import Refused
+from qblock.publish.recheck import Counted
+from qblock.release import apply
 from qblock.release.verify import verify
 
 
@@ -44,3 +50,34 @@ def test_every_level_is_published_as_text(make_job: MakeJob, node: list[int]) ->
                          str(age) if node[1] == 0 else "*", disease, ward))  # fmt: skip
     assert job.published() == sorted(expected)
     assert not verify(job.spec).problems
+
+
+def other_sizes(found: Counted) -> Counted:
+    """As many rows, in blocks of other sizes."""
+    rows = found.rows.copy()
+    rows[:2] += [1, -1]
+    return replace(found, rows=rows)
+
+
+def other_value(found: Counted) -> Counted:
+    """The same blocks, and another k."""
+    first, *more = found.tightest
+    assert first is not None
+    return replace(found, tightest=(replace(first, values=(replace(first.values[0], value=99),)), *more))
+
+
+@pytest.mark.either_engine
+@pytest.mark.parametrize(
+    ("otherwise", "found"),
+    [
+        (other_sizes, "blocks of the copy differ in size from what the search counted"),
+        (other_value, "the copy reaches other values of k_anonymity than the search found"),
+    ],
+)
+def test_a_copy_of_which_anything_counts_otherwise_is_not_published(
+    job: Job, monkeypatch: pytest.MonkeyPatch, otherwise: Callable[[Counted], Counted], found: str
+) -> None:
+    real = apply.count_again
+    monkeypatch.setattr(apply, "count_again", lambda *arguments: otherwise(real(*arguments)))
+    with pytest.raises(Refused, match=f"the copy failed its check, nothing is published: {found}$"):
+        job.run()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -213,7 +213,13 @@ def test_other_types_are_published_as_text(job: Job, engine_name: str) -> None:
 
 
 def test_identifying_and_unnamed_columns_are_nowhere(make_job: MakeJob) -> None:
-    job = make_job(PEOPLE | {"unnamed": [f"unnamed {i}" for i in range(12)]})
+    # A time with a zone is published in a form of its own, where it is published.
+    born = [datetime(2020, 1, 1, i, tzinfo=UTC) for i in range(12)]
+    job = make_job(
+        PEOPLE | {"unnamed": [f"unnamed {i}" for i in range(12)], "born": born},
+        {"born": "TIMESTAMP WITH TIME ZONE"},
+        attributes=ATTRIBUTES | {"born": "identifying"},
+    )
     job.run()
     assert len(job.published()[0]) == 4
     if job.engine == "duckdb":

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
 import pytest
 
-from qblock.errors import Refused
+from qblock.errors import QblockError, Refused
+from qblock.joint import turn
 from qblock.ledger.history import history
+from qblock.release import apply
+from qblock.release.erase import erase
+from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, Job, MakeJob
 
@@ -73,9 +80,9 @@ XOR = {
 """Each of x and y alone hides the value; both together tell it."""
 
 
-def crossed(make_job: MakeJob, policy: str) -> Job:
-    """A job whose first version showed y alone, and whose best node would now show x alone."""
-    job = make_job(
+def crossed_columns(make_job: MakeJob) -> Job:
+    """A job over XOR."""
+    return make_job(
         XOR,
         attributes={
             "x": {"role": "quasi_identifier", "hierarchy": "suppress"},
@@ -85,13 +92,18 @@ def crossed(make_job: MakeJob, policy: str) -> Job:
         entity="who",
         privacy=[{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}],
     )
-    job.set(search={"node": [1, 0]})
+
+
+def crossed(make_job: MakeJob, policy: str) -> Job:
+    """A job whose first version showed y alone, and whose best node would now show x alone."""
+    job = crossed_columns(make_job).set(search={"node": [1, 0]})
     job.run()
     return job.set(search={"choose_by": "height"}, versions={"on_refusal": policy})
 
 
-def test_another_node_of_the_same_people_is_refused(make_job: MakeJob) -> None:
-    job = crossed(make_job, "refuse")
+@pytest.mark.parametrize("joint", ["episodes", "linked"])
+def test_another_node_of_the_same_people_is_refused(make_job: MakeJob, joint: str) -> None:
+    job = crossed(make_job, "refuse").set(versions={"joint": joint})
     with pytest.raises(Refused, match=r"4 of 4 joint cells fail, with 8 people in them \(distinct_l_diversity"):
         job.run()
 
@@ -109,3 +121,59 @@ def test_somebody_who_moved_stays_where_the_first_version_showed_them(make_job: 
     job.change("UPDATE people SET y = '1' WHERE who = 'p0'")
     job.run()
     assert job.query("SELECT y, s, count(*) FROM published.people GROUP BY y, s ORDER BY y, s") == before
+
+
+def named(job: Job, release: str, other: str) -> Job:
+    """A release of the table of `crossed` that names another one, as a view of its own."""
+    settings = copy.deepcopy(job.settings) | {"release": release, "versions": {"audience": [other]}}
+    settings["publish"]["view"] = release
+    if job.engine == "duckdb":
+        settings["publish"]["url"] = f"duckdb:///{job.folder}/{release}.duckdb"
+    return Job(job.engine, job.folder, job.url, settings)
+
+
+# A run on DuckDB has the file with the crosswalk to itself from its check until it has recorded its version.
+@pytest.mark.parametrize("engine_name", ["postgresql"], indirect=True)
+def test_what_the_same_readers_are_shown_meanwhile_is_not_added_to(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = crossed_columns(make_job)
+    one, two = (named(job, *names) for names in (("one", "two"), ("two", "one")))
+    real = turn.freeze
+    ended = []
+
+    def meanwhile(*arguments: Any) -> None:
+        if not ended:  # the first has passed its check, and nobody else can see yet that it is recorded
+            ended.append("begun")
+            ended.append(two.set(search={"node": [0, 1]}).run().status)
+        real(*arguments)
+
+    monkeypatch.setattr(turn, "freeze", meanwhile)
+    with pytest.raises(Refused, match="another release that the same readers may hold was published meanwhile"):
+        one.set(search={"node": [1, 0]}).run()
+    assert ended[1] == "published"
+
+
+def test_a_version_that_shows_who_has_left_is_not_published_again(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [("p1", "q", "b"), ("p2", "q", "c"), *((f"r{i}", "r", "ab"[i % 2]) for i in range(4))]
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(("id", "block", "value"))}
+    job = make_job(
+        columns,
+        attributes={"block": {"role": "quasi_identifier", "hierarchy": "suppress"}, "value": "sensitive"},
+        privacy=[{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}],
+        entity="id",
+    )
+    job.run()
+    erase(job.spec, ["r0", "r1"])
+
+    def stays(*_: Any) -> Any:
+        raise QblockError("the disk is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(apply, "retire", stays)
+        assert job.run().rows == 4
+    with pytest.raises(Refused, match=r"version 1 .* people have withdrawn since it was published"):
+        rollback(job.spec, 1)
+    assert len(job.published()) == 4

@@ -86,6 +86,26 @@ def test_a_column_of_nulls_alone(warehouse, tmp_path: Path) -> None:
             assert labels(task, [0, 1]) == {("*", "*"): 2}
 
 
+def test_rows_wait_for_any_value_without_a_leaf_and_not_for_null(warehouse, tmp_path: Path) -> None:
+    for name, leaf in (("a", "u"), ("b", "x")):
+        (tmp_path / f"{name}.csv").write_text(f"{name},all\n{leaf},*\n")
+    url = warehouse("t", {"a": ["u", "u", "n", None, "u"], "b": ["x", "n", "x", "x", None]})
+    more = {"nulls": "top", "uncovered": "quarantine"}
+    attributes = {name: {**QUASI, "hierarchy": {"file": f"{name}.csv"}, **more} for name in "ab"}
+    with opened(url, "t", attributes, tmp_path) as task:
+        assert labels(task, [0, 0]) == {("u", "x"): 1, ("*", "x"): 1, ("u", "*"): 1}
+        assert (task.source.rows, task.source.quarantined) == (3, 2)
+
+
+def test_a_population_without_somebody_of_the_source_is_refused(warehouse, tmp_path: Path) -> None:
+    url = warehouse("t", {"a": ["x", "y", "z"]})
+    warehouse("people", {"a": ["x", "x", "y"]})
+    privacy = [{"k_map": {"k": 1, "population": "people"}}]
+    refused = pytest.raises(InputError, match=r"1 combinations of quasi-identifiers .* not in the population people")
+    with opened(url, "t", {"a": QUASI}, tmp_path, privacy) as task, refused:
+        task.assess((0,))
+
+
 def test_a_leaf_that_reads_like_null_is_refused_beside_it(warehouse, tmp_path: Path) -> None:
     url = warehouse("t", {"a": ["*", None]})
     assert "a leaf `*` reads like NULL generalized" in problem(url, {"a": {**QUASI, "nulls": "top"}}, tmp_path)

@@ -8,7 +8,7 @@ import traceback
 
 import pytest
 
-from qblock.errors import InputError
+from qblock.errors import InputError, values_shown
 from qblock.spec import SecretUrl, Spec, read_spec, spec_digest
 from qblock.spec.digest import canonical
 
@@ -110,6 +110,14 @@ def test_no_error_prints_the_value_of_a_variable(old: str, new: str):
     shown = "".join(traceback.format_exception(caught.value))
     assert "hunter22" not in shown
     assert "${SECRET}" in shown or "SQLAlchemy URL" in shown
+
+
+def test_a_value_of_the_source_is_named_at_a_terminal_alone():
+    text = SPEC.replace("age: {", "ill: {role: sensitive, domain: [flu, flu]}\n  age: {")
+    with values_shown(True):
+        assert "domain[1]: 'flu' appears twice" in error(text)
+    with values_shown(False):
+        assert "domain[1]: a value of this list appears twice" in error(text)
 
 
 def test_a_model_that_refuses_a_value_does_not_print_it():

@@ -226,6 +226,7 @@ WRONG = [
     ("[analyst]", "[analyst], lock_timeout: 1s", "publish.lock_timeout: '1s' is not a number; write one"),
     ("[analyst]", "analyst", "publish.readers: 'analyst' is not a list; write a list of names"),
     ("publish:", "entity: age\npublish:", "entity: 'age' says who a row is about, and its role is quasi_identifier"),
+    ("publish:", "entity: ward\npublish:", "entity: 'ward' says who a row is about, and its role is insensitive; make"),
     ("publish:", "count: entities\npublish:", "count: entities cannot be counted without `entity: COLUMN`"),
     ("publish:", "versions: {keep: 0}\npublish:", "versions.keep: 0 is out of range; valid: a whole number >= 1"),
     (
