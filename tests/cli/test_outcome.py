@@ -158,7 +158,7 @@ def test_an_internal_error_before_the_publication(
     monkeypatch.setattr(apply, "run_search", raising(ZeroDivisionError("13053")))
     said = f"nothing was published; internal error (ZeroDivisionError); {NOTE}"
     assert ended(capsys, "release", job.spec.path, "--quiet") == (1, f"qblock: {said}\n")
-    monkeypatch.setattr("qblock.search.run.run_search", raising(ZeroDivisionError("13053")))
+    monkeypatch.setattr("qblock.releases.release.run_search", raising(ZeroDivisionError("13053")))
     said = f"internal error (ZeroDivisionError); {NOTE}"
     assert ended(capsys, "search", job.spec.path, "--quiet") == (1, f"qblock: {said}\n")
 
@@ -172,7 +172,7 @@ def test_a_signal_after_a_rollback(
     job.run()
     file = tmp_path / "result.json"
     with monkeypatch.context() as patched:
-        patched.setattr(rollback._Rollback, "perform", raising(Terminated))
+        patched.setattr(rollback._Rollback, "check_version", raising(Terminated))
         assert ended(capsys, "rollback", job.spec.path, 1) == (143, "qblock: terminated: nothing was published\n")
     monkeypatch.setattr(rollback._Rollback, "result", raising(Terminated))
     status, err = ended(capsys, "rollback", job.spec.path, 1, "--result", file)

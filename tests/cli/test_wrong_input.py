@@ -220,7 +220,7 @@ def test_a_command_line_that_is_wrong(qblock) -> None:
         (["audit"], "say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive"),
         (["audit", "x.yaml", "--url", "duckdb:///x"], "say what to audit"),
         (["audit", "--url", "duckdb:///x"], "--url needs --table and at least one --quasi-identifier"),
-        (["init"], "Missing argument 'URL'"),
+        (["init"], "Missing argument 'URL|FILE'"),
     ):
         ran = qblock(*arguments)
         assert (ran.status, ran.out) == (2, ""), arguments
@@ -237,7 +237,7 @@ def test_faults_of_the_program_are_no_traceback(qblock, spec, warehouse, monkeyp
     def broken(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("a row: secret")
 
-    monkeypatch.setattr("qblock.search.run.run_search", broken)
+    monkeypatch.setattr("qblock.releases.release.run_search", broken)
     ran = qblock("search", file)
     check(ran, 1, r"internal error \(ZeroDivisionError\); --debug prints the traceback on a terminal")
     assert "secret" not in ran.err

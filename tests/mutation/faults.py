@@ -6,7 +6,15 @@ from mutation.faults_adversary import ADVERSARY
 from mutation.faults_counts import DIVERSITY, SHARED
 from mutation.faults_declared import VALUES
 from mutation.faults_distances import CLOSENESS, LIKENESS, PROXIMITY
+from mutation.faults_frequency import FREQUENCY
+from mutation.faults_hierarchy import HIERARCHY
+from mutation.faults_joint import JOINT
+from mutation.faults_ledger import LEDGER
+from mutation.faults_publish import PUBLISH
+from mutation.faults_release import RELEASE
 from mutation.faults_search import DECLARED, STATEMENTS, STRUCTURE
+from mutation.faults_source import SOURCE
+from mutation.faults_spec import SPEC
 from mutation.mutation import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -20,4 +28,12 @@ MUTATIONS: tuple[Mutation, ...] = (
     *VALUES,
     *STRUCTURE,
     *STATEMENTS,
+    *RELEASE,
+    *JOINT,
+    *LEDGER,
+    *PUBLISH,
+    *SOURCE,
+    *SPEC,
+    *HIERARCHY,
+    *FREQUENCY,
 )

@@ -18,7 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_fault_fits(mutation: Mutation) -> None:
     _, text = mutation.apply(ROOT / "engine" / "qblock")
     ast.parse(text)
-    assert all((ROOT / path).exists() for path in mutation.tests)
+    for test in mutation.tests:
+        file, _, name = test.partition("::")
+        assert not name or f"\ndef {name}(" in (ROOT / file).read_text("utf-8"), test
+        assert (ROOT / file).exists(), test
 
 
 def test_descriptions_are_unique() -> None:
@@ -28,3 +31,10 @@ def test_descriptions_are_unique() -> None:
 def test_every_family_of_models_has_faults() -> None:
     files = {Path(*Path(model.__module__.replace(".", "/")).parts[1:]).with_suffix(".py") for model in REGISTRY}
     assert all(any(file.match(mutation.file) for mutation in MUTATIONS) for file in files)
+
+
+@pytest.mark.parametrize(
+    "room", ["release", "joint", "ledger", "publish", "source", "spec", "hierarchy", "frequency", "search", "models"]
+)
+def test_every_room_that_guards_something_has_faults(room: str) -> None:
+    assert any(Path(mutation.file).parts[0].removesuffix(".py") == room for mutation in MUTATIONS)

@@ -12,6 +12,7 @@ import pytest
 
 from qblock.errors import QblockError, Refused
 from qblock.ledger.history import history
+from qblock.ledger.stamps import Written
 from qblock.publish.targets import duckdb as duckdb_target
 from qblock.publish.targets import postgresql as postgresql_target
 from qblock.release import apply
@@ -189,6 +190,15 @@ def test_a_stamp_is_random_and_known_to_ledger_and_crosswalk(twice: Job) -> None
     else:
         found = twice.query("SELECT obj_description('qblock.v2_people'::regclass)")
     assert found == [(f"qblock release people version 2 stamp {stamps[2]}",)]
+
+
+def test_a_version_of_the_same_number_and_another_stamp_is_unknown() -> None:
+    """Two jobs, or a lost folder, may have begun one number twice: what the other one recorded is no leftover."""
+    known = Written((), {(3, "a" * 32): "episodes"}, None)
+    assert known.wrote(3, "a" * 32)
+    assert not known.wrote(3, "a" * 32, staged=True)
+    assert not known.wrote(3, "b" * 32)
+    assert not known.wrote(2, "a" * 32)
 
 
 def without_stamps(patch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,75 @@
+"""Faults in what becomes visible: the copy, its digest, its second count, and the place that readers look at."""
+
+from __future__ import annotations
+
+from mutation.mutation import Mutation
+
+VALUES = "tests/publish/test_publish_values.py"
+FAULTS = "tests/release/test_faults.py"
+ROLLBACK = "tests/release/test_rollback.py"
+
+PUBLISH: tuple[Mutation, ...] = (
+    Mutation(
+        "copy: identifying columns are published",
+        "publish/copy.py",
+        '        elif column.kind == "timestamptz" and attribute.role != "identifying":',
+        '        elif column.kind == "timestamptz":',
+        tests=(f"{VALUES}::test_identifying_and_unnamed_columns_are_nowhere",),
+    ),
+    Mutation(
+        "copy: rows in the order of the source",
+        "publish/copy.py",
+        "        return self.query.order_by(*self.order)",
+        "        return self.query",
+        tests=(f"{VALUES}::test_columns_keep_their_types_and_order_by_their_text",),
+    ),
+    Mutation(
+        "copy: a column singles rows out where no value repeats alone",
+        "publish/copy.py",
+        'if 2 * row[f"n{i}"] > source.rows]',
+        'if row[f"n{i}"] >= source.rows]',
+        tests=("tests/release/test_release.py::test_a_column_that_nearly_singles_out_rows_is_not_published_as_it_is",),
+    ),
+    Mutation(
+        "digest: NULL reads as the empty text",
+        "publish/digest.py",
+        "sa.literal_column(\"'N'\")",
+        "sa.literal_column(\"'V0:'\")",
+        tests=(f"{VALUES}::test_the_digest_is_the_same_on_every_engine",),
+    ),
+    Mutation(
+        "digest: values without their lengths",
+        "publish/digest.py",
+        '.concat(sa.cast(session.byte_length(text), sa.Text)).concat(":").concat(text)',
+        ".concat(text)",
+        tests=(f"{VALUES}::test_the_digest_is_the_same_on_every_engine",),
+    ),
+    Mutation(
+        "recheck: agrees with every guarantee",
+        "publish/recheck.py",
+        "        if again is not None and not same(again, found):",
+        "        if again is not None and again.model != found.model:",
+        tests=("tests/publish/test_publish.py::test_a_copy_of_which_anything_counts_otherwise_is_not_published",),
+    ),
+    Mutation(
+        "recheck: blocks of any size",
+        "publish/recheck.py",
+        "        if expected.get(key) != rows:",
+        "        if key not in expected:",
+        tests=("tests/publish/test_publish.py::test_a_copy_of_which_anything_counts_otherwise_is_not_published",),
+    ),
+    Mutation(
+        "rematch: the prior of another spec",
+        "publish/carried_over.py",
+        "        elif not same_spec and requirement.prior is not None:",
+        "        elif not same_spec and requirement.prior is None and not references:",
+        tests=(f"{ROLLBACK}::test_a_spec_under_which_it_cannot_be_checked",),
+    ),
+    Mutation(
+        "file: an old writer's log is replayed into the new one",
+        "publish/targets/duckdb.py",
+        "        remove_logs(target)\n        self._file.chmod(mode)",
+        "        self._file.chmod(mode)",
+        tests=("tests/publish/test_publish_file.py::test_a_stale_log_beside_the_target_is_not_replayed",),
+    ),
+)

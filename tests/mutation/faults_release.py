@@ -1,0 +1,94 @@
+"""Faults in the job: what stops a release, a rollback or an erasure from showing what it must not."""
+
+from __future__ import annotations
+
+from mutation.mutation import Mutation
+
+ROLLBACK = "tests/release/test_rollback.py"
+FAULTS = "tests/release/test_faults.py"
+
+RELEASE: tuple[Mutation, ...] = (
+    Mutation(
+        "rollback: who has withdrawn is shown again",
+        "release/rollback.py",
+        "return self.version in self.joint.showing_withdrawn()",
+        "return False",
+        tests=("tests/release/test_together.py::test_a_version_that_shows_who_has_left_is_not_published_again",),
+    ),
+    Mutation(
+        "rollback: an erasure is of its own version alone",
+        "release/rollback.py",
+        'e.state == "erased" and e.number > self.event.number for e',
+        'e.state == "erased" and e.version == self.version for e',
+        tests=(f"{ROLLBACK}::test_an_erasure_since_then",),
+    ),
+    Mutation(
+        "rollback: the copy's rows are counted and not read",
+        "release/rollback.py",
+        "        if content_digest(rows.session, rows.rows, columns) != self.event.content_digest:\n",
+        "        if columns != self.kept.columns:\n",
+        tests=(f"{ROLLBACK}::test_a_copy_that_was_altered",),
+    ),
+    Mutation(
+        "rollback: altered reference quantities",
+        "release/rollback.py",
+        "if text is None or kept_digest(text) != self.event.reference_digest:",
+        "if text is None:",
+        tests=(f"{ROLLBACK}::test_evidence_that_was_altered",),
+    ),
+    Mutation(
+        "release: the copy's content is not what was read",
+        "release/apply.py",
+        "    if content_digest(rows.session, rows.rows, chosen.copy.columns) != chosen.digest:\n",
+        "    if counted.total != chosen.copy.rows:\n",
+        tests=(
+            f"{FAULTS}::test_a_copy_that_differs_by_one_row_is_not_published",
+            f"{FAULTS}::test_a_copy_that_was_changed_after_it_was_staged_is_not_published",
+        ),
+    ),
+    Mutation(
+        "release: the lock is not asked for before readers see",
+        "release/apply.py",
+        "    run.lock.check()\n    roles.judge(",
+        "    roles.judge(",
+        tests=(f"{FAULTS}::test_a_lock_that_was_lost_stops_the_publication",),
+    ),
+    Mutation(
+        "release: other content is that of the newest version alone",
+        "release/apply.py",
+        "for version, digest in run.published_digests.items() if digest not in same]",
+        "for version, digest in [*run.published_digests.items()][-1:] if digest not in same]",
+        tests=("tests/release/test_release.py::test_a_version_that_was_replaced_still_counts_as_read",),
+    ),
+    Mutation(
+        "release: what an audience was shown meanwhile",
+        "release/apply.py",
+        "    if not run.joint.still_complete(run.checked.rows.session):\n",
+        "    if not run.joint.together and not run.joint.still_complete(run.checked.rows.session):\n",
+        tests=("tests/release/test_together.py::test_what_the_same_readers_are_shown_meanwhile_is_not_added_to",),
+    ),
+    Mutation(
+        "roles: who exposes a column waives its protection",
+        "release/roles.py",
+        "if protector.waived or (own and self.mine.waived):",
+        "if protector.waived or self.mine.waived:",
+        tests=("tests/release/test_audience_roles.py::test_only_the_release_whose_column_is_exposed_can_waive_it",),
+    ),
+    Mutation(
+        "retire: versions that show who has left are kept",
+        "release/apply.py",
+        "{**dict.fromkeys(retirable(run, keep)), **dict.fromkeys(run.joint.showing_withdrawn())}",
+        "dict.fromkeys(retirable(run, keep))",
+        tests=(
+            "tests/release/test_waiting.py::test_who_leaves_at_once_takes_whole_joint_cells",
+            "tests/release/test_waiting.py::test_who_withdraws_leaves_in_a_batch_that_passes",
+        ),
+    ),
+    Mutation(
+        "private state: somebody is known to have left",
+        "release/private_state.py",
+        "if crosswalk is None or crosswalk.out >= known.left:",
+        "if crosswalk is None or crosswalk.there:",
+        tests=("tests/release/test_stamps.py::test_people_who_have_left_are_not_shown_again_by_a_lost_crosswalk",),
+    ),
+)

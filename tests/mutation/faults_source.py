@@ -1,0 +1,72 @@
+"""Faults in what is taken from the source: rows that wait, people, NULL, and the tables beside it."""
+
+from __future__ import annotations
+
+from mutation.mutation import Mutation
+
+SOURCES = "tests/source/test_sources.py"
+UNCOVERED = "tests/release/test_waiting.py::test_rows_that_no_hierarchy_covers_wait_and_come_as_a_cohort"
+
+SOURCE: tuple[Mutation, ...] = (
+    Mutation(
+        "quarantine: rows that wait are counted out and published",
+        "source/table.py",
+        "        admitted = covered(session, admitted, "
+        "{quasi[key]: dimension for key, dimension in waiting.items()}, columns)\n"
+        "        session.drop(raw)\n"
+        "        raw = scanned(admitted)\n",
+        "        session.drop(raw)\n"
+        "        names = {quasi[key]: dimension for key, dimension in waiting.items()}\n"
+        "        raw = scanned(covered(session, admitted, names, columns))\n",
+        tests=(UNCOVERED,),
+    ),
+    Mutation(
+        "quarantine: rows wait where every value is uncovered",
+        "source/columns.py",
+        "    without = sa.or_(*(_no_leaf(",
+        "    without = sa.and_(*(_no_leaf(",
+        tests=(f"{SOURCES}::test_rows_wait_for_any_value_without_a_leaf_and_not_for_null",),
+    ),
+    Mutation(
+        "quarantine: NULL is a value without a leaf",
+        "source/columns.py",
+        "    return sa.and_(value.is_not(None), value.not_in(leaves))",
+        "    return value.not_in(leaves)",
+        tests=(f"{SOURCES}::test_rows_wait_for_any_value_without_a_leaf_and_not_for_null",),
+    ),
+    Mutation(
+        "entity: a person may have several rows that count",
+        "source/columns.py",
+        'if spec.count == "rows" and found["n"] < found["rows"]:',
+        'if spec.count == "rows" and found["n"] == 0:',
+        tests=(f"{SOURCES}::test_entities",),
+    ),
+    Mutation(
+        "entity: rows of nobody",
+        "source/columns.py",
+        '    if found["named"] < found["rows"]:',
+        '    if not found["named"]:',
+        tests=(f"{SOURCES}::test_entities",),
+    ),
+    Mutation(
+        "entities: values are counted by rows",
+        "source/levels.py",
+        "queries.entity_totals(leaf, key) if entities else queries.totals(leaf, key)",
+        "queries.totals(leaf, key)",
+        tests=("tests/frequency/test_frequency_sets.py::test_entities_are_counted_once",),
+    ),
+    Mutation(
+        "population: somebody of the source is not in it",
+        "source/population.py",
+        "int(np.count_nonzero(mine.population == 0))",
+        "int(np.count_nonzero(mine.population < 0))",
+        tests=(f"{SOURCES}::test_a_population_without_somebody_of_the_source_is_refused",),
+    ),
+    Mutation(
+        "guards: of everybody who is listed",
+        "source/guards.py",
+        "        if whole:\n",
+        "        if whole == len(self.sets) > 1:\n",
+        tests=("tests/search/test_guards.py::test_a_table_that_does_not_fit_is_refused",),
+    ),
+)
