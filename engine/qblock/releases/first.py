@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qblock.profiling import init
+from qblock.profiling.first_spec import init
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from qblock.errors import Refused
-from qblock.profiling import FILE, Proposal, profile, propose
+from qblock.profiling.columns import FILE, Proposal, profile, propose
 from qblock.tables.results import Profiled, ProfiledColumn
 from qblock.tables.specs import Asked
 from qblock.warehouse.connect import files_warehouse, open_warehouse

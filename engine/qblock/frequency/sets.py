@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from qblock.blocks import Blocks, Ints
 from qblock.errors import QblockError
+from qblock.frequency.sizes import Sizes, number
 from qblock.lattice import Lattice, Node, is_generalization
 from qblock.warehouse import queries
 from qblock.warehouse.protocol import Session
@@ -24,23 +25,6 @@ KEEP_BELOW = 0.7
 """A frequency set that is hardly smaller than the one it came from saves nothing: it is not kept."""
 KEEP_ROWS = 20_000_000
 """Rows of frequency sets kept besides the leaf ones; beyond, the largest go first."""
-
-
-@dataclass(frozen=True, eq=False)
-class Sizes:
-    """The histogram of block sizes of a node: blocks[i] blocks have size[i] rows (or entities), ascending."""
-
-    size: Ints
-    blocks: Ints
-
-    @property
-    def number(self) -> int:
-        return int(self.blocks.sum())
-
-    def rows_below(self, least: int) -> int:
-        """Rows in blocks of fewer than `least`."""
-        below = self.size < least
-        return int((self.size[below] * self.blocks[below]).sum())
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,15 +256,3 @@ class FrequencySets:
                 f"the counts of node {list(node)} add up to {total}, not to the {self.rows} rows of the source; "
                 "this is a fault of qblock or of the database, and nothing may be published from it"
             )
-
-
-def number(keys: Ints, leaves: Sequence[int]) -> tuple[Ints, Ints]:
-    """Number distinct keys int64[R, Q] in ascending order: (int64[R] the numbers, int64[B, Q] the distinct keys)."""
-    if np.prod([float(n) for n in leaves]) < 2**62:
-        single = np.zeros(len(keys), dtype=np.int64)
-        for i, n in enumerate(leaves):
-            single = single * n + keys[:, i]
-        _, first, index = np.unique(single, return_index=True, return_inverse=True)
-    else:
-        _, first, index = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    return index.reshape(-1).astype(np.int64), keys[first]

@@ -1,74 +1,24 @@
-"""A first spec for a table: roles proposed from names and value counts, to be edited by a person."""
+"""A first spec of a table, with a hierarchy file for each column that needs one, to be edited by a person."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
 import yaml
 
 from qblock.errors import InputError, Refused
-from qblock.hierarchy import TOP, Hierarchy, suppress, write_csv
+from qblock.hierarchy import TOP, Hierarchy, write_csv
+from qblock.profiling.columns import FEW, FILE, LONGEST_KEY, REPEATS, Proposal, file_name, leaves_of, profile, propose
 from qblock.spec.model import ROLES
 from qblock.spec.repeats import may_stand_for_people, repeats_people
 from qblock.spec.source_file import ending
-from qblock.warehouse import Column, Session, TableName, Warehouse, open_warehouse
+from qblock.warehouse import Session, TableName, Warehouse, open_warehouse
 from qblock.warehouse.connect import files_warehouse, parse_url
 from qblock.warehouse.engines import ENGINES, database_file
-from qblock.warehouse.values import is_value
-
-IDENTIFYING = re.compile(
-    r"(^|_)(id|uuid|name|surname|email|e_mail|phone|ssn|iban|account|address|person|patient)($|_)", re.I
-)
-QUASI = re.compile(
-    r"(age|birth|dob|zip|post(al)?_?code|gender|sex|race|ethnic|national|country|region|city|state|county|educat|marital"
-    r"|work_?class|admission|visit)",
-    re.I,
-)
-SENSITIVE = re.compile(
-    r"(disease|condition|diagnos|illness|salary|income|wage|occupation|treatment|drug|hiv|religion|party|offen[cs]e|debt)",
-    re.I,
-)
-FILE = {"file": ""}
-"""A hierarchy file whose name is not chosen yet."""
-WIDEST = 10**18
-"""The greatest distance between the least and the greatest number of a column that is generalized to ranges."""
-LONGEST_NAME = 40
-"""The longest name of a release and of a hierarchy file."""
-LONGEST_KEY = 120
-"""A longer key needs a question mark before it in YAML."""
-REPEATS = "its values repeat: with this and `count: entities` people are counted, else rows (README)"
-FEW = 1000
-"""Text with more distinct values than this needs a hierarchy that nobody writes by hand: it is left out."""
-
-
-@dataclass(frozen=True)
-class Profile:
-    """One column: distinct values, NULLs, the least and greatest value as text, and how many characters texts have."""
-
-    column: Column
-    distinct: int
-    nulls: int
-    least: str | None
-    greatest: str | None
-    shortest: int | None = None
-    longest: int | None = None
-
-
-@dataclass(frozen=True)
-class Proposal:
-    """A column with the role proposed, its entry in the spec (None: left out) and the reason."""
-
-    profile: Profile
-    role: str
-    entry: Any
-    reason: str
 
 
 def init(url: str, table: str | None, directory: Path, *, force: bool = False) -> tuple[list[Proposal], list[Path]]:
@@ -130,14 +80,14 @@ def _settle(
         if not (isinstance(entry, dict) and "hierarchy" in entry and few):
             settled.append(proposal)
             continue
-        hierarchy = _leaves(session, table, column)
+        hierarchy = leaves_of(session, table, column)
         if entry.get("nulls") == "top" and TOP in hierarchy.leaves:
             reason = f"holds NULL and `{TOP}`, which would read the same when published; rename one of them"
             settled.append(Proposal(proposal.profile, "left out", None, reason))
             continue
         if entry["hierarchy"] == FILE:
             if all(leaf and "\r" not in leaf for leaf in hierarchy.leaves):
-                file = _unused(_file_name(column.name), files)
+                file = _unused(file_name(column.name), files)
                 files[file] = hierarchy
                 entry = {**entry, "hierarchy": {"file": f"hierarchies/{file}"}}
             else:
@@ -151,114 +101,6 @@ def _unused(name: str, files: Iterable[str]) -> str:
     taken = {file.lower() for file in files}
     candidates = (f"{name}{suffix}.csv" for suffix in ("", *(f"_{i}" for i in range(2, len(taken) + 3))))
     return next(candidate for candidate in candidates if candidate.lower() not in taken)
-
-
-def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
-    """Rows of a table, and a profile of each column, in one statement."""
-    columns = session.columns(table)
-    relation = session.relation(table)
-    figures: list[Any] = [sa.func.count().label("rows")]
-    for i, column in enumerate(columns.values()):
-        value = session.comparable(relation.c[column.name], column)
-        figures += [sa.func.count(sa.distinct(value)).label(f"d{i}"), sa.func.count(value).label(f"c{i}")]
-        ordered = column.kind != "boolean"
-        least, greatest = (sa.func.min(value), sa.func.max(value)) if ordered else (sa.null(), sa.null())
-        figures += [
-            session.text_of(least, column.kind).label(f"l{i}"),
-            session.text_of(greatest, column.kind).label(f"g{i}"),
-        ]
-        length = sa.func.length(value) if column.kind == "text" else sa.null()
-        figures += [
-            sa.cast(sa.func.min(length), sa.Integer).label(f"s{i}"),
-            sa.cast(sa.func.max(length), sa.Integer).label(f"m{i}"),
-        ]
-    found = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
-    profiles = [
-        Profile(column, found[f"d{i}"], found["rows"] - found[f"c{i}"], *(found[f"{key}{i}"] for key in "lgsm"))
-        for i, column in enumerate(columns.values())
-    ]
-    return int(found["rows"]), profiles
-
-
-def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
-    """A role for every column; when in doubt a column is a quasi-identifier, or left out."""
-    made = [_propose(p, rows) for p in profiles]
-    if not any(p.role == "sensitive" for p in made) and sum(p.role == "quasi_identifier" for p in made) > 1:
-        for i in reversed(range(len(made))):
-            candidate = made[i]
-            if candidate.role == "quasi_identifier" and not QUASI.search(candidate.profile.column.name):
-                reason = "no name suggests a sensitive attribute; this is the last column that does not look public"
-                made[i] = Proposal(candidate.profile, "sensitive", _sensitive(candidate.profile), reason)
-                break
-    return made
-
-
-def _propose(p: Profile, rows: int) -> Proposal:
-    name, kind = p.column.name, p.column.kind
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
-    if SENSITIVE.search(words):
-        return Proposal(p, "sensitive", _sensitive(p), "the name suggests something private")
-    if not QUASI.search(words):
-        if IDENTIFYING.search(words):
-            return Proposal(p, "identifying", "identifying", "the name suggests an identifier; never published")
-        if p.distinct >= 0.95 * rows and rows > 20 and kind not in ("float", "decimal"):
-            return Proposal(p, "identifying", "identifying", "nearly every row has its own value; never published")
-    hierarchy = _hierarchy(p)
-    if hierarchy is None:
-        reason = f"{p.distinct} distinct values and no evident hierarchy; not published"
-        if kind != "text":
-            reason = "some values are infinite, not a number, or not in the years 1 to 9999; not published"
-        return Proposal(p, "left out", None, reason)
-    entry: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": hierarchy}
-    if p.nulls:
-        entry["nulls"] = "top"
-    known = "others may know it" if QUASI.search(words) else "others may know it, as far as one can tell: check"
-    return Proposal(p, "quasi_identifier", entry, known)
-
-
-def _sensitive(p: Profile) -> Any:
-    return {"role": "sensitive", "nulls": "value"} if p.nulls else "sensitive"
-
-
-def _hierarchy(p: Profile) -> Any:
-    """The short form of a hierarchy; None where none fits the values."""
-    kind = p.column.kind
-    ends = (p.least or "", p.greatest or "")
-    if kind in ("integer", "decimal", "float") and p.distinct:
-        if not all(is_value(end, "decimal") for end in ends):
-            return None
-        spread = Fraction(ends[1]) - Fraction(ends[0])
-        return {"ranges": _widths(spread)} if p.distinct > 2 and spread < WIDEST else "suppress"
-    if kind in ("date", "timestamp", "timestamptz") and p.distinct:
-        return (
-            {"dates": ["month", "quarter", "year"]}
-            if all(re.match(r"\d{4}-\d{2}-\d{2}( |$)(?!.*BC)", e) for e in ends)
-            else None
-        )
-    if p.distinct <= 2:
-        return "suppress"
-    if all(re.fullmatch("[0-9]{3,12}", end) for end in ends) and p.shortest == p.longest == len(ends[0]):
-        return {"digits": len(ends[0])}
-    return FILE if p.distinct <= FEW else None
-
-
-def _widths(spread: Fraction) -> list[int]:
-    step = 1
-    while spread / (5 * step) > 50:
-        step *= 10
-    return [5 * step, 10 * step, 20 * step]
-
-
-def _file_name(name: str) -> str:
-    """Letters, digits and _ of a name, for files, releases and views."""
-    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:LONGEST_NAME] or "column"
-
-
-def _leaves(session: Session, table: TableName, column: Column) -> Hierarchy:
-    value = session.comparable(session.relation(table).c[column.name], column)
-    text = session.text_of(value, column.kind)
-    found = session.fetch(sa.select(text.label("value")).where(value.is_not(None)).distinct())
-    return suppress(column.name, found["value"].to_pylist())
 
 
 def source_of_table(url: str, table: TableName, engine: str) -> list[str]:
@@ -286,7 +128,7 @@ def render(source: Sequence[str], title: str, proposals: Sequence[Proposal], row
     lines = [
         "# A first spec, proposed by `qblock init`: check every role, then try `qblock search release.yaml`.",
         "version: 1",
-        f"release: {_flow(_file_name(title))}",
+        f"release: {_flow(file_name(title))}",
         *source,
     ]
     lines += [
@@ -307,7 +149,7 @@ def render(source: Sequence[str], title: str, proposals: Sequence[Proposal], row
             asked = {"l": min(3, p.profile.distinct), "sensitive": p.profile.column.name.replace("$", "$$")}
             lines.append(f"  - distinct_l_diversity: {_flow(asked)}")
     lines.append("suppression_limit: 0")
-    publish: dict[str, Any] = {"schema": "published", "view": _file_name(title)}
+    publish: dict[str, Any] = {"schema": "published", "view": file_name(title)}
     if ENGINES[engine].is_file:
         publish = {"url": "duckdb:///published.duckdb", **publish}
     lines.append(f"publish: {_flow(publish)}")

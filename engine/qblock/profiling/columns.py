@@ -1,0 +1,171 @@
+"""What the columns of a table are, and a role for each: proposed from names and value counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.hierarchy import Hierarchy, suppress
+from qblock.warehouse import Column, Session, TableName
+from qblock.warehouse.values import is_value
+
+IDENTIFYING = re.compile(
+    r"(^|_)(id|uuid|name|surname|email|e_mail|phone|ssn|iban|account|address|person|patient)($|_)", re.I
+)
+QUASI = re.compile(
+    r"(age|birth|dob|zip|post(al)?_?code|gender|sex|race|ethnic|national|country|region|city|state|county|educat|marital"
+    r"|work_?class|admission|visit)",
+    re.I,
+)
+SENSITIVE = re.compile(
+    r"(disease|condition|diagnos|illness|salary|income|wage|occupation|treatment|drug|hiv|religion|party|offen[cs]e|debt)",
+    re.I,
+)
+FILE = {"file": ""}
+"""A hierarchy file whose name is not chosen yet."""
+WIDEST = 10**18
+"""The greatest distance between the least and the greatest number of a column that is generalized to ranges."""
+LONGEST_NAME = 40
+"""The longest name of a release and of a hierarchy file."""
+LONGEST_KEY = 120
+"""A longer key needs a question mark before it in YAML."""
+REPEATS = "its values repeat: with this and `count: entities` people are counted, else rows (README)"
+FEW = 1000
+"""Text with more distinct values than this needs a hierarchy that nobody writes by hand: it is left out."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One column: distinct values, NULLs, the least and greatest value as text, and how many characters texts have."""
+
+    column: Column
+    distinct: int
+    nulls: int
+    least: str | None
+    greatest: str | None
+    shortest: int | None = None
+    longest: int | None = None
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A column with the role proposed, its entry in the spec (None: left out) and the reason."""
+
+    profile: Profile
+    role: str
+    entry: Any
+    reason: str
+
+
+def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
+    """Rows of a table, and a profile of each column, in one statement."""
+    columns = session.columns(table)
+    relation = session.relation(table)
+    figures: list[Any] = [sa.func.count().label("rows")]
+    for i, column in enumerate(columns.values()):
+        value = session.comparable(relation.c[column.name], column)
+        figures += [sa.func.count(sa.distinct(value)).label(f"d{i}"), sa.func.count(value).label(f"c{i}")]
+        ordered = column.kind != "boolean"
+        least, greatest = (sa.func.min(value), sa.func.max(value)) if ordered else (sa.null(), sa.null())
+        figures += [
+            session.text_of(least, column.kind).label(f"l{i}"),
+            session.text_of(greatest, column.kind).label(f"g{i}"),
+        ]
+        length = sa.func.length(value) if column.kind == "text" else sa.null()
+        figures += [
+            sa.cast(sa.func.min(length), sa.Integer).label(f"s{i}"),
+            sa.cast(sa.func.max(length), sa.Integer).label(f"m{i}"),
+        ]
+    found = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
+    profiles = [
+        Profile(column, found[f"d{i}"], found["rows"] - found[f"c{i}"], *(found[f"{key}{i}"] for key in "lgsm"))
+        for i, column in enumerate(columns.values())
+    ]
+    return int(found["rows"]), profiles
+
+
+def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
+    """A role for every column; when in doubt a column is a quasi-identifier, or left out."""
+    made = [_propose(p, rows) for p in profiles]
+    if not any(p.role == "sensitive" for p in made) and sum(p.role == "quasi_identifier" for p in made) > 1:
+        for i in reversed(range(len(made))):
+            candidate = made[i]
+            if candidate.role == "quasi_identifier" and not QUASI.search(candidate.profile.column.name):
+                reason = "no name suggests a sensitive attribute; this is the last column that does not look public"
+                made[i] = Proposal(candidate.profile, "sensitive", _sensitive(candidate.profile), reason)
+                break
+    return made
+
+
+def _propose(p: Profile, rows: int) -> Proposal:
+    name, kind = p.column.name, p.column.kind
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
+    if SENSITIVE.search(words):
+        return Proposal(p, "sensitive", _sensitive(p), "the name suggests something private")
+    if not QUASI.search(words):
+        if IDENTIFYING.search(words):
+            return Proposal(p, "identifying", "identifying", "the name suggests an identifier; never published")
+        if p.distinct >= 0.95 * rows and rows > 20 and kind not in ("float", "decimal"):
+            return Proposal(p, "identifying", "identifying", "nearly every row has its own value; never published")
+    hierarchy = _hierarchy(p)
+    if hierarchy is None:
+        reason = f"{p.distinct} distinct values and no evident hierarchy; not published"
+        if kind != "text":
+            reason = "some values are infinite, not a number, or not in the years 1 to 9999; not published"
+        return Proposal(p, "left out", None, reason)
+    entry: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": hierarchy}
+    if p.nulls:
+        entry["nulls"] = "top"
+    known = "others may know it" if QUASI.search(words) else "others may know it, as far as one can tell: check"
+    return Proposal(p, "quasi_identifier", entry, known)
+
+
+def _sensitive(p: Profile) -> Any:
+    return {"role": "sensitive", "nulls": "value"} if p.nulls else "sensitive"
+
+
+def _hierarchy(p: Profile) -> Any:
+    """The short form of a hierarchy; None where none fits the values."""
+    kind = p.column.kind
+    ends = (p.least or "", p.greatest or "")
+    if kind in ("integer", "decimal", "float") and p.distinct:
+        if not all(is_value(end, "decimal") for end in ends):
+            return None
+        spread = Fraction(ends[1]) - Fraction(ends[0])
+        return {"ranges": _widths(spread)} if p.distinct > 2 and spread < WIDEST else "suppress"
+    if kind in ("date", "timestamp", "timestamptz") and p.distinct:
+        return (
+            {"dates": ["month", "quarter", "year"]}
+            if all(re.match(r"\d{4}-\d{2}-\d{2}( |$)(?!.*BC)", e) for e in ends)
+            else None
+        )
+    if p.distinct <= 2:
+        return "suppress"
+    if all(re.fullmatch("[0-9]{3,12}", end) for end in ends) and p.shortest == p.longest == len(ends[0]):
+        return {"digits": len(ends[0])}
+    return FILE if p.distinct <= FEW else None
+
+
+def _widths(spread: Fraction) -> list[int]:
+    step = 1
+    while spread / (5 * step) > 50:
+        step *= 10
+    return [5 * step, 10 * step, 20 * step]
+
+
+def file_name(name: str) -> str:
+    """Letters, digits and _ of a name, for files, releases and views."""
+    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_").lower()[:LONGEST_NAME] or "column"
+
+
+def leaves_of(session: Session, table: TableName, column: Column) -> Hierarchy:
+    """The values of a column as a hierarchy of one level and the top."""
+    value = session.comparable(session.relation(table).c[column.name], column)
+    text = session.text_of(value, column.kind)
+    found = session.fetch(sa.select(text.label("value")).where(value.is_not(None)).distinct())
+    return suppress(column.name, found["value"].to_pylist())
