@@ -3,12 +3,11 @@ else; `import qblock` has the names, and imports nothing until one is used."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from qblock.demo.run import run_demo
-from qblock.errors import InputError, QblockError
+from qblock.errors import InputError, plainly
 from qblock.files import OwnFile
 from qblock.release.log import Entry, Level
 from qblock.release.rekey import BACKUPS
@@ -88,24 +87,8 @@ __all__ = [
     "write_csv",
 ]
 
-P = ParamSpec("P")
-R = TypeVar("R")
 
-
-def _told(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, with our errors alone: what a driver says of one may quote the data, and a notebook prints it."""
-
-    @functools.wraps(function)
-    def called(*arguments: P.args, **named: P.kwargs) -> R:
-        try:
-            return function(*arguments, **named)
-        except QblockError as error:
-            raise error from None
-
-    return called
-
-
-@_told
+@plainly
 def audit(
     data: Any,
     quasi_identifiers: Sequence[str],
@@ -138,7 +121,7 @@ def audit(
         return Audited.of(audit_node(task, task.lattice.bottom, asked=False))
 
 
-@_told
+@plainly
 def anonymize(
     data: Any,
     quasi_identifiers: Mapping[str, Any],
@@ -185,7 +168,7 @@ def anonymize(
     return anonymized(spec, asked.warehouse(spec))
 
 
-@_told
+@plainly
 def profile(data: Any, *, table: str | None = None, types: Mapping[str, str] | None = None) -> Profiled:
     """A first look at a table: distinct values and NULLs of each column, and the role that is proposed for it.
 

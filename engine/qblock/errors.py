@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import FunctionType
+from typing import ParamSpec, TypeVar
 
 _values_shown: ContextVar[bool] = ContextVar("values_shown", default=False)
 
@@ -70,3 +73,34 @@ def choices(valid: Iterable[str], given: object = None) -> str:
     valid = list(valid)
     close = difflib.get_close_matches(given, valid, 1, 0.6) if isinstance(given, str) else []
     return (f"did you mean {close[0]}? " if close else "") + f"valid: {', '.join(valid)}"
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def plainly(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, with our errors alone: what a driver says of one may quote the data, and a notebook prints it.
+
+    A method of an object with `name_values` keeps it: its caller shows tracebacks only to those who may see the data.
+    """
+
+    @functools.wraps(function)
+    def called(*arguments: P.args, **named: P.kwargs) -> R:
+        try:
+            return function(*arguments, **named)
+        except QblockError as error:
+            if arguments and getattr(arguments[0], "name_values", False):
+                raise
+            raise error from None
+
+    return called
+
+
+def all_plainly(made: type[T]) -> type[T]:
+    """A class whose public methods raise our errors alone (see `plainly`)."""
+    for name, value in list(vars(made).items()):
+        if isinstance(value, FunctionType) and not name.startswith("_"):
+            setattr(made, name, plainly(value))
+    return made

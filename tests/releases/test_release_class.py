@@ -167,3 +167,31 @@ def test_people_withdraw(release: qblock.Release) -> None:
     assert found.to_dict()["published"] == found.published.to_dict()
     ended = release.retire()
     assert (ended.status, ended.version) == ("retired", 2)
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_values_are_named_to_those_alone_who_may_see_them(folder: Path, tmp_path: Path, named: bool) -> None:
+    text = SPEC.replace("duckdb:///source.duckdb", f"duckdb:///{folder / 'source.duckdb'}")
+    uncovered = tmp_path / "uncovered.yaml"
+    (tmp_path / "zip.csv").write_text("zip,all\na,*\n", "utf-8")
+    uncovered.write_text(text.replace("{digits: 5}", "{file: zip.csv}"), "utf-8")
+    with pytest.raises(qblock.InputError) as raised:
+        qblock.Release(uncovered, name_values=named).search()
+    assert ("13050" in str(raised.value)) == named
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_what_the_database_said_is_behind_an_error_for_those_alone(
+    release: qblock.Release, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise qblock.QblockError("the database failed") from ValueError("13050")
+
+    monkeypatch.setattr("qblock.releases.release.verify", broken)
+    monkeypatch.setattr("qblock.releases.ledger.upgrade_ledger", broken)
+    ledger = qblock.Ledger(str(release.spec.path), name_values=named)
+    for ask in (qblock.Release(release.spec, name_values=named).verify, ledger.upgrade):
+        with pytest.raises(qblock.QblockError) as raised:
+            ask()
+        assert isinstance(raised.value.__cause__, ValueError) == named
+        assert raised.value.__suppress_context__

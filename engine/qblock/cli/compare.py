@@ -45,7 +45,7 @@ def compare_command(
     """
     from qblock.api import Release, comparison_json, write_csv
 
-    release = Release(spec)
+    release = Release(spec, name_values=True)
     if csv is not None:
         keep_own_files("--csv", csv, release)
     with progress(quiet) as report:

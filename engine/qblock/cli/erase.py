@@ -49,7 +49,7 @@ def erase(
     from qblock.api import Release
 
     log = Log.of(log_format, False)
-    loaded = Release(spec)
+    loaded = Release(spec, name_values=True)
     named = [*(people or []), *(_lines(file) if file is not None else [])]
     if plan_:
         print_plan(loaded.plan_erase(named, now=now, wait=wait), json_)

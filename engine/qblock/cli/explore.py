@@ -45,7 +45,7 @@ def search(
 
     if nodes not in ("minimal", "all"):
         raise InputError(f"--nodes {nodes}: valid: minimal, all")
-    release = Release(spec)
+    release = Release(spec, name_values=True)
     if explain:
         for title, sql in release.explain_sql(node):
             print(f"-- {title}\n{sql};\n")
@@ -151,7 +151,7 @@ def audit(
     if (spec is None) == (url is None):
         raise InputError("say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive")
     if spec is not None:
-        found = Release(spec).audit(node).to_dict()
+        found = Release(spec, name_values=True).audit(node).to_dict()
     else:
         if not (table_ and quasi_identifier):
             raise InputError("--url needs --table and at least one --quasi-identifier")

@@ -29,7 +29,7 @@ def build(
     """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
     from qblock.api import Release
 
-    files = Release(spec).build_hierarchies(directory, force=force)
+    files = Release(spec, name_values=True).build_hierarchies(directory, force=force)
     if json_:
         answer({"files": [str(file) for file in files]})
     else:
@@ -41,7 +41,7 @@ def check(spec: SpecPath, json_: Json = False) -> None:
     """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
     from qblock.api import Release
 
-    found = Release(spec).check_hierarchies()
+    found = Release(spec, name_values=True).check_hierarchies()
     if json_:
         answer(found.to_dict())
         return
@@ -56,7 +56,7 @@ def load(spec: SpecPath, json_: Json = False) -> None:
     """Write the hierarchies as dimension tables: schema qblock on PostgreSQL, a file beside the ledger on DuckDB."""
     from qblock.api import Release
 
-    tables = Release(spec).load_hierarchies()
+    tables = Release(spec, name_values=True).load_hierarchies()
     if json_:
         answer({"tables": tables})
     else:

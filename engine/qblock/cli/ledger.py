@@ -28,7 +28,7 @@ def upgrade(
     """Upgrade the ledger's schema to the version of this program; does nothing where it is up to date."""
     from qblock.api import Ledger
 
-    found = Ledger(target).upgrade()
+    found = Ledger(target, name_values=True).upgrade()
     if json_:
         answer(found.to_dict())
     else:
@@ -53,7 +53,7 @@ def rekey(
     """
     from qblock.api import BACKUPS, Ledger
 
-    found = Ledger(target).rekey(wait=wait)
+    found = Ledger(target, name_values=True).rekey(wait=wait)
     if json_:
         answer(found.to_dict())
         return
@@ -72,7 +72,7 @@ def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
     """
     from qblock.api import Release
 
-    found = Release(spec).retype(wait=wait)
+    found = Release(spec, name_values=True).retype(wait=wait)
     if json_:
         answer(found.to_dict())
         return
@@ -98,7 +98,7 @@ def move(
     """
     from qblock.api import Release
 
-    found = Release(spec).move_from(earlier, wait=wait)
+    found = Release(spec, name_values=True).move_from(earlier, wait=wait)
     if json_:
         answer(found.to_dict())
         return

@@ -69,7 +69,7 @@ def plan(spec: SpecPath, json_: Json = False) -> None:
     """What `release` would do, step by step: exactly the steps that it runs. Writes nothing."""
     from qblock.api import Release
 
-    print_plan(Release(spec).plan(), json_)
+    print_plan(Release(spec, name_values=True).plan(), json_)
 
 
 def print_plan(made: Planned, json_: bool) -> None:
@@ -119,7 +119,7 @@ def release(
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
     def perform() -> Published:
-        loaded = Release(spec)
+        loaded = Release(spec, name_values=True)
         job.begin(loaded)
         if log.format is not None:
             return loaded.publish(force=force, wait=wait, progress=log.progress(), entries=log)
@@ -158,7 +158,7 @@ def verify(
     """Recompute the guarantees of the published version from what is published, and compare them with the ledger."""
     from qblock.api import Release
 
-    result = Release(spec).verify(head=head)
+    result = Release(spec, name_values=True).verify(head=head)
     found = result.to_dict()
     if json_:
         answer(found)
@@ -200,14 +200,14 @@ def rollback(
     from qblock.api import Release
 
     if plan_:
-        print_plan(Release(spec).plan_rollback(version, wait=wait), json_)
+        print_plan(Release(spec, name_values=True).plan_rollback(version, wait=wait), json_)
         return
     log = Log.of(log_format, False)
     replaced = ResultFile(result, force=result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
     def perform() -> Published:
-        loaded = Release(spec)
+        loaded = Release(spec, name_values=True)
         job.begin(loaded)
         return loaded.rollback(version, wait=wait, entries=log)
 
@@ -226,7 +226,7 @@ def history(spec: SpecPath, json_: Json = False) -> None:
     """The ledger of a release: versions, what was asked and reached, refusals and their reasons."""
     from qblock.api import NOT_PROTECTED, Release
 
-    found = Release(spec).history().to_dict()
+    found = Release(spec, name_values=True).history().to_dict()
     if json_:
         answer(found)
         return

@@ -20,7 +20,7 @@ def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
     """
     from qblock.api import Release
 
-    found = Release(spec).retire(wait=wait)
+    found = Release(spec, name_values=True).retire(wait=wait)
     if json_:
         answer(found.to_dict())
         return

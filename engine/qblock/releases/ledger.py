@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from qblock.errors import all_plainly
 from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.stores import place_of, place_of_url
 from qblock.release.rekey import Rekeyed, rekey
@@ -24,11 +25,15 @@ class Upgraded:
         return dict(vars(self))
 
 
+@all_plainly
 class Ledger:
     """The private state of all releases of a place."""
 
-    def __init__(self, target: str) -> None:
-        """target: the path of a spec, or the URL of the ledger's database. Raises InputError for neither."""
+    def __init__(self, target: str, *, name_values: bool = False) -> None:
+        """target: the path of a spec, or the URL of the ledger's database; name_values: as of a Release. Raises
+        InputError for neither.
+        """
+        self.name_values = name_values
         self._place = place_of_url(target, Path.cwd()) if "://" in target else place_of(load_spec(target))
 
     def upgrade(self) -> Upgraded:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from qblock.errors import all_plainly
 from qblock.files import OwnFile
 from qblock.ledger.history import history
 from qblock.publish.hierarchies import load_hierarchies, write_hierarchies
@@ -45,6 +46,7 @@ from qblock.tables.results import Audited
 Say = Callable[[str], None]
 
 
+@all_plainly
 class Release:
     """One release. Nothing is opened until a method is called, and nothing stays open after it.
 
@@ -54,8 +56,12 @@ class Release:
     run of the release.
     """
 
-    def __init__(self, spec: str | Path | Mapping[str, Any] | Spec) -> None:
-        """spec: the path of a spec, or its keys and values as a mapping. Raises InputError for a spec with errors."""
+    def __init__(self, spec: str | Path | Mapping[str, Any] | Spec, *, name_values: bool = False) -> None:
+        """spec: the path of a spec, or its keys and values as a mapping. name_values: whether errors may name values of
+        the source and keep what the database said: where nobody but who may see the data is shown them. Raises
+        InputError for a spec with errors.
+        """
+        self.name_values = name_values
         if isinstance(spec, Spec):
             self.spec = spec
         else:
@@ -73,14 +79,14 @@ class Release:
         self, *, strategy: str | None = None, all_nodes: bool = False, progress: Progress | None = None
     ) -> Searched:
         """Search the lattice for the node to publish; publishes nothing. all_nodes: answer for every node."""
-        with open_task(self.spec) as task:
+        with open_task(self.spec, name_values=self.name_values) as task:
             found = run_search(task, strategy=strategy, progress=progress, all_nodes=all_nodes)
             refused = None if found.chosen is not None else str(refusal(found))
             return replace(Searched.of(found.to_json()), refused=refused)
 
     def explain_sql(self, node: str | None = None) -> list[tuple[str, str]]:
         """Titles and statements of a node, for each engine. node: `a=2,b=1`, `2,1`, `bottom` or `top`."""
-        with open_task(self.spec) as task:
+        with open_task(self.spec, name_values=self.name_values) as task:
             return explain_sql(task, node)
 
     def audit(self, node: str | None = None) -> Audited:
@@ -185,12 +191,12 @@ class Release:
 
     def build_hierarchies(self, directory: str | Path, *, force: bool = False) -> list[Path]:
         """Write every hierarchy as a CSV file, with the values that the source holds now."""
-        with open_task(self.spec) as task:
+        with open_task(self.spec, name_values=self.name_values) as task:
             return write_hierarchies(task, Path(directory), force=force)
 
     def check_hierarchies(self) -> Checked:
         """Check that every hierarchy is nested and covers every value. Raises InputError with what is missing."""
-        with open_task(self.spec) as task:
+        with open_task(self.spec, name_values=self.name_values) as task:
             found = [
                 {
                     "attribute": hierarchy.attribute,
@@ -205,7 +211,7 @@ class Release:
 
     def load_hierarchies(self) -> list[str]:
         """Write the hierarchies as dimension tables; their names."""
-        with open_task(self.spec) as task:
+        with open_task(self.spec, name_values=self.name_values) as task:
             return load_hierarchies(task)
 
     def own_files(self) -> Iterator[OwnFile]:
