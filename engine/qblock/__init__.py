@@ -35,37 +35,7 @@ if TYPE_CHECKING:
     )
     from qblock.errors import Busy, InputError, ParameterError, QblockError, Refused
 
-_HOMES = {
-    "qblock.api": (
-        "Anonymized",
-        "Attack",
-        "Audited",
-        "Checked",
-        "Compared",
-        "Ended",
-        "Erased",
-        "Guarantee",
-        "History",
-        "Ledger",
-        "Planned",
-        "Profiled",
-        "ProfiledColumn",
-        "Proposed",
-        "Published",
-        "Reached",
-        "Release",
-        "Retyped",
-        "Searched",
-        "Upgraded",
-        "Verified",
-        "anonymize",
-        "audit",
-        "profile",
-        "propose_spec",
-    ),
-    "qblock.errors": ("Busy", "InputError", "ParameterError", "QblockError", "Refused"),
-}
-_PUBLIC = {name: module for module, names in _HOMES.items() for name in names}
+_ERRORS = ("Busy", "InputError", "ParameterError", "QblockError", "Refused")
 
 __all__ = [
     "Anonymized",
@@ -104,9 +74,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """A public name, imported when it is first used: the drivers and numpy behind it take a second or two."""
-    if name not in _PUBLIC:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_PUBLIC[name]), name)
+    value = getattr(import_module("qblock.errors" if name in _ERRORS else "qblock.api"), name)
     globals()[name] = value
     return value
 

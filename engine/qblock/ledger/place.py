@@ -13,10 +13,10 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.files import disk_full, no_room
-from qblock.warehouse.protocol import Session
+from qblock.warehouse.protocol import PRIVATE_SCHEMA, Session
 
 FOLDER = "qblock"
-SCHEMA = "qblock"
+SCHEMA = PRIVATE_SCHEMA
 """The private schema in the source's PostgreSQL database."""
 
 

@@ -117,8 +117,8 @@ def check_crosswalk(place: Place, only: str | None = None) -> None:
     if found:
         raise Refused(
             f"the crosswalk is missing or older than what was shown: {'; '.join(found[:SHOWN])}. Nothing was changed; "
-            f"restore {place.named} (ledger, crosswalk and versions, whole and of one time) from the backup that "
-            "belongs to what is published"
+            f"restore {place.named} (ledger, crosswalk and versions, complete and from one time) from the backup "
+            "that belongs to what is published"
         )
 
 

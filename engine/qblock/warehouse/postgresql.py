@@ -18,7 +18,7 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import QblockError
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.faults import LOST, explain_postgresql
-from qblock.warehouse.protocol import Column, Kind, Session, TableName, quote
+from qblock.warehouse.protocol import PRIVATE_SCHEMA, Column, Kind, Session, TableName, quote
 from qblock.warehouse.session import SqlSession, translated
 
 _KINDS: dict[str, Kind] = {
@@ -54,7 +54,7 @@ class PostgresqlFacts:
     name = "postgresql"
     error: type[Exception] = psycopg.Error
     text_type = "text"
-    private_schema: str | None = "qblock"
+    private_schema: str | None = PRIVATE_SCHEMA
     embedded = False
     has_roles = True
     # Not to_regclass, which may answer from before an upgrade that this session has waited for.

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from qblock.comparison import Kind as Kind
 from qblock.errors import InputError
 
+PRIVATE_SCHEMA = "qblock"
+"""The schema of private tables, where an engine keeps them in the database of the source."""
 TEXT_FORM = 2
 """The number of the canonical text of values. 1: decimals with the zeros of their scale, as evidence from before has
 them. A form never changes; another text of any value gets a new number, and evidence is read by the number it has."""

@@ -136,16 +136,19 @@ class DuckdbTarget:
         session.connection.commit()
         if rows != copy.rows:
             raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")
-        self._add_view(path, name, copy.columns, mark_text(self.spec.release, version, stamp))
+        self.add_view(
+            path, name, [column.name for column in copy.columns], mark_text(self.spec.release, version, stamp)
+        )
         path.chmod(0o600)
         sync(path)
         with ledger_transaction(self.place) as ledger:
             record(ledger, "staged")
 
-    def _add_view(self, path: Path, table: str, columns: Sequence[PublishedColumn], mark: str) -> None:
+    def add_view(self, path: Path, table: str, columns: Sequence[str], mark: str) -> None:
+        """Make the view of a file that holds a version, with these columns of the table, and mark it."""
         schema = quote(self.spec.publish.schema)
         view = f"{schema}.{quote(self.spec.view)}"
-        names = ", ".join(quote(c.name) for c in columns)
+        names = ", ".join(map(quote, columns))
         # In a session of its own: a view keeps the name under which its database was attached.
         with duckdb_session.connect(path) as connection:
             connection.execute(f"CREATE VIEW {view} AS SELECT {names} FROM {schema}.{quote(table)}")

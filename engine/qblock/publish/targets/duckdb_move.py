@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import duckdb
 
@@ -58,7 +57,7 @@ def _move_version(target: DuckdbTarget, earlier: str, before: Path, version: int
     with _translated():
         stamp = next((mark.stamp for mark, _ in marked_views(before, earlier)), None)
     mark = mark_text(target.spec.release, version, stamp)
-    target._add_view(beside, name, [SimpleNamespace(name=n) for n in names], mark)  # type: ignore[misc]
+    target.add_view(beside, name, names, mark)
     beside.chmod(0o600)
     sync(beside)
     beside.replace(path)
