@@ -17,6 +17,7 @@ import secrets
 import shutil
 import subprocess
 import tempfile
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -179,7 +180,18 @@ def database(server: str, template: str = "template1") -> Iterator[str]:
         yield sa.make_url(server).set(database=name).render_as_string(hide_password=False)
     finally:
         with psycopg.connect(server, autocommit=True) as connection:
+            _end_sessions(connection, name)
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _end_sessions(connection: psycopg.Connection[Any], name: str) -> None:
+    # Sessions that were closed just now may not have ended yet, and DROP DATABASE looks for them once in 100 ms.
+    connected = "FROM pg_stat_activity WHERE datname = %s"
+    connection.execute(f"SELECT pg_terminate_backend(pid) {connected}", [name])
+    for _ in range(100):
+        if connection.execute(f"SELECT count(*) {connected}", [name]).fetchone() == (0,):
+            break
+        time.sleep(0.002)
 
 
 @pytest.fixture

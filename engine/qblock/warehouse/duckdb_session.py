@@ -8,7 +8,9 @@ from typing import Any
 
 import duckdb
 import sqlalchemy as sa
+from duckdb_sqlalchemy import ConnectionWrapper
 
+from qblock.warehouse import duckdb_attached
 from qblock.warehouse.duckdb_files import check_database
 
 SETTINGS: dict[str, str] = {
@@ -27,13 +29,35 @@ SETTINGS: dict[str, str] = {
     "python_enable_replacements": "false",
 }
 """Of every connection, as literals."""
+NEEDED = "a DuckDB file belongs there; move it away"
+_STATEMENTS = "; ".join(f"SET GLOBAL {name} = {value}" for name, value in SETTINGS.items())
 
 
 def connect(file: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
     """A connection of the bare driver to a file. Raises duckdb.Error, and QblockError for what is not a regular
     file."""
-    check_database(file, "a DuckDB file belongs there; move it away")
+    check_database(file, NEEDED)
     return _settled(duckdb.connect(str(file), read_only=read_only))
+
+
+def ask_catalog(file: Path, *queries: str) -> list[list[Any]]:
+    """The rows of queries of system.main, of which a file is all that they see besides what is internal. Raises as
+    `connect`."""
+    check_database(file, NEEDED)
+    return duckdb_attached.ask(file, _STATEMENTS, queries)
+
+
+def attached_engine(file: Path, *, read_only: bool) -> sa.Engine:
+    """An engine each of whose connections attaches a file to an instance that stays (`duckdb_attached`). Names in the
+    file are found as in a connection to it."""
+    made = sa.create_engine("duckdb://", poolclass=sa.NullPool)
+
+    @sa.event.listens_for(made, "do_connect")
+    def connect(*_: Any) -> Any:
+        raw: Any = duckdb_attached.connect(file, _STATEMENTS, read_only=read_only)
+        return ConnectionWrapper(raw)
+
+    return made
 
 
 def create_engine(url: sa.URL, **options: Any) -> sa.Engine:
@@ -50,7 +74,7 @@ def create_engine(url: sa.URL, **options: Any) -> sa.Engine:
 def _settled(connection: Any) -> Any:
     try:
         # Of the instance: a cursor of the connection is a session of its own.
-        connection.execute("; ".join(f"SET GLOBAL {name} = {value}" for name, value in SETTINGS.items()))
+        connection.execute(_STATEMENTS)
     except BaseException:
         connection.close()
         raise

@@ -84,7 +84,7 @@ class DuckdbPlace:
 
     def create_engine(self, *, read_only: bool = False) -> sa.Engine:
         check_database(self.file, KEPT)
-        return _engine(self.url, read_only)
+        return _engine(self.file, read_only)
 
     def connect(self, *, read_only: bool) -> sa.Connection:
         engine = self.create_engine(read_only=read_only)
@@ -163,5 +163,5 @@ def make_database(file: Path) -> None:
 # A run connects about thirty times: what SQLAlchemy asks at the first connection of an engine, and what it has compiled
 # for it, is asked and compiled once.
 @lru_cache(maxsize=8)
-def _engine(url: sa.URL, read_only: bool) -> sa.Engine:
-    return duckdb_session.create_engine(url, poolclass=sa.NullPool, connect_args={"read_only": read_only})
+def _engine(file: Path, read_only: bool) -> sa.Engine:
+    return duckdb_session.attached_engine(file, read_only=read_only)

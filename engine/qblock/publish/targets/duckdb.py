@@ -99,10 +99,9 @@ class DuckdbTarget:
 
     def _check_replaceable(self, where: str) -> None:
         try:
-            with duckdb_session.connect(self.file, read_only=True) as connection:
-                found = connection.execute(
-                    "SELECT comment FROM system.main.duckdb_views() WHERE NOT internal"
-                ).fetchall()
+            (found,) = duckdb_session.ask_catalog(
+                self.file, "SELECT comment FROM system.main.duckdb_views() WHERE NOT internal"
+            )
         except duckdb.Error as error:
             raised = explain_duckdb(error)
             if isinstance(raised, Busy):
@@ -180,13 +179,11 @@ class DuckdbTarget:
         if not path.is_file():
             return False
         try:
-            with duckdb_session.connect(path, read_only=True) as connection:
-                tables = connection.execute(
-                    "SELECT schema_name, table_name FROM system.main.duckdb_tables()"
-                ).fetchall()
-                views = connection.execute(
-                    "SELECT schema_name, view_name FROM system.main.duckdb_views() WHERE NOT internal"
-                ).fetchall()
+            tables, views = duckdb_session.ask_catalog(
+                path,
+                "SELECT schema_name, table_name FROM system.main.duckdb_tables()",
+                "SELECT schema_name, view_name FROM system.main.duckdb_views() WHERE NOT internal",
+            )
         except duckdb.Error:
             return False
         return (tables, views) == ([(schema, f"{self.spec.view}_v{version}")], [(schema, self.spec.view)])

@@ -17,8 +17,7 @@ from qblock.warehouse.protocol import TableName
 def marked_views(file: Path, release: str) -> list[tuple[Mark, TableName]]:
     """The views of a file that say that they are versions of the release. Raises what DuckDB raises."""
     query = "SELECT comment, schema_name, view_name FROM system.main.duckdb_views() WHERE NOT internal"
-    with duckdb_session.connect(file, read_only=True) as connection:
-        views = connection.execute(query).fetchall()
+    (views,) = duckdb_session.ask_catalog(file, query)
     read = [(read_mark(comment, release), TableName(schema, view)) for comment, schema, view in views]
     return [(Mark(*mark), view) for mark, view in read if mark is not None]
 

@@ -1,0 +1,141 @@
+"""DuckDB files that a run opens again and again: attached to an instance of their own that stays, file by file.
+
+Starting an instance takes ten times as long as attaching a file to one, and a run opens its ledger some thirty times.
+A file is attached, and locked, only while somebody has it open here; detached, it is as if it had been closed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+MOST = 4
+"""Instances that stay while none of their files is open."""
+_lock = threading.Lock()
+_hosts: OrderedDict[tuple[int, Path | None], Host] = OrderedDict()
+
+
+class Host:
+    """An instance for one file, or for the catalogs of any (None). opened: how many connections to the file there are;
+    read_only: of all of them."""
+
+    def __init__(self, file: Path | None, settings: str) -> None:
+        self.file, self.name = file, _quoted(file.stem if file is not None else "qblock_file")
+        self.opened, self.read_only = 0, False
+        # It spills beside the file, as an instance that is started for the file does.
+        spilled = "" if file is None else f"{file}.tmp"
+        self.instance = duckdb.connect(":memory:", config={"temp_directory": spilled})
+        self.instance.execute(settings)
+
+    def connect(self, read_only: bool) -> duckdb.DuckDBPyConnection:
+        if self.opened and read_only != self.read_only:
+            raise duckdb.ConnectionException("the file is open with a different configuration")
+        if not self.opened and self.file is not None:
+            self.attach(self.file, read_only)
+        self.opened += 1
+        try:
+            connection = self.instance.cursor()
+            connection.execute(f"USE {self.name}")
+        except BaseException:
+            self.let_go()
+            raise
+        return connection
+
+    def let_go(self) -> None:
+        self.opened -= 1
+        if not self.opened:
+            self.detach()
+
+    def attach(self, file: Path, read_only: bool) -> None:
+        path = str(file).replace("'", "''")
+        self.instance.execute(f"ATTACH '{path}' AS {self.name}{' (READ_ONLY)' if read_only else ''}")
+        self.read_only = read_only
+
+    def detach(self) -> None:
+        self.instance.execute(f"DETACH {self.name}")
+
+
+class Attached:
+    """A connection of the driver to a file that is attached; closed, it lets the file go."""
+
+    def __init__(self, host: Host, connection: duckdb.DuckDBPyConnection) -> None:
+        self._host, self._connection = host, connection
+        self._closed = False
+        # The driver's own: nothing of ours runs between a commit that is asked for and the one that is done.
+        self.begin, self.commit, self.rollback = connection.begin, connection.commit, connection.rollback
+        self.execute = connection.execute
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def __enter__(self) -> Attached:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with _lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._connection.close()
+            try:
+                self._host.let_go()
+            except duckdb.Error:
+                # As for an instance that ends: what a fatal error has shut says nothing, its log is read by the next.
+                _end(self._host)
+
+
+def connect(file: Path, settings: str, *, read_only: bool = False) -> Attached:
+    """A connection to a file. settings: statements for an instance that is started. Raises duckdb.Error:
+    ConnectionException where this process has the file open the other way."""
+    key = (os.getpid(), file)
+    with _lock:
+        host = _hosts.get(key)
+        if host is None:
+            host = _hosts[key] = Host(file, settings)
+        _hosts.move_to_end(key)
+        try:
+            made = Attached(host, host.connect(read_only))
+        except duckdb.FatalException:
+            _end(host)
+            raise
+        for one in [one for one in _hosts.values() if not one.opened][: max(0, len(_hosts) - MOST)]:
+            _end(one)
+        return made
+
+
+def ask(file: Path, settings: str, queries: Sequence[str]) -> list[list[Any]]:
+    """The rows of queries of the catalog of a file, which is open read-only meanwhile. Raises duckdb.Error."""
+    key = (os.getpid(), None)
+    with _lock:
+        host = _hosts.get(key)
+        if host is None:
+            host = _hosts[key] = Host(None, settings)
+        _hosts.move_to_end(key)
+        try:
+            host.attach(file, read_only=True)
+            try:
+                return [host.instance.execute(query).fetchall() for query in queries]
+            finally:
+                host.detach()
+        except duckdb.FatalException:
+            _end(host)
+            raise
+
+
+def _end(host: Host) -> None:
+    for key in [key for key, one in _hosts.items() if one is host]:
+        del _hosts[key]
+    host.instance.close()
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
