@@ -15,6 +15,8 @@ from qblock.warehouse.engines import facts_of, private_names
 from qblock.warehouse.lock_waits import LOCK_SECONDS, REPLACE, Turn, take_turns
 
 VERSION_TABLE = "alembic_version"
+_READY = "qblock ready"
+"""Of a connection: it has seen the ledger at this program's revision."""
 _LOCK = 0x71626C6F636B  # "qblock" as bytes: the advisory lock that upgrades of one database wait for
 
 
@@ -47,12 +49,15 @@ def known_revision(connection: sa.Connection) -> str | None:
 
 def ready(connection: sa.Connection) -> bool:
     """Whether there is a ledger. Raises QblockError for one whose schema is not this program's."""
+    if connection.info.get(_READY):
+        return True
     found = known_revision(connection)
     if found not in (None, revisions()[-1]):
         raise QblockError(
             f"the ledger's schema is at revision {found}, and qblock {__version__} works with {revisions()[-1]}; "
             "upgrade it: qblock ledger upgrade SPEC"
         )
+    connection.info[_READY] = found is not None
     return found is not None
 
 

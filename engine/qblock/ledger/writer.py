@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 import sqlalchemy as sa
 
@@ -14,6 +15,7 @@ from qblock.ledger.place import Place
 from qblock.ledger.tables import tables
 from qblock.version import __version__
 
+_kept: ContextVar[dict[Place, sa.Connection] | None] = ContextVar("kept", default=None)
 OPEN_SECONDS = 10.0
 """How long to wait for another process that has the DuckDB ledger open, or a lock; each holds it only for a moment."""
 
@@ -89,25 +91,59 @@ def ledger_transaction(place: Place, seconds: float | None = OPEN_SECONDS) -> It
 
 
 @contextmanager
+def one_reader() -> Iterator[None]:
+    """Let those who read one after another in this context do so on one connection, until somebody writes.
+
+    For moments only: a DuckDB file stays open for reading until the end.
+    """
+    token = _kept.set({})
+    try:
+        yield
+    finally:
+        end_readers()
+        _kept.reset(token)
+
+
+def end_readers() -> None:
+    """Close what `one_reader` keeps: before something takes long, or writes."""
+    kept = _kept.get() or {}
+    while kept:
+        kept.popitem()[1].close()
+
+
+@contextmanager
 def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> Iterator[sa.Connection]:
     """A connection to the ledger's database; waits for a DuckDB file that another process has open."""
+    kept = _kept.get() if read_only else None
     if not read_only:
+        end_readers()
         place.make()
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            connection = place.connect(read_only=read_only)
-            break
-        except Busy:
-            if time.monotonic() >= deadline:
-                raise
-            time.sleep(0.05)
+    # Whoever reads within another one's reading has a connection of their own.
+    connection = kept.pop(place, None) if kept else None
+    if connection is None:
+        connection = _connected(place, read_only, seconds)
     try:
         if not read_only:
             place.settle(connection)
         yield connection
+        if kept is not None and place not in kept:
+            # Each reader sees what has been committed before it.
+            connection.rollback()
+            kept[place] = connection
     except BaseException:
         place.give_up(connection)
         raise
     finally:
-        connection.close()
+        if kept is None or kept.get(place) is not connection:
+            connection.close()
+
+
+def _connected(place: Place, read_only: bool, seconds: float) -> sa.Connection:
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return place.connect(read_only=read_only)
+        except Busy:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.05)

@@ -10,7 +10,7 @@ from qblock.ledger import migrate
 from qblock.ledger.place import Place
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stores import place_of
-from qblock.ledger.writer import opened
+from qblock.ledger.writer import one_reader, opened
 from qblock.publish.targets import Target, target_of
 from qblock.release import move, private_state, roles, steps
 from qblock.release.identity import check_identity
@@ -103,6 +103,7 @@ def plan_erase(spec: Spec, people: int, *, now: bool = False, wait: float = 0, j
     return begun.then(steps.FindPeople(people, spec.entity or ""), steps.SetApart(now), *at_once)
 
 
+@one_reader()
 def _begun(spec: Spec, wait: float, judge: bool, *, checked: bool = True) -> Plan:
     """The steps that every job begins with. checked: whether target and cohorts are."""
     place = place_of(spec)

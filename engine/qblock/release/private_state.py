@@ -15,7 +15,7 @@ from qblock.ledger.events import PUBLISHING
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import SHOWN, Written, written
-from qblock.ledger.writer import OPEN_SECONDS
+from qblock.ledger.writer import OPEN_SECONDS, end_readers
 from qblock.publish.targets import Mark, Target
 from qblock.spec import Spec
 
@@ -74,8 +74,10 @@ def _knows(known: Written, target: Target, mark: Mark, staged: bool) -> bool:
     if mark.stamp is not None:
         if any(event.stamp == mark.stamp for event in shown):
             return True
-    elif shown and target.digest_of(mark) in {event.content_digest for event in shown}:
-        return True
+    elif shown:
+        end_readers()  # reading all of a version takes long
+        if target.digest_of(mark) in {event.content_digest for event in shown}:
+            return True
     # A run that was killed between the renaming and its record; the next one records it.
     last = events[-1] if events else None
     landed = last is not None and last.state == "checked" and last.stamp == mark.stamp

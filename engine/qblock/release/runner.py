@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from qblock.joint.waiting import StartOver
 from qblock.ledger.lock import release_lock
 from qblock.ledger.migrate import upgrade_ledger
+from qblock.ledger.writer import one_reader
 from qblock.release import move, private_state, steps
 from qblock.release.identity import check_identity
 from qblock.release.job import Job
@@ -15,6 +17,8 @@ from qblock.release.job import Job
 AnyJob = TypeVar("AnyJob", bound=Job)
 Perform = Mapping[type[steps.Step], Callable[[AnyJob, Any], None]]
 """What is done for a step."""
+MOMENTARY = (steps.CheckPrivateState, steps.ClearLeftovers)
+"""Steps that read the ledger many times and take no time."""
 
 
 def run_steps(
@@ -34,7 +38,8 @@ def run_steps(
             while left and not job.unchanged:
                 job.say.begin(left[0])
                 try:
-                    perform[type(left[0])](job, left[0])
+                    with one_reader() if isinstance(left[0], MOMENTARY) else nullcontext():
+                        perform[type(left[0])](job, left[0])
                 except StartOver as again:
                     job.say(str(again))
                     job.transaction.close()
