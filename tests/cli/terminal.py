@@ -1,18 +1,25 @@
-"""Runs the command line as a process of its own, with the standard streams that a shell, cron or a pipe may give it."""
+"""Runs the command line as a process of its own, with the standard streams that a shell, cron or a pipe may give it.
+
+It is forked from one that has imported everything, but where Python itself has to find its streams closed.
+"""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from faults.nursery import GONE, MAIN, Nursery
+
 FULL = "/dev/full"
 CLOSED = "closed"
-GONE = "gone"
-"""A pipe that nobody reads."""
-MAIN = "from qblock.cli import main\nmain()\n"
+SECONDS = 300
+"""Longer than any command takes."""
 
 
 @dataclass(frozen=True)
@@ -27,12 +34,27 @@ def qblock(*arguments: object, out: str = "", err: str = "", code: str = MAIN, *
 
     code: the program, which may set something up first; environment: variables for it.
     """
-    command = [sys.executable, "-c", code, *map(str, arguments)]
-    ends = [_stream(out), _stream(err)]
-    closed = [number for number, kind in ((1, out), (2, err)) if kind == CLOSED]
-    if closed:
-        # A shell closes what its `>&-` names; no argument of Popen does.
-        command = ["sh", "-c", 'exec "$@" ' + " ".join(f"{number}>&-" for number in closed), "sh", *command]
+    if CLOSED in (out, err):
+        return _started(list(map(str, arguments)), (out, err), code, environment)
+    with tempfile.TemporaryDirectory() as folder, Nursery() as nursery:
+        files = {1: Path(folder, "out"), 2: Path(folder, "err")}
+        streams = {"output": out or files[1], "error": err or files[2]}
+        pid = nursery.start(list(map(str, arguments)), **streams, code=code, environment=environment)
+        limit = threading.Timer(SECONDS, os.kill, (pid, signal.SIGKILL))
+        limit.start()
+        try:
+            status = nursery.wait(pid)
+        finally:
+            limit.cancel()
+        printed = [file.read_bytes() if file.exists() else b"" for file in files.values()]
+    return Ended(status, *(text.decode("latin-1") for text in printed))
+
+
+def _started(arguments: list[str], kinds: tuple[str, str], code: str, environment: dict[str, str]) -> Ended:
+    """A process that is started by a shell, which closes what its `>&-` names: no argument of Popen does."""
+    closed = " ".join(f"{number}>&-" for number, kind in enumerate(kinds, 1) if kind == CLOSED)
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", sys.executable, "-c", code, *arguments]
+    ends = [_stream(kind) for kind in kinds]
     try:
         ran = subprocess.run(
             command,
@@ -41,7 +63,7 @@ def qblock(*arguments: object, out: str = "", err: str = "", code: str = MAIN, *
             stdout=ends[0],
             stderr=ends[1],
             check=False,
-            timeout=300,
+            timeout=SECONDS,
         )
     finally:
         for end in ends:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from release.jobs import PEOPLE, Job, MakeJob
 
+from cli.terminal import qblock
 from qblock.cli import ending, result_file
 from qblock.cli import job as module
 from qblock.cli.app import run
@@ -303,12 +304,10 @@ def test_a_signal_is_told(job: Job, tmp_path: Path) -> None:
         "apply.run_search = stop\napp.main()\n"
     )
     file = tmp_path / "result.json"
-    command = [sys.executable, "-c", code, "release", str(job.spec.path), "--result", str(file), "-v"]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    ended = subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=120)
-    assert ended.returncode == 128 + signal.SIGTERM
+    ended = qblock("release", job.spec.path, "--result", file, "-v", code=code)
+    assert ended.status == 128 + signal.SIGTERM
     assert json.loads(file.read_text("utf-8"))["reason"] == "terminated"
-    assert ended.stderr.splitlines()[-1].endswith("outcome: failed: terminated")
+    assert ended.err.splitlines()[-1].endswith("outcome: failed: terminated")
 
 
 def test_no_log_line_holds_a_value_of_the_source_or_a_secret(

@@ -1,8 +1,9 @@
 """Starts runs of the command line, each a process of its own, from one that has imported everything already.
 
 That one is started once in a test process. Commands are JSON lines on standard input: {"start": [argument, ...],
-"point": ..., "output": FILE, "environment": ..., "folder": ...} answers the pid, {"wait": PID} its exit status
-(negative: the signal). A process is waited for only when that is asked, so that its pid stands for it until then.
+"point": ..., "code": ..., "output": FILE, "error": FILE, "environment": ..., "folder": ...} answers the pid, {"wait":
+PID} its exit status (negative: the signal). A process is waited for only when that is asked, so that its pid stands for
+it until then.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 TESTS = Path(__file__).resolve().parents[1]
+GONE = "gone"
+"""In the place of a file: a pipe that nobody reads."""
+MAIN = "from qblock.cli import main\nmain()\n"
 
 
 @cache
@@ -51,12 +56,34 @@ class Nursery:
             os.kill(pid, signal.SIGKILL)
             self.wait(pid)
 
-    def start(self, arguments: Sequence[str], output: Path, point: dict[str, Any] | None = None) -> int:
-        """Start `qblock ARGUMENTS`, stopped at a point (see points.py); what it prints goes to a file."""
-        surroundings = {"environment": dict(os.environ), "folder": os.getcwd()}
-        pid = int(self._ask({"start": list(arguments), "output": str(output), "point": point, **surroundings}))
-        self._running.add(pid)
-        return pid
+    def start(
+        self,
+        arguments: Sequence[str],
+        output: Path | str,
+        point: dict[str, Any] | None = None,
+        *,
+        error: Path | str | None = None,
+        code: str = MAIN,
+        environment: Mapping[str, str] | None = None,
+    ) -> int:
+        """Start `qblock ARGUMENTS`, stopped at a point (see points.py); what it prints goes to a file.
+
+        error: a file for standard error alone; code: the program, which may set something up first; environment:
+        variables beside those of this process.
+        """
+        pid = self._ask(
+            {
+                "start": list(arguments),
+                "output": str(output),
+                "error": str(error or output),
+                "point": point,
+                "code": code,
+                "environment": {**os.environ, **(environment or {})},
+                "folder": os.getcwd(),
+            }
+        )
+        self._running.add(int(pid))
+        return int(pid)
 
     def wait(self, pid: int) -> int:
         """The exit status of a run when it has ended."""
@@ -75,6 +102,9 @@ class Nursery:
 def _serve() -> None:
     import duckdb  # noqa: F401
     import duckdb_sqlalchemy  # noqa: F401
+
+    # PyArrow imports it with the first array that it makes of Python's values.
+    import pandas  # noqa: F401
     import psycopg  # noqa: F401
 
     # Commands import their work when they run, which each child would do by itself.
@@ -82,7 +112,8 @@ def _serve() -> None:
     import qblock.release.apply
     import qblock.release.erase
     import qblock.release.rollback
-    import qblock.release.verify  # noqa: F401
+    import qblock.release.verify
+    import qblock.releases.release  # noqa: F401
     from faults import points  # noqa: F401
 
     gc.freeze()
@@ -99,30 +130,45 @@ def _serve() -> None:
 
 def _run(command: dict[str, Any]) -> None:
     from faults import points
-    from qblock.cli import main
 
     os.environ.clear()
     os.environ.update({**command["environment"], "OPENBLAS_NUM_THREADS": "1"})
     os.chdir(command["folder"])
-    output = os.open(command["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, 0)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(_opened(command["output"]), 1)
+    os.dup2(1 if command["error"] == command["output"] else _opened(command["error"]), 2)
+    # What Python makes of the two when it starts, which hangs on what they are.
+    encoding, _, errors = command["environment"].get("PYTHONIOENCODING", "").partition(":")
+    sys.stdout = open(1, "w", encoding=encoding or None, errors=errors or None, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", 1, encoding or None, "backslashreplace", closefd=False)  # noqa: SIM115
     # A shell may have told a background job to ignore it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["qblock", *command["start"]]
     finish = points.arm(command["point"] or {})
-    status: Any = 1
+    status: Any = 0
     try:
-        main()
+        exec(command["code"], {"__name__": "__main__"})
     except SystemExit as end:
         status = end.code
+    except BaseException:
+        traceback.print_exc()
+        status = 1
     finish()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            status = 120  # as Python has it
     # Libraries join threads at the end that were not forked with the process.
     os._exit(int(status or 0))
+
+
+def _opened(file: str) -> int:
+    if file == GONE:
+        reader, writer = os.pipe()
+        os.close(reader)
+        return writer
+    return os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
 
 
 if __name__ == "__main__":

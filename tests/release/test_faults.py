@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from faults.nursery import Nursery
 
 from qblock.errors import QblockError, Refused
 from qblock.ledger.history import history
@@ -107,9 +105,10 @@ def test_a_process_that_is_killed(published: Job) -> None:
     )
 
     def kill(line: int) -> None:
-        command = [sys.executable, "-c", code, str(published.spec.path), str(line)]
-        ended = subprocess.run(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
-        assert ended.returncode == -signal.SIGKILL
+        with Nursery() as nursery:
+            output = published.folder / "output.txt"
+            pid = nursery.start([str(published.spec.path), str(line)], output, code=code)
+            assert nursery.wait(pid) == -signal.SIGKILL, output.read_text()
 
     steps_of = STEPS[published.engine]
     for line in (steps_of - 2, steps_of - 1):

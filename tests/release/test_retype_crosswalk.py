@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from faults.nursery import Nursery
 from typer.testing import CliRunner
 
 from qblock.cli.app import app
@@ -148,9 +146,9 @@ def test_a_move_that_is_killed_is_none_or_whole(crossing: Any) -> None:
         "def killed(*given):\n    real(*given)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
         "retype._record = killed\nretype.retype(load_spec(sys.argv[1]))\n"
     )
-    path = job.write()
-    ended = subprocess.run([sys.executable, "-c", code, str(path)], check=False, capture_output=True, env=os.environ)
-    assert ended.returncode == -signal.SIGKILL
+    with Nursery() as nursery:
+        pid = nursery.start([str(job.write())], job.folder / "output.txt", code=code)
+        assert nursery.wait(pid) == -signal.SIGKILL
     assert "ledger retype" in refused(job, CROSSING)
     assert retype(job.spec).status == "retyped"
     assert FOUR in refused(job, CROSSING)
