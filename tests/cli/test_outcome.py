@@ -105,7 +105,6 @@ def test_a_signal_while_the_answer_is_printed(
     assert (found["status"], found["rows"], found["exit_status"]) == ("published", 12, 130)
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_a_signal_while_the_hook_runs(job: Job, tmp_path: Path) -> None:
     hook, file = tmp_path / "hook.py", tmp_path / "result.json"
     hook.write_text("import os, signal\nos.kill(os.getppid(), signal.SIGTERM)\nsignal.pause()\n", "utf-8")
@@ -116,7 +115,6 @@ def test_a_signal_while_the_hook_runs(job: Job, tmp_path: Path) -> None:
     assert (found["status"], found["exit_status"]) == ("published", 143)
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_a_real_signal_after_the_publication(job: Job) -> None:
     code = (
         "import os, signal\nfrom qblock.release import apply, steps\n"
@@ -138,7 +136,6 @@ def test_a_real_signal_after_the_publication(job: Job) -> None:
         (PermissionError(13, "", "/old"), 1, "version 1 was published; /old: Permission denied"),
     ],
 )
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_a_fault_after_the_publication(
     job: Job,
     monkeypatch: pytest.MonkeyPatch,
@@ -151,7 +148,6 @@ def test_a_fault_after_the_publication(
     assert ended(capsys, "release", job.spec.path, "--quiet") == (status, f"qblock: {said}\n")
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_an_internal_error_before_the_publication(
     job: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -218,7 +214,6 @@ def test_what_cannot_be_found_out_is_said_to_be_unknown(
     assert (found["status"], found["version"], found["reason"]) == ("unknown", 1, said)
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_a_second_signal_while_the_first_is_told(
     job: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

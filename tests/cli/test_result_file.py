@@ -87,7 +87,7 @@ def test_a_file_that_is_yet_to_be_made_is_kept_free(own: Job, name: str) -> None
     assert release(own) == 0
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
+@pytest.mark.either_engine
 def test_a_file_of_somebody_else_is_replaced_only_where_that_is_asked(
     job: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -115,7 +115,7 @@ def test_a_file_of_somebody_else_is_replaced_only_where_that_is_asked(
     assert json.loads(file.read_text("utf-8"))["status"] == "unchanged"
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
+@pytest.mark.either_engine
 def test_a_result_that_is_replaced_keeps_mode_owner_and_link(job: Job, tmp_path: Path) -> None:
     file, link, new = tmp_path / "result.json", tmp_path / "link.json", tmp_path / "new.json"
     link.symlink_to(file.name)
@@ -138,7 +138,7 @@ def test_a_result_that_is_replaced_keeps_mode_owner_and_link(job: Job, tmp_path:
     assert stat.S_IMODE(new.stat().st_mode) == 0o640
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
+@pytest.mark.either_engine
 def test_what_is_no_regular_file_is_written_in_place(
     job: Job, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,7 +169,7 @@ def test_what_is_no_regular_file_is_written_in_place(
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
+@pytest.mark.either_engine
 def test_a_descriptor_of_a_file_of_the_release_is_that_file(job: Job) -> None:
     path = job.spec.path
     text = path.read_bytes()
@@ -181,7 +181,7 @@ def test_a_descriptor_of_a_file_of_the_release_is_that_file(job: Job) -> None:
     assert release(job, "--result", "/dev/fd/987") == 2
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
+@pytest.mark.either_engine
 def test_the_hook_is_given_a_file_that_it_can_read(job: Job, tmp_path: Path) -> None:
     heard = tmp_path / "heard"
     hook = f"sh -c 'cat \"$1\" > {heard}' sh"

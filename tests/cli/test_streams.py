@@ -18,9 +18,7 @@ REFUSED = {"privacy": [{"k_anonymity": {"k": 13}}]}
 NAMES = ["osoby_żółć", "人々"]
 
 
-@pytest.mark.parametrize(
-    ("engine_name", "err"), [("duckdb", FULL), ("duckdb", CLOSED), ("duckdb", GONE), ("postgresql", GONE)]
-)
+@pytest.mark.parametrize("err", [FULL, CLOSED, GONE])
 def test_a_log_that_cannot_be_written_decides_nothing(job: Job, err: str) -> None:
     ended = qblock("release", job.spec.path, "--log-format", "json", "--json", err=err)
     assert (ended.status, ended.err) == (0, "")
@@ -29,7 +27,6 @@ def test_a_log_that_cannot_be_written_decides_nothing(job: Job, err: str) -> Non
     assert len(job.published()) == 12
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 @pytest.mark.parametrize(("out", "err"), [("", FULL), (GONE, ""), (FULL, "")])
 def test_a_refusal_stays_one_whoever_reads(job: Job, out: str, err: str) -> None:
     ended = qblock("release", job.set(**REFUSED).spec.path, "--json", "--quiet", out=out, err=err)
@@ -42,19 +39,11 @@ def test_a_refusal_stays_one_whoever_reads(job: Job, out: str, err: str) -> None
         assert rest == ([f"qblock: {LOST}: No space left on device"] if out == FULL else [])
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_a_search_without_an_answer_is_refused_though_nobody_reads_it(job: Job) -> None:
     assert qblock("search", job.set(**REFUSED).spec.path, "--json", out=GONE).status == 3
 
 
-@pytest.mark.parametrize(
-    ("engine_name", "out", "why"),
-    [
-        ("duckdb", FULL, "No space left on device"),
-        ("postgresql", FULL, "No space left on device"),
-        ("duckdb", CLOSED, "it is closed"),
-    ],
-)
+@pytest.mark.parametrize(("out", "why"), [(FULL, "No space left on device"), (CLOSED, "it is closed")])
 def test_an_answer_that_is_lost_after_the_publication(job: Job, tmp_path: Path, out: str, why: str) -> None:
     file = tmp_path / "result.json"
     ended = qblock("release", job.spec.path, "--quiet", "--result", file, out=out)
@@ -66,7 +55,6 @@ def test_an_answer_that_is_lost_after_the_publication(job: Job, tmp_path: Path, 
     assert [event["state"] for event in history(job.spec)["events"]][-1] == "published"
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_a_reader_of_the_answer_who_has_had_enough_is_no_fault(released: Job) -> None:
     for command in (["release", "--force", "--quiet"], ["release", "--force", "--json", "--quiet"], ["history"]):
         ended = qblock(command[0], released.spec.path, *command[1:], out=GONE)
@@ -74,7 +62,6 @@ def test_a_reader_of_the_answer_who_has_had_enough_is_no_fault(released: Job) ->
     assert history(released.spec)["current"] == 3
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 def test_a_command_that_publishes_nothing_says_nothing_of_it(released: Job) -> None:
     for command in (["history", str(released.spec.path)], ["--help"]):
         ended = qblock(*command, out=FULL)
@@ -97,7 +84,6 @@ def test_a_name_that_the_terminal_cannot_write_is_written_escaped(job: Job, enco
     assert ended.out.isascii()
 
 
-@pytest.mark.parametrize("engine_name", ["duckdb"])
 @pytest.mark.parametrize("err", [FULL, GONE])
 def test_progress_that_cannot_be_written_decides_nothing(job: Job, err: str) -> None:
     code = f"from qblock.cli import output\noutput.EVERY_SECONDS = -1.0\n{MAIN}"

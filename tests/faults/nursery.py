@@ -17,6 +17,7 @@ import subprocess
 import sys
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -124,7 +125,10 @@ def _serve() -> None:
         else:
             answer = os.fork()
             if answer == 0:
-                _run(command)
+                try:
+                    _run(command)
+                finally:
+                    os._exit(1)
         print(answer, flush=True)
 
 
@@ -151,8 +155,9 @@ def _run(command: dict[str, Any]) -> None:
     except SystemExit as end:
         status = end.code
     except BaseException:
-        traceback.print_exc()
         status = 1
+        with suppress(OSError):
+            traceback.print_exc()
     finish()
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -18,6 +18,7 @@ from qblock.release.erase import erase
 from qblock.release.retire import retire
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
+from qblock.warehouse import lock_waits
 from release.jobs import Job
 from release.state import lose
 
@@ -165,9 +166,11 @@ def test_readers_neither_wait_nor_are_waited_for(job: Job, reader: str) -> None:
 
 
 @pytest.mark.each_engine
-def test_a_lock_that_is_held_ends_the_retirement_soon(job: Job) -> None:
+def test_a_lock_that_is_held_ends_the_retirement_soon(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     if job.engine == "duckdb":
         pytest.skip("DuckDB's ledger is open for a moment only")
+    monkeypatch.setattr(lock_waits, "PAUSE_SECONDS", 0)
+    job.settings["publish"]["lock_timeout"] = 0.1
     job.run()
     with psycopg.connect(job.url) as other:
         other.execute("LOCK TABLE qblock.pointer IN EXCLUSIVE MODE")
