@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from engines import OLDEST, start_oldest
 
 from faults.nursery import Nursery
-from faults.readers import Readers
+from faults.readers import PAUSE, Readers
 from faults.stage import Stage, stage
 
 STEPS = ("CheckPrivateState", "Snapshot", "Search", "CopyVersion", "Recheck", "Publish", "Retire")
@@ -177,13 +177,19 @@ class Harness:
 
 
 def run(
-    engine: str, kills: int, seed: int, folder: Path, points: list[dict[str, Any]], server: str | None = None
+    engine: str,
+    kills: int,
+    seed: int,
+    folder: Path,
+    points: list[dict[str, Any]],
+    server: str | None = None,
+    pause: float = PAUSE,
 ) -> Report:
-    """Kills at these points, and at random until there were so many."""
+    """Kills at these points, and at random until there were so many. pause: of the readers, in seconds."""
     with stage(engine, folder, server) as play, Nursery() as nursery:
         harness = Harness(play, nursery, seed)
         harness.begin()
-        with Readers(engine, play.where) as readers:
+        with Readers(engine, play.where, pause) as readers:
             for point in points:
                 harness.kill("boundary", point)
             for kind in itertools.cycle(("time", "line")):

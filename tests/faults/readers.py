@@ -37,11 +37,11 @@ def digest(rows: Iterable[Sequence[Any]]) -> str:
 
 
 class Readers:
-    """Four readers at once; a context manager, `results` afterwards."""
+    """Four readers at once; a context manager, `results` afterwards. pause: see PAUSE; three times that for a file."""
 
-    def __init__(self, engine: str, where: str) -> None:
+    def __init__(self, engine: str, where: str, pause: float = PAUSE) -> None:
         kinds = ["file"] * 4 if engine == "duckdb" else ["plain", "joined", "repeatable", "repeatable"]
-        self._commands = [[sys.executable, "-m", "faults.readers", kind, where] for kind in kinds]
+        self._commands = [[sys.executable, "-m", "faults.readers", kind, where, str(pause)] for kind in kinds]
         self.results: list[dict[str, Any]] = []
 
     def __enter__(self) -> Readers:
@@ -69,7 +69,7 @@ def _duckdb(file: str) -> Callable[[], list[str]]:
     return read
 
 
-def _postgresql(kind: str, url: str, stack: ExitStack) -> Callable[[], list[str]]:
+def _postgresql(kind: str, url: str, pause: float, stack: ExitStack) -> Callable[[], list[str]]:
     import psycopg
 
     connection = stack.enter_context(psycopg.connect(url, autocommit=kind != "repeatable"))
@@ -88,20 +88,20 @@ def _postgresql(kind: str, url: str, stack: ExitStack) -> Callable[[], list[str]
     def repeatable() -> list[str]:
         with connection.transaction():
             first = joined()
-            time.sleep(PAUSE)
+            time.sleep(pause)
             return [first, rows(), joined()]
 
     return {"plain": lambda: [rows()], "joined": lambda: [joined()], "repeatable": repeatable}[kind]
 
 
-def _main(kind: str, where: str) -> None:
+def _main(kind: str, where: str, pause: float) -> None:
     reads = torn = 0
     failed: list[str] = []
     seen: list[str] = []
     with ExitStack() as stack:
-        read = _duckdb(where) if kind == "file" else _postgresql(kind, where, stack)
+        read = _duckdb(where) if kind == "file" else _postgresql(kind, where, pause, stack)
         print("ready", flush=True)
-        while not select.select([sys.stdin], [], [], PAUSE if kind != "file" else 3 * PAUSE)[0]:
+        while not select.select([sys.stdin], [], [], pause if kind != "file" else 3 * pause)[0]:
             reads += 1
             try:
                 found = read()
@@ -114,4 +114,4 @@ def _main(kind: str, where: str) -> None:
 
 
 if __name__ == "__main__":
-    _main(*sys.argv[1:])
+    _main(sys.argv[1], sys.argv[2], float(sys.argv[3]))
