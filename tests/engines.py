@@ -173,15 +173,30 @@ def database(server: str, template: str = "template1") -> Iterator[str]:
     """URL of a new database, a copy of another one that nobody is connected to; dropped at the end."""
     name = f"qblock_test_{secrets.token_hex(6)}"
     handed_on.end()
-    with psycopg.connect(server, autocommit=True) as connection:
-        # By files: what is written to the log beside costs more than the checkpoint, where nothing is synchronized.
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+    # By files: what is written to the log beside costs more than the checkpoint, where nothing is synchronized.
+    _maintenance(server).execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
     try:
         yield sa.make_url(server).set(database=name).render_as_string(hide_password=False)
     finally:
-        with psycopg.connect(server, autocommit=True) as connection:
-            _end_sessions(connection, name)
-            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        connection = _maintenance(server)
+        _end_sessions(connection, name)
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+_connections: dict[str, psycopg.Connection[Any]] = {}
+
+
+def _maintenance(server: str) -> psycopg.Connection[Any]:
+    """A connection that stays, to no test's database."""
+    found = _connections.get(server)
+    try:
+        if found is not None and not found.closed:
+            found.execute("SELECT 1")
+            return found
+    except psycopg.OperationalError:
+        pass  # a test has ended it
+    _connections[server] = psycopg.Connection.connect(server, autocommit=True)
+    return _connections[server]
 
 
 def _end_sessions(connection: psycopg.Connection[Any], name: str) -> None:

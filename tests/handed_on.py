@@ -6,7 +6,7 @@ A run of the job makes about forty sessions, and starting them is half of what a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 from psycopg import pq
+from psycopg.conninfo import conninfo_to_dict
 
 Key = tuple[Any, ...]
 _free: dict[Key, list[Any]] = {}
@@ -42,6 +43,16 @@ class HandedOn(psycopg.Connection[Any]):
         self.pgconn = _ended(self.server)
 
 
+PLAIN = ("autocommit", "connect_timeout", "context", "cursor_factory", "prepare_threshold", "row_factory")
+"""What a connection is given that no server session has."""
+
+
+def _key(conninfo: str, given: Mapping[str, Any]) -> Key:
+    named = {name: value for name, value in given.items() if name not in PLAIN}
+    found = {"client_encoding": "utf8", **conninfo_to_dict(conninfo, **named)}
+    return tuple(sorted((name, str(value)) for name, value in found.items()))
+
+
 def _cleaned(session: Any) -> bool:
     try:
         if session.transaction_status in (pq.TransactionStatus.INTRANS, pq.TransactionStatus.INERROR):
@@ -59,7 +70,7 @@ def handing_on(server: str, patched: pytest.MonkeyPatch) -> Iterator[None]:
     make = psycopg.Connection.connect.__func__  # type: ignore[attr-defined]
 
     def connect(conninfo: str = "", *, context: Any = None, row_factory: Any = None, **given: Any) -> Any:
-        key = (conninfo, *sorted((name, str(value)) for name, value in given.items()))
+        key = _key(conninfo, given)
         free = _free.get(key, [])
         while free:
             session = free.pop()

@@ -10,13 +10,13 @@ import duckdb
 import pytest
 
 from qblock.warehouse import duckdb_attached
-from qblock.warehouse.duckdb_session import ask_catalog
+from qblock.warehouse.duckdb_session import _in_memory, ask_catalog
 
 WRITE = "import duckdb, sys; duckdb.connect(sys.argv[1]).execute('INSERT INTO t VALUES (2)')"
 
 
 def opened(file: Path, *, read_only: bool = False) -> duckdb_attached.Attached:
-    return duckdb_attached.connect(file, "SET GLOBAL TimeZone = 'UTC'", read_only=read_only)
+    return duckdb_attached.connect(file, _in_memory, read_only=read_only)
 
 
 @pytest.fixture

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
+Start = Callable[[str], duckdb.DuckDBPyConnection]
+"""Starts an instance in memory that spills into a folder."""
 MOST = 4
 """Instances that stay while none of their files is open."""
 _lock = threading.Lock()
@@ -25,13 +27,11 @@ class Host:
     """An instance for one file, or for the catalogs of any (None). opened: how many connections to the file there are;
     read_only: of all of them."""
 
-    def __init__(self, file: Path | None, settings: str) -> None:
+    def __init__(self, file: Path | None, start: Start) -> None:
         self.file, self.name = file, _quoted(file.stem if file is not None else "qblock_file")
         self.opened, self.read_only = 0, False
         # It spills beside the file, as an instance that is started for the file does.
-        spilled = "" if file is None else f"{file}.tmp"
-        self.instance = duckdb.connect(":memory:", config={"temp_directory": spilled})
-        self.instance.execute(settings)
+        self.instance = start("" if file is None else f"{file}.tmp")
 
     def connect(self, read_only: bool) -> duckdb.DuckDBPyConnection:
         if self.opened and read_only != self.read_only:
@@ -93,14 +93,14 @@ class Attached:
                 _end(self._host)
 
 
-def connect(file: Path, settings: str, *, read_only: bool = False) -> Attached:
-    """A connection to a file. settings: statements for an instance that is started. Raises duckdb.Error:
-    ConnectionException where this process has the file open the other way."""
+def connect(file: Path, start: Start, *, read_only: bool = False) -> Attached:
+    """A connection to a file. start: starts an instance. Raises duckdb.Error, ConnectionException where this process
+    has the file open the other way."""
     key = (os.getpid(), file)
     with _lock:
         host = _hosts.get(key)
         if host is None:
-            host = _hosts[key] = Host(file, settings)
+            host = _hosts[key] = Host(file, start)
         _hosts.move_to_end(key)
         try:
             made = Attached(host, host.connect(read_only))
@@ -112,13 +112,13 @@ def connect(file: Path, settings: str, *, read_only: bool = False) -> Attached:
         return made
 
 
-def ask(file: Path, settings: str, queries: Sequence[str]) -> list[list[Any]]:
+def ask(file: Path, start: Start, queries: Sequence[str]) -> list[list[Any]]:
     """The rows of queries of the catalog of a file, which is open read-only meanwhile. Raises duckdb.Error."""
     key = (os.getpid(), None)
     with _lock:
         host = _hosts.get(key)
         if host is None:
-            host = _hosts[key] = Host(None, settings)
+            host = _hosts[key] = Host(None, start)
         _hosts.move_to_end(key)
         try:
             host.attach(file, read_only=True)

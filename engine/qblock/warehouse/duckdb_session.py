@@ -44,7 +44,7 @@ def ask_catalog(file: Path, *queries: str) -> list[list[Any]]:
     """The rows of queries of system.main, of which a file is all that they see besides what is internal. Raises as
     `connect`."""
     check_database(file, NEEDED)
-    return duckdb_attached.ask(file, _STATEMENTS, queries)
+    return duckdb_attached.ask(file, _in_memory, queries)
 
 
 def attached_engine(file: Path, *, read_only: bool) -> sa.Engine:
@@ -54,7 +54,7 @@ def attached_engine(file: Path, *, read_only: bool) -> sa.Engine:
 
     @sa.event.listens_for(made, "do_connect")
     def connect(*_: Any) -> Any:
-        raw: Any = duckdb_attached.connect(file, _STATEMENTS, read_only=read_only)
+        raw: Any = duckdb_attached.connect(file, _in_memory, read_only=read_only)
         return ConnectionWrapper(raw)
 
     return made
@@ -68,6 +68,11 @@ def create_engine(url: sa.URL, **options: Any) -> sa.Engine:
     def connect(dialect: Any, _: Any, arguments: list[Any], parameters: dict[str, Any]) -> Any:
         return _settled(dialect.connect(*arguments, **parameters))
 
+    return made
+
+
+def _in_memory(spilled: str) -> duckdb.DuckDBPyConnection:
+    made: duckdb.DuckDBPyConnection = _settled(duckdb.connect(":memory:", config={"temp_directory": spilled}))
     return made
 
 
