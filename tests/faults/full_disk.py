@@ -147,8 +147,11 @@ class Sweep:
         self.report.statuses[str(status)] += 1
         if status == 0:
             return
-        # The message is the last line; a path or a number in it would make each another one.
-        last = (said.strip().splitlines() or [""])[-1].replace(str(self.folder), ".")
+        # The message is the last line, but for an answer that a buffer held; a path or a number in it would make each
+        # another one.
+        lines = said.strip().splitlines() or [""]
+        last = next((line for line in reversed(lines) if line.startswith("qblock: ")), lines[-1])
+        last = last.replace(str(self.folder), ".")
         self.report.messages[re.sub(r"[\d.]+ [kM]B", "N MB", last)] += 1
         if status == -6:
             self.report.aborts.append(f"{at}: {last}"[:300])

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from engines import OLDEST, start_oldest
 
-from faults.nursery import Nursery
+from faults.nursery import MAIN, Nursery
 from faults.readers import PAUSE, Readers
 from faults.stage import Stage, stage
 
@@ -87,11 +87,11 @@ class Harness:
         self.output = play.job.folder / "output.txt"
         self.seconds, self.lines = 1.0, 1
 
-    def run(self, point: dict[str, Any] | None = None, delay: float | None = None) -> int:
-        """The exit status of one run of the job, killed at a point or after a time."""
+    def run(self, point: dict[str, Any] | None = None, delay: float | None = None, code: str = MAIN) -> int:
+        """The exit status of one run of the job, killed at a point or after a time. code: the program."""
         self.report.runs += 1
         command = ["release", str(self.play.path), "--wait", "60", "--json"]
-        pid = self.nursery.start(command, self.output, point)
+        pid = self.nursery.start(command, self.output, point, code=code)
         if delay is not None:
             time.sleep(delay)
             os.kill(pid, signal.SIGKILL)  # it is not waited for yet, so it still has its pid

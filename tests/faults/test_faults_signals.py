@@ -13,7 +13,7 @@ import pytest
 
 from faults import readers
 from faults.harness import Harness
-from faults.nursery import Nursery
+from faults.nursery import MAIN, Nursery
 from faults.stage import Stage, stage
 from qblock.ledger.history import history
 
@@ -23,6 +23,8 @@ STOPPED: list[tuple[int, dict[str, Any]]] = [
     (signal.SIGTERM, {"record": "checked", "when": "after"}),
 ]
 WORD = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
+AGAIN_SOON = f"from qblock.cli import app\napp.AGAIN_SECONDS = 2.0\n{MAIN}"
+"""The program, which waits less long before it takes a signal to be swallowed."""
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
 
@@ -72,7 +74,7 @@ def test_a_stopped_run_leaves_the_version_before(harness: Harness) -> None:
 @pytest.mark.parametrize("point", [{"step": "Retire", "when": "before"}, {"record": "published", "when": "committed"}])
 def test_a_run_that_is_stopped_after_it_has_published_stays_published(harness: Harness, point: dict[str, Any]) -> None:
     before = seen(harness.play)
-    assert harness.run({**point, "signal": signal.SIGTERM}) == 143
+    assert harness.run({**point, "signal": signal.SIGTERM}, code=AGAIN_SOON) == 143
     assert last_words(harness) == "qblock: terminated: version 2 was published"
     assert seen(harness.play) != before
     harness.succeeded()
