@@ -25,10 +25,10 @@ from qblock.ledger.history import history
 JOBS = 8
 
 
-def one_round(play: Stage, nursery: Nursery, wait: float) -> dict[str, Any]:
+def one_round(play: Stage, nursery: Nursery, wait: float, jobs: int = JOBS) -> dict[str, Any]:
     """Start all jobs, and what they came to: {outcome: number}, and problems."""
     before = len(history(play.job.spec)["events"])
-    outputs = [play.job.folder / f"job{number}.txt" for number in range(JOBS)]
+    outputs = [play.job.folder / f"job{number}.txt" for number in range(jobs)]
     command = ["release", str(play.path), "--wait", str(wait), "--json", "--quiet"]
     pids = [nursery.start(command, output) for output in outputs]
     outcomes: Counter[str] = Counter()
@@ -47,21 +47,21 @@ def one_round(play: Stage, nursery: Nursery, wait: float) -> dict[str, Any]:
     return {"outcomes": outcomes, "problems": problems + play.check_published() + play.leftovers()}
 
 
-def run(engine: str, rounds: int, folder: Path, server: str | None = None) -> dict[str, Any]:
+def run(engine: str, rounds: int, folder: Path, server: str | None = None, jobs: int = JOBS) -> dict[str, Any]:
     """All rounds: how many, what jobs came to in rounds with and without waiting, problems, rows lost."""
     totals: dict[bool, Counter[str]] = {True: Counter(), False: Counter()}
     problems: list[str] = []
     with stage(engine, folder, server) as play, Nursery() as nursery:
         for number in range(rounds):
             waiting = number % 2 == 1
-            found = one_round(play, nursery, 300 if waiting else 0)
+            found = one_round(play, nursery, 300 if waiting else 0, jobs)
             totals[waiting] += found["outcomes"]
             problems += [f"round {number + 1}: {problem}" for problem in found["problems"]]
             play.next_wave()
         return {
             "engine": engine,
             "rounds": rounds,
-            "jobs": JOBS,
+            "jobs": jobs,
             "waiting": dict(totals[True]),
             "not_waiting": dict(totals[False]),
             "problems": problems,
