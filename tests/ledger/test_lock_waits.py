@@ -12,7 +12,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from psycopg import sql
-from release.jobs import ATTRIBUTES, Job, MakeJob
+from release.jobs import ATTRIBUTES, CopyJob, Job
 from release.logins import OwnLogin, own_login
 
 from qblock.cli.app import run
@@ -51,12 +51,11 @@ def engine_name() -> str:
 
 
 @pytest.fixture
-def job(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> Job:
+def job(copy_job: CopyJob, monkeypatch: pytest.MonkeyPatch) -> Job:
     """One version of four columns."""
     monkeypatch.setattr(lock_waits, "PAUSE_SECONDS", 0)
-    made = make_job(versions={"joint": "none"})
+    made = copy_job("alone", lambda first: first.set(versions={"joint": "none"}).run())
     made.settings["publish"]["lock_timeout"] = 0.1
-    made.run()
     end_soon(made.url)
     return made
 
