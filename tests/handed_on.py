@@ -18,6 +18,8 @@ from psycopg.conninfo import conninfo_to_dict
 
 Key = tuple[Any, ...]
 _free: dict[Key, list[Any]] = {}
+_age = 0
+"""How often it was changed what a new session starts with: earlier ones are not handed on after that."""
 
 
 @cache
@@ -33,9 +35,10 @@ class HandedOn(psycopg.Connection[Any]):
 
     key: Key | None = None
     server = ""
+    age = 0
 
     def close(self) -> None:
-        if self.key is None or self.closed or not _cleaned(self.pgconn):
+        if self.key is None or self.closed or self.age != _age or not _cleaned(self.pgconn):
             super().close()
             return
         _free.setdefault(self.key, []).append(self.pgconn)
@@ -89,10 +92,22 @@ def handing_on(server: str, patched: pytest.MonkeyPatch) -> Iterator[None]:
             break
         else:
             connection = make(HandedOn, conninfo, context=context, row_factory=row_factory, **given)
-        connection.key, connection.server = key, server
+        connection.key, connection.server, connection.age = key, server, _age
         return connection
 
     patched.setattr(psycopg, "connect", connect)
+    run = psycopg.Cursor.execute
+
+    def execute(cursor: Any, query: Any, *parameters: Any, **given: Any) -> Any:
+        done = run(cursor, query, *parameters, **given)
+        text = query if isinstance(query, str) else str(query)
+        if "ALTER DATABASE" in text or "ALTER ROLE" in text:
+            global _age
+            _age += 1
+            end()
+        return done
+
+    patched.setattr(psycopg.Cursor, "execute", execute)
     try:
         yield
     finally:
