@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from faults.nursery import Nursery
 
 SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "experiments" / "run.py"
 ROWS = 150
 
 
+def script(folder: Path, *arguments: str) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of the experiments."""
+    # As `python SCRIPT` does.
+    path = f"import runpy, sys\nsys.path.insert(0, {str(SCRIPT.parent)!r})\n"
+    code = f"{path}runpy.run_path({str(SCRIPT)!r}, run_name='__main__')\n"
+    out, err = folder / "out.txt", folder / "err.txt"
+    with Nursery() as nursery:
+        status = nursery.wait(nursery.start(arguments, out, error=err, code=code))
+    return status, out.read_text("utf-8"), err.read_text("utf-8")
+
+
 @pytest.fixture
 def results(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, list[dict[str, str]]]:
     """Each CSV file by its name, and the summary as `printed`."""
-    command = [sys.executable, str(SCRIPT), "--demo", "--rows", str(ROWS), "--quasi-identifiers", "2", "--runs", "1"]
+    arguments = ["--demo", "--rows", str(ROWS), "--quasi-identifiers", "2", "--runs", "1", "--out", str(tmp_path)]
     if engine_name == "postgresql":
-        command += ["--url", request.getfixturevalue("postgresql_url")]
-    done = subprocess.run([*command, "--out", str(tmp_path)], check=True, capture_output=True, text=True, timeout=600)
-    found: dict[str, list[dict[str, str]]] = {"printed": [{"line": line} for line in done.stdout.splitlines()]}
+        arguments += ["--url", request.getfixturevalue("postgresql_url")]
+    status, out, err = script(tmp_path, *arguments)
+    assert status == 0, err
+    found: dict[str, list[dict[str, str]]] = {"printed": [{"line": line} for line in out.splitlines()]}
     for path in tmp_path.glob("*.csv"):
         with path.open(encoding="utf-8", newline="") as file:
             found[path.stem] = list(csv.DictReader(file))
@@ -68,7 +79,6 @@ def test_a_tiny_run(results: dict[str, list[dict[str, str]]]) -> None:
 
 
 def test_a_folder_without_the_data(tmp_path: Path) -> None:
-    command = [sys.executable, str(SCRIPT), "--adult", str(tmp_path / "nothing"), "--out", str(tmp_path / "out")]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 1
-    assert "nothing/adult.csv" in done.stderr
+    status, _, err = script(tmp_path, "--adult", str(tmp_path / "nothing"), "--out", str(tmp_path / "out"))
+    assert status == 1
+    assert "nothing/adult.csv" in err
