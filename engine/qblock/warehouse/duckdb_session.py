@@ -30,7 +30,6 @@ SETTINGS: dict[str, str] = {
 }
 """Of every connection, as literals."""
 NEEDED = "a DuckDB file belongs there; move it away"
-_STATEMENTS = "; ".join(f"SET GLOBAL {name} = {value}" for name, value in SETTINGS.items())
 
 
 def connect(file: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
@@ -79,7 +78,7 @@ def _in_memory(spilled: str) -> duckdb.DuckDBPyConnection:
 def _settled(connection: Any) -> Any:
     try:
         # Of the instance: a cursor of the connection is a session of its own.
-        connection.execute(_STATEMENTS)
+        connection.execute("; ".join(f"SET GLOBAL {name} = {value}" for name, value in SETTINGS.items()))
     except BaseException:
         connection.close()
         raise
