@@ -1,0 +1,42 @@
+"""The steady job's policy: which changes of a table the next version shows, and which wait (docs/steady-job.md).
+
+Pure functions on what is shown, who is present and what is remembered; no database. In a run:
+
+    rules = rules_for(models, sensitives=1, ...)          what may be done with a spec's models, and why not more
+    passes = judge(models, references)                    the models on the joint cells that a batch would make
+    begun = first_version(present, memory, passes)        once; or what is published already: shown state and Memory()
+    found = step(shown, present, memory, rules, passes, cohort=..., coin=...)
+    found.shown, found.memory, found.counts               the next version where found.published, what is remembered
+                                                          privately, and counts for the private ledger alone
+
+Everything is decided by sizes, presence, blocks, how often values changed, counts that versions show already, and the
+verdicts on batches decided before. What is found must be remembered whether or not the run goes on.
+"""
+
+from qblock.joint.steady.coin import Coin, no_coin, private_coin
+from qblock.joint.steady.judge import judge
+from qblock.joint.steady.rules import Rules, rules_for
+from qblock.joint.steady.state import Batch, Cell, Counts, Group, Kind, Memory, Pending, Person, Trial, Unit
+from qblock.joint.steady.step import Step, first_version, step
+
+__all__ = [
+    "Batch",
+    "Cell",
+    "Coin",
+    "Counts",
+    "Group",
+    "Kind",
+    "Memory",
+    "Pending",
+    "Person",
+    "Rules",
+    "Step",
+    "Trial",
+    "Unit",
+    "first_version",
+    "judge",
+    "no_coin",
+    "private_coin",
+    "rules_for",
+    "step",
+]

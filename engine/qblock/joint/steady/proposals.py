@@ -1,0 +1,111 @@
+"""Which batches a run tries: by sizes, presence, counts of changes, and counts that versions show already."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+
+from qblock.joint.steady.rules import Rules
+from qblock.joint.steady.state import (
+    Batch,
+    Block,
+    Cell,
+    Histogram,
+    Kind,
+    Memory,
+    Pending,
+    Person,
+    Unit,
+    Value,
+    histogram,
+)
+
+Cohort = Callable[[Block], int | None]
+"""The people who close a batch of newcomers of a block, from what readers already see; None: none closes."""
+Members = Mapping[Cell, Sequence[str]]
+
+
+def parts_of(
+    units: Mapping[str, Unit], members: Collection[str], counted: Callable[[Value], Hashable]
+) -> tuple[Histogram, ...]:
+    """The counts of each part of a cell among some of its members. counted: the sensitive value in a shown one."""
+    columns = zip(*(units[member].values for member in members), strict=True)
+    return tuple(histogram(Counter(map(counted, column))) for column in columns)
+
+
+def touched(
+    shown: Mapping[str, Unit], present: Mapping[str, Person], pending: Mapping[str, Pending], erased: Collection[str]
+) -> Members:
+    """The members of every cell with somebody who left, changed or is erased."""
+    cells = {unit.cell for one, unit in shown.items() if one not in present}
+    cells |= {shown[one].cell for one in pending}
+    cells |= {shown[one].cell for one in erased if one in shown}
+    found: dict[Cell, list[str]] = {cell: [] for cell in sorted(cells)}
+    if cells:
+        for one, unit in shown.items():
+            if unit.cell in found:
+                found[unit.cell].append(one)
+    return {cell: sorted(members) for cell, members in found.items()}
+
+
+def erasures(members: Members, erased: Collection[str]) -> Iterator[Batch]:
+    """The whole cells of people who withdraw, frozen or not."""
+    for cell, people in members.items():
+        if any(one in erased for one in people):
+            yield Batch(Kind.ERASED, cell, tuple(people))
+
+
+def whole_cells(members: Members, present: Mapping[str, Person], memory: Memory) -> Iterator[Batch]:
+    """Cells that everybody has left: their difference is a cell that has passed."""
+    for cell, people in members.items():
+        if cell not in memory.frozen and not any(one in present for one in people):
+            yield Batch(Kind.WHOLE, cell, tuple(people))
+
+
+def newcomers(waiting: Mapping[Block, Sequence[str]], version: int, cohort: Cohort) -> Iterator[Batch]:
+    """Blocks in which enough people wait who were never shown and never in a batch."""
+    for block in sorted(waiting):
+        size = cohort(block)
+        if size is not None and len(waiting[block]) >= size:
+            yield Batch(Kind.NEWCOMERS, Cell(block, version), tuple(sorted(waiting[block])))
+
+
+def in_cells(
+    shown: Mapping[str, Unit],
+    members: Members,
+    present: Mapping[str, Person],
+    pending: Mapping[str, Pending],
+    memory: Memory,
+    rules: Rules,
+    counted: Callable[[Value], Hashable],
+) -> Iterator[Batch]:
+    """At most one batch of each cell: leavers where they can go, else people whose value changed exactly once."""
+    for cell, people in members.items():
+        if cell in memory.frozen:
+            continue
+        leavers = [one for one in people if one not in present]
+        changed = [one for one in people if one in present and one in pending and pending[one].times == 1]
+        if len(leavers) == len(people) or not (_sizes(leavers, people, rules) or _sizes(changed, people, rules)):
+            continue
+        parts = parts_of(shown, people, counted)
+        if _sizes(leavers, people, rules) and (
+            diverse(parts, len(leavers), rules.l) or (rules.sure and sure(parts, len(leavers), len(people), rules.l))
+        ):
+            yield Batch(Kind.LEAVERS, cell, tuple(leavers))
+        elif _sizes(changed, people, rules) and diverse(parts, len(changed), rules.l):
+            yield Batch(Kind.CHANGED, cell, tuple(changed))
+
+
+def _sizes(some: Sequence[str], people: Sequence[str], rules: Rules) -> bool:
+    return len(some) >= rules.k and len(people) - len(some) >= rules.k
+
+
+def diverse(parts: Sequence[Histogram], m: int, l: int) -> bool:  # noqa: E741
+    """Whether in each part at least l values are held by m people or more: then even failing leaves l candidates."""
+    return all(sum(n >= m for n in part.values()) >= l for part in parts)
+
+
+def sure(parts: Sequence[Histogram], m: int, n: int, l: int) -> bool:  # noqa: E741
+    """Whether no m of n people, nor the others, can hold fewer than l values: then the batch cannot fail."""
+    most = max(sum(sorted(part.values(), reverse=True)[: l - 1]) for part in parts)
+    return m > most and n - m > most

@@ -1,0 +1,321 @@
+"""One run: batches are proposed in a fixed order and applied one after another, each where it passes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from qblock.joint.steady.coin import Coin, no_coin
+from qblock.joint.steady.proposals import (
+    Cohort,
+    Members,
+    erasures,
+    in_cells,
+    newcomers,
+    parts_of,
+    touched,
+    whole_cells,
+)
+from qblock.joint.steady.rules import Rules
+from qblock.joint.steady.state import (
+    Batch,
+    Block,
+    Cell,
+    Counts,
+    Group,
+    Kind,
+    Memory,
+    Passes,
+    Pending,
+    Person,
+    Trial,
+    Unit,
+    Value,
+    histogram,
+)
+
+Counted = Callable[[Value], Hashable]
+
+
+class Decided(NamedTuple):
+    """A batch and what became of it: "closed", "failed" or "aside". Private."""
+
+    batch: Batch
+    outcome: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """The result of a run. published: whether the state shown is another one than before, and so a new version."""
+
+    shown: Mapping[str, Unit]
+    memory: Memory
+    batches: tuple[Decided, ...]
+    counts: Counts
+    published: bool
+
+
+def same(value: Value) -> Hashable:
+    """The value itself, where nothing but the sensitive attribute is published beside the block."""
+    return value
+
+
+def first_version(present: Mapping[str, Person], memory: Memory, passes: Passes, *, counted: Counted = same) -> Step:
+    """The first version shows everybody who is present and not out, or nobody.
+
+    Where it is refused, nobody of its people is ever shown: with some of them tried again, the difference tells.
+    """
+    run, version = memory.run + 1, memory.version + 1
+    shown = {
+        one: Unit(Cell(person.block, version), (person.value,))
+        for one, person in sorted(present.items())
+        if one not in memory.out
+    }
+    members: dict[Cell, list[str]] = {}
+    for one, unit in shown.items():
+        members.setdefault(unit.cell, []).append(one)
+    groups = tuple(Group(c, parts_of(shown, m, counted), True) for c, m in sorted(members.items()))
+    change = Counter((unit.cell.block, counted(unit.values[-1])) for unit in shown.values())
+    if shown and passes(Trial(None, groups, change)):
+        return _ended(shown, present, replace(memory, run=run, version=version), (), True)
+    out = {**memory.out, **dict.fromkeys(shown, "first")}
+    return _ended({}, present, replace(memory, run=run, out=out), (), False)
+
+
+def step(
+    shown: Mapping[str, Unit],
+    present: Mapping[str, Person],
+    memory: Memory,
+    rules: Rules,
+    passes: Passes,
+    *,
+    cohort: Cohort,
+    coin: Coin = no_coin,
+    erased: Collection[str] = (),
+    counted: Counted = same,
+) -> Step:
+    """What the next version shows after one run, by digests of entities.
+
+    shown: units of cells that nobody has left or changed in are not looked at, and may be left out (then `passes` must
+    not need them, and one such unit must stay). erased: people who withdraw at once, with their whole joint
+    cells, which no verdict can hold up; with `rules.withdraw` so does everybody who has left. counted: the sensitive
+    value in what is published of a person.
+    """
+    run, version = memory.run + 1, memory.version + 1
+    pending = _seen(shown, present, memory.pending)
+    erased = set(erased)
+    if rules.withdraw:
+        erased.update(one for one in shown if one not in present)
+    out = dict(memory.out)
+    out.update((one, "erased") for one in erased if one not in shown and one not in out)
+    members = touched(shown, present, pending, erased)
+    turn = _Turn(shown, members, passes, counted, out)
+    turn.frozen.update(memory.frozen)
+
+    for batch in erasures(members, erased):
+        turn.erase(batch, erased)
+    for batch in whole_cells({c: m for c, m in members.items() if c not in turn.taken}, present, memory):
+        # A version that shows nobody is none: the last cell waits for another one.
+        if len(turn.shown) > len(batch.members):
+            turn.attempt(batch, (Group(batch.cell, parts_of(shown, batch.members, counted), False),))
+
+    numbers = dict(memory.batches)
+    for batch in newcomers(_waiting(shown, present, out), version, cohort):
+        block = batch.cell.block
+        numbers[block] = numbers.get(block, 0) + 1
+        if rules.coin and coin(block, numbers[block]):
+            turn.aside(batch)
+        else:
+            turn.show(batch, present)
+
+    if rules.cells:
+        left = {c: m for c, m in members.items() if c not in turn.taken}
+        for batch in in_cells(shown, left, present, pending, memory, rules, counted):
+            if batch.kind is Kind.LEAVERS:
+                turn.let_go(batch)
+            else:
+                turn.change(batch, present, version)
+
+    published = any(decided.outcome == "closed" for decided in turn.batches)
+    after = Memory(
+        run=run,
+        version=version if published else memory.version,
+        out=turn.out,
+        frozen=frozenset(turn.frozen),
+        pending={one: p for one, p in pending.items() if one in turn.shown and turn.shown[one] is shown[one]},
+        since=memory.since,
+        batches=numbers,
+    )
+    return _ended(turn.shown, present, after, tuple(turn.batches), published)
+
+
+def _seen(
+    shown: Mapping[str, Unit], present: Mapping[str, Person], before: Mapping[str, Pending]
+) -> dict[str, Pending]:
+    """How often the value of each shown unit changed, from run to run, since it was last shown."""
+    found = dict(before)
+    for one, unit in shown.items():
+        person = present.get(one)
+        if person is None:
+            continue
+        last = found.get(one)
+        if last is None:
+            if person.value != unit.values[-1]:
+                found[one] = Pending(person.value, 1)
+        elif person.value != last.value:
+            found[one] = Pending(person.value, last.times + 1)
+    return found
+
+
+def _waiting(
+    shown: Mapping[str, Unit], present: Mapping[str, Person], out: Mapping[str, str]
+) -> dict[Block, list[str]]:
+    found: dict[Block, list[str]] = {}
+    for one, person in present.items():
+        if one not in shown and one not in out:
+            found.setdefault(person.block, []).append(one)
+    return found
+
+
+class _Turn:
+    """The state while batches are decided. taken: cells that were taken out whole."""
+
+    def __init__(
+        self, shown: Mapping[str, Unit], members: Members, passes: Passes, counted: Counted, out: dict[str, str]
+    ) -> None:
+        self.before = shown
+        self.shown = dict(shown)
+        self.members = members
+        self.passes = passes
+        self.counted = counted
+        self.out = out
+        self.frozen: set[Cell] = set()
+        self.taken: set[Cell] = set()
+        self.batches: list[Decided] = []
+        self.changed: Counter[tuple[Block, Hashable]] = Counter()
+
+    def erase(self, batch: Batch, asked: Collection[str]) -> None:
+        self._differ(self._rows(batch.members), -1)
+        self._remove(batch)
+        self.out.update((one, "erased" if one in asked else "cell") for one in batch.members)
+        self.batches.append(Decided(batch, "closed"))
+
+    def attempt(self, batch: Batch, groups: Sequence[Group]) -> bool:
+        """Take leavers out where that passes; else their cell is frozen."""
+        rows = self._rows(batch.members)
+        if not self._tried(batch, groups, rows, ()):
+            self.frozen.add(batch.cell)
+            return False
+        self._remove(batch)
+        self.out.update((one, "left") for one in batch.members)
+        return True
+
+    def let_go(self, batch: Batch) -> None:
+        gone, stay = self._split(batch)
+        self.attempt(batch, (gone._replace(shown=False), stay))
+
+    def show(self, batch: Batch, present: Mapping[str, Person]) -> None:
+        """Show newcomers where their cell passes; else they are out for good."""
+        units = {one: Unit(batch.cell, (present[one].value,)) for one in batch.members}
+        rows = [(batch.cell.block, self.counted(unit.values[-1])) for unit in units.values()]
+        groups = (Group(batch.cell, parts_of(units, batch.members, self.counted), True),)
+        if self._tried(batch, groups, (), rows):
+            self.shown.update(units)
+        else:
+            self.out.update((one, "failed") for one in batch.members)
+
+    def aside(self, batch: Batch) -> None:
+        self.out.update((one, "aside") for one in batch.members)
+        self.batches.append(Decided(batch, "aside"))
+
+    def change(self, batch: Batch, present: Mapping[str, Person], version: int) -> None:
+        """Show changed values where old and new ones pass, and those who keep theirs; else the cell is frozen."""
+        moved, stay = self._split(batch)
+        cell = batch.cell._replace(changed=(*batch.cell.changed, version))
+        units = {one: Unit(cell, (*self.before[one].values, present[one].value)) for one in batch.members}
+        new = [self.counted(unit.values[-1]) for unit in units.values()]
+        moved = Group(cell, (*moved.parts, histogram(Counter(new))), True)
+        if self._tried(batch, (moved, stay), self._rows(batch.members), [(cell.block, value) for value in new]):
+            self.shown.update(units)
+        else:
+            self.frozen.add(batch.cell)
+
+    def _tried(
+        self,
+        batch: Batch,
+        groups: Sequence[Group],
+        less: Iterable[tuple[Block, Hashable]],
+        more: Iterable[tuple[Block, Hashable]],
+    ) -> bool:
+        """Ask for the verdict on a batch after those accepted before. less, more: rows that it takes and adds."""
+        kept = self.changed.copy()
+        self._differ(less, -1)
+        self._differ(more, 1)
+        passed = self.passes(Trial(batch, tuple(groups), self.changed))
+        if not passed:
+            self.changed = kept
+        self.batches.append(Decided(batch, "closed" if passed else "failed"))
+        return passed
+
+    def _differ(self, rows: Iterable[tuple[Block, Hashable]], by: int) -> None:
+        for row in rows:
+            self.changed[row] += by
+
+    def _rows(self, members: Iterable[str]) -> list[tuple[Block, Hashable]]:
+        return [(self.before[one].cell.block, self.counted(self.before[one].values[-1])) for one in members]
+
+    def _split(self, batch: Batch) -> tuple[Group, Group]:
+        """A batch of a cell, and those who stay."""
+        some = set(batch.members)
+        others = [one for one in self.members[batch.cell] if one not in some]
+        return (
+            Group(batch.cell, parts_of(self.before, batch.members, self.counted), True),
+            Group(batch.cell, parts_of(self.before, others, self.counted), True),
+        )
+
+    def _remove(self, batch: Batch) -> None:
+        for one in batch.members:
+            del self.shown[one]
+        if len(self.members[batch.cell]) == len(batch.members):
+            self.taken.add(batch.cell)
+            self.frozen.discard(batch.cell)
+
+
+def _ended(
+    shown: Mapping[str, Unit],
+    present: Mapping[str, Person],
+    memory: Memory,
+    batches: tuple[Decided, ...],
+    published: bool,
+) -> Step:
+    """Who waits now, and the counts."""
+    newcomers = {one: person.block for one, person in present.items() if one not in shown and one not in memory.out}
+    leavers = {one: unit.cell.block for one, unit in shown.items() if one not in present}
+    changes = {
+        one: shown[one].cell.block
+        for one in memory.pending
+        # A value that changed back is shown as it is.
+        if one in present and present[one].value != shown[one].values[-1]
+    }
+    waiting = {**newcomers, **leavers, **changes}
+    since = {one: memory.since.get(one, memory.run) for one in waiting}
+    closed = Counter(d.batch.kind.value for d in batches if d.outcome == "closed")
+    failed = Counter(d.batch.kind.value for d in batches if d.outcome == "failed")
+    out = sum(one in memory.out for one in present)
+    counts = Counts(
+        closed=dict(closed),
+        failed=dict(failed),
+        aside=sum(d.outcome == "aside" for d in batches),
+        frozen=len(memory.frozen),
+        newcomers=len(newcomers),
+        leavers=len(leavers),
+        changes=len(changes),
+        blocks=len(set(waiting.values())),
+        oldest_wait=max((memory.run - run for run in since.values()), default=0),
+        oldest_newcomer=max((memory.run - since[one] for one in newcomers), default=0),
+        source=len(present),
+        lag=len(newcomers) + len(changes) + out,
+    )
+    return Step(shown, replace(memory, since=since), batches, counts, published)
