@@ -1,0 +1,139 @@
+"""Millions of tiny histories of the steady job under an exact attacker.
+
+python -m tests.steady.attack --histories 1000000 --model distinct --l 2 --first 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from .attacker import Attack
+from .frames import Frame, frames
+from .players import Engine
+from .settings import NAMES, setting
+
+MOST = 2000
+"""Histories of one frame."""
+LIVELY = 0.4
+"""Of frames in which fewer histories publish more than one version, by a few drawn ones, one in sixty is attacked."""
+LEVELS = ((2, 3), (2,))
+WITHOUT_L = ("t", "pd", "k")
+
+
+@dataclass
+class Tally:
+    """What attacks on many frames found.
+
+    histories: assignments of values to frames, up to exchange of people of whom the same is known; assignments: with
+    these; several: the share of each frame's assignments that published more than one version, added up; disclosed:
+    histories with somebody certain, or with fewer candidates than promised; worst: frames of these; events: histories
+    in which a batch came to that.
+    """
+
+    frames: int = 0
+    histories: int = 0
+    assignments: int = 0
+    several: float = 0.0
+    disclosed: int = 0
+    worst: list[Frame] = field(default_factory=list)
+    events: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.frames + other.frames,
+            self.histories + other.histories,
+            self.assignments + other.assignments,
+            self.several + other.several,
+            self.disclosed + other.disclosed,
+            self.worst + other.worst,
+            self.events + other.events,
+        )
+
+    @property
+    def share(self) -> float:
+        return self.several / self.frames if self.frames else 0.0
+
+    @property
+    def failed(self) -> bool:
+        return bool(self.disclosed) or self.share < 0.25
+
+    def __str__(self) -> str:
+        events = ", ".join(f"{kind} {outcome} {n}" for (kind, outcome), n in sorted(self.events.items()))
+        return (
+            f"{self.frames} frames, {self.histories} histories ({self.assignments} assignments), {self.share:.0%} with "
+            f"more than one version, {self.disclosed} disclosed ({len(self.worst)} frames)\n    {events}"
+        )
+
+
+def play(
+    name: str,
+    l: int,  # noqa: E741
+    blocks: int,
+    histories: int,
+    seed: int,
+    most: int = MOST,
+) -> Tally:
+    """Attack random frames until there are as many histories."""
+    chosen = setting(name, l)
+    player = Engine(chosen)
+
+    tally = Tally()
+    rng, passed_over = random.Random(seed), 0
+    for frame in frames(seed, l, blocks, most, small=player.coin):
+        one = Attack(frame, player)
+        passed_over = 0 if passed_over == 60 or one.lively(rng) >= LIVELY else passed_over + 1
+        if passed_over:
+            continue
+        found = one.all()
+        tally.frames += 1
+        tally.histories += found.histories
+        tally.assignments += found.assignments
+        tally.events += found.events
+        bad = 0
+        for transcript, seen in found.possible.items():
+            tally.several += seen.assignments * seen.several / found.assignments
+            # That a first version was refused is told to nobody where models need the coin (section 5).
+            begun = not player.coin or transcript[0][:1] == (0,)
+            if begun and found.disclosed(transcript, chosen.promised):
+                bad += seen.histories
+        if bad:
+            tally.disclosed += bad
+            tally.worst.append(frame)
+        if tally.histories >= histories:
+            return tally
+    raise AssertionError
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--histories", type=int, default=1_000_000, help="of each combination")
+    parser.add_argument("--model", choices=[*NAMES, "k"], action="append", help="all of them unless named")
+    parser.add_argument("--l", type=int, choices=[2, 3], action="append")
+    parser.add_argument("--blocks", type=int, choices=[1, 2], action="append")
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    options = parser.parse_args(arguments)
+    failed = False
+    for name in options.model or NAMES:
+        found = Tally()
+        for l in options.l or LEVELS[name in WITHOUT_L]:  # noqa: E741
+            for blocks in options.blocks or (1, 2):
+                begun = time.process_time()
+                tally = play(name, l, blocks, options.histories, options.first)
+                print(f"{name}, l = {l}, {blocks} blocks: {tally}", flush=True)
+                print(f"    {time.process_time() - begun:.0f} s", file=sys.stderr, flush=True)
+                for frame in tally.worst[:1]:
+                    print(f"    {frame}")
+                found += tally
+        print(f"{name}: {found}", flush=True)
+        failed |= found.failed
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

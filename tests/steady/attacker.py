@@ -1,0 +1,261 @@
+"""The exact attacker: every assignment of values to a frame, told apart by nothing but what readers saw.
+
+Nothing here knows the rules. The attacker runs a policy on each assignment, and compares what it publishes: the runs
+that published, and the linked rows of all versions, each with its block and values. People of whom the same is known
+are alike, so assignments are tried up to exchange of these (a policy that told such people apart by their names would
+fail the tests of its order).
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from .frames import ABSENT, Frame, Values, arrangements
+from .players import Player
+
+Transcript = tuple[tuple[int, ...], tuple[int, ...]]
+"""The runs that published (-1 - run: readers see an older version again), and the rows of all versions, as numbers."""
+
+
+@dataclass
+class Possible:
+    """All assignments with one transcript.
+
+    seen: a bit for each column, run and value that some of them has; shown: a bit for each column and run whose very
+    value a version shows; alone: columns that are in a cell with one value.
+    """
+
+    seen: int = 0
+    shown: int = 0
+    alone: int = 0
+    histories: int = 0
+    assignments: int = 0
+    several: bool = False
+
+
+@dataclass
+class Path:
+    """What became of a beginning of the histories. rows: number of each person's row so far."""
+
+    state: Any
+    rows: dict[str, int]
+    published: tuple[int, ...]
+    shown: int
+    events: tuple[tuple[str, str], ...]
+
+
+@dataclass
+class Found:
+    """An attack on a frame. possible: by transcript; events: how often a batch came to what, by histories."""
+
+    frame: Frame
+    possible: dict[Transcript, Possible]
+    events: Counter[tuple[str, str]] = field(default_factory=Counter)
+    histories: int = 0
+    assignments: int = 0
+
+    def candidates(self, transcript: Transcript) -> Iterator[tuple[int, int, int]]:
+        """Column, run, and how many values are possible there."""
+        seen, size = self.possible[transcript].seen, self.frame.values
+        for c, (column, _) in enumerate(self.frame.people):
+            for run, here in enumerate(column.present):
+                if here:
+                    place = (c * self.frame.runs + run) * size
+                    yield c, run, ((seen >> place) & ((1 << size) - 1)).bit_count()
+
+    def disclosed(self, transcript: Transcript, promised: int = 1) -> list[tuple[int, int]]:
+        """Columns and runs of which one value is possible, or fewer than were promised of what is shown.
+
+        promised: 1 for models that let cells with one value pass; then whoever is in one is not counted.
+        """
+        one = self.possible[transcript]
+        return [
+            (c, run)
+            for c, run, n in self.candidates(transcript)
+            if n < max(2, promised if one.shown >> (c * self.frame.runs + run) & 1 else 2)
+            and not (promised == 1 and one.alone >> c & 1)
+        ]
+
+
+class Choice(NamedTuple):
+    """The values of the people of one column.
+
+    begins: numbers of what they share with other choices, run by run; bits: as Possible.seen; weight: the
+    assignments for which it stands.
+    """
+
+    values: tuple[Values, ...]
+    begins: tuple[int, ...]
+    bits: int
+    weight: int
+
+
+class Attack:
+    """A policy on all assignments to one frame."""
+
+    def __init__(self, frame: Frame, player: Player) -> None:
+        self.frame = frame
+        self.player = player
+        self.rows: dict[Any, int] = {}
+        self.values: list[tuple[Any, ...]] = []
+        self.erased = [
+            [name for c, (column, _) in enumerate(frame.people) if column.erased == run for name in frame.names[c]]
+            for run in range(frame.runs)
+        ]
+        self.choices: list[list[Choice]] = []
+
+    def _prepare(self) -> None:
+        frame, size = self.frame, self.frame.values
+        for c, column in enumerate(frame.choices()):
+            known: dict[Any, int] = {}
+            self.choices.append([])
+            for chosen in column:
+                begins = [tuple(values[:run] for values in chosen) for run in range(frame.runs + 1)]
+                bits = [
+                    1 << ((c * frame.runs + run) * size + value)
+                    for values in chosen
+                    for run, value in enumerate(values)
+                    if value != ABSENT
+                ]
+                self.choices[c].append(
+                    Choice(
+                        chosen,
+                        tuple(known.setdefault(begin, len(known)) for begin in begins),
+                        _all_bits(bits),
+                        arrangements(chosen),
+                    )
+                )
+
+    def transcript_of(self, chosen: Sequence[tuple[Values, ...]], coin: int = 0) -> Transcript:
+        """What readers see of one assignment, when the coin sets nobody aside."""
+        return self.transcript(self._played(chosen, coin))
+
+    def told(self, chosen: Sequence[Sequence[Values]], coin: int = 0) -> tuple[tuple[int, ...], list[Any]]:
+        """The same in words that two policies share: the runs that published, and the linked rows."""
+        path = self._played(chosen, coin)
+        return path.published, sorted((name, self._spelt(number)) for name, number in path.rows.items())
+
+    def _spelt(self, number: int) -> tuple[Any, ...]:
+        before, version, row = self.values[number]
+        return (version, row) if before is None else (*self._spelt(before), row)
+
+    def lively(self, rng: random.Random, draws: int = 24) -> float:
+        """The share of histories, drawn at random, that publish more than one version."""
+        columns = [(column.values(self.frame.values), size) for column, size in self.frame.people]
+        return (
+            sum(_several(self._played([rng.choices(v, k=size) for v, size in columns], 0)) for _ in range(draws))
+            / draws
+        )
+
+    def _played(self, chosen: Sequence[Sequence[Values]], coin: int) -> Path:
+        path = Path(None, {}, (), 0, ())
+        for run in range(self.frame.runs):
+            path = self._next(path, chosen, run, coin)
+        return path
+
+    def all(self) -> Found:
+        """Run the policy on every assignment, and with every fall of the coin where it has one."""
+        self._prepare()
+        found = Found(self.frame, {})
+        blocks = len({column.block for column, _ in self.frame.people})
+        coins = blocks * (self.frame.runs - 1) if self.player.coin else 0
+        for coin in range(1 << coins):
+            paths: list[dict[tuple[int, ...], Path]] = [{} for _ in range(self.frame.runs + 1)]
+            for choices in itertools.product(*self.choices):
+                path = self._path(paths, choices, coin)
+                weight, seen = 1, 0
+                for choice in choices:
+                    weight *= choice.weight
+                    seen |= choice.bits
+                key = self.transcript(path)
+                one = found.possible.get(key)
+                if one is None:
+                    one = found.possible[key] = Possible(alone=self.alone(path), several=_several(path))
+                one.seen |= seen
+                one.shown |= path.shown
+                one.histories += 1
+                one.assignments += weight
+                found.histories += 1
+                found.assignments += weight
+                found.events.update(set(path.events))
+        return found
+
+    def _path(self, paths: list[dict[tuple[int, ...], Path]], choices: Sequence[Choice], coin: int) -> Path:
+        """Run the policy on a choice of values for each column, from the longest beginning that was run before."""
+        runs = self.frame.runs
+        keys = [tuple(choice.begins[run] for choice in choices) for run in range(runs + 1)]
+        done = runs
+        while done and keys[done] not in paths[done]:
+            done -= 1
+        path = paths[done][keys[done]] if done else Path(None, {}, (), 0, ())
+        for run in range(done, runs):
+            path = paths[run + 1][keys[run + 1]] = self._next(path, [c.values for c in choices], run, coin)
+        return path
+
+    def _next(self, path: Path, chosen: Sequence[Sequence[Values]], run: int, coin: int) -> Path:
+        present = {
+            name: (column.block, values[run])
+            for (column, _), names, some in zip(self.frame.people, self.frame.names, chosen, strict=True)
+            if column.present[run]
+            for name, values in zip(names, some, strict=True)
+        }
+
+        def aside(block: tuple[int, ...], number: int) -> bool:
+            return bool(coin >> (block[0] * (self.frame.runs - 1) + number - 1) & 1)
+
+        played = self.player.run(path.state, present, self.erased[run], self.frame.cohorts, aside)
+        events = path.events + played.events
+        again = (-1 - run,) if self.frame.rollback == run and path.published else ()
+        if played.rows is None:
+            return Path(played.state, path.rows, path.published + again, path.shown, events)
+        rows, shown = dict(path.rows), path.shown
+        version = len(path.published)
+        for name in {*rows, *played.rows}:
+            row = played.rows.get(name)
+            before = rows.get(name)
+            rows[name] = self._number((before, version if before is None else None, row))
+            if row is not None and present.get(name) == row and (before is None or self.values[before][2] != row):
+                shown |= 1 << (int(name.split(".")[0]) * self.frame.runs + run)
+        return Path(played.state, rows, (*path.published, run, *again), shown, events)
+
+    def _number(self, row: tuple[Any, ...]) -> int:
+        if row not in self.rows:
+            self.rows[row] = len(self.values)
+            self.values.append(row)
+        return self.rows[row]
+
+    def transcript(self, path: Path) -> Transcript:
+        return path.published, tuple(sorted(path.rows.values()))
+
+    def alone(self, path: Path) -> int:
+        """The columns that are in a cell of linked rows that all have the same values."""
+        cells: dict[Any, set[int]] = {}
+        for number in path.rows.values():
+            cells.setdefault(self._label(number), set()).add(number)
+        return _all_bits(
+            1 << int(name.split(".")[0]) for name, number in path.rows.items() if len(cells[self._label(number)]) == 1
+        )
+
+    def _label(self, number: int) -> tuple[Any, ...]:
+        """What is known of a row but for its values: block and versions, and where the value changed."""
+        before, version, row = self.values[number]
+        if before is None:
+            return (version, row[0])
+        last = self.values[before][2]
+        return (*self._label(before), None if row is None else row == last)
+
+
+def _several(path: Path) -> bool:
+    return sum(run >= 0 for run in path.published) > 1
+
+
+def _all_bits(bits: Any) -> int:
+    found = 0
+    for bit in bits:
+        found |= bit
+    return found

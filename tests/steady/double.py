@@ -1,0 +1,273 @@
+"""The rules of docs/steady-job.md section 2 once more, as plainly as they can be said, with switches that break them.
+
+For one block. It shares nothing with the engine: without a switch it must publish what the engine does.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from .players import Played
+from .verdicts import Shares, Verdict
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Obvious rules, each of which tells somebody's value.
+
+    leavers_by_size: leavers go wherever k of them and k others do; thaw: a cell goes on after a batch of it failed,
+    with the people of other batches; as_it_is: no batches: every version shows the source if plain J1 lets it; whole: a
+    changed batch may be the whole cell; often: whoever changed at all may be shown as changed, "flag", or whoever has
+    another value than shown, "difference"; returners: whoever was taken out is a newcomer again; retry: a refused first
+    version is tried again with the same people; together: batches are tried each alone, and applied together; no_coin:
+    batches are never set aside; moving: the distribution is that of the rows shown.
+    """
+
+    leavers_by_size: bool = False
+    thaw: bool = False
+    as_it_is: bool = False
+    whole: bool = False
+    often: str = ""
+    returners: bool = False
+    retry: bool = False
+    together: bool = False
+    no_coin: bool = False
+    moving: bool = False
+
+
+@dataclass(frozen=True)
+class Kept:
+    """cell: of each who is shown; history: the values shown of each; seen: the value of each when last present; times:
+    how often each changed since last shown."""
+
+    run: int = 0
+    cell: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    history: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    seen: Mapping[str, int] = field(default_factory=dict)
+    times: Mapping[str, int] = field(default_factory=dict)
+    out: frozenset[str] = frozenset()
+    frozen: frozenset[Any] = frozenset()
+    spent: frozenset[str] = frozenset()
+    closed: int = 0
+    shares: Shares = field(default_factory=dict)
+    begun: bool = False
+    versions: tuple[Mapping[str, int], ...] = ()
+
+
+@dataclass
+class Double:
+    """A policy of one block. l: as the models imply, at least 2."""
+
+    verdict: Verdict
+    k: int = 2
+    l: int = 2  # noqa: E741
+    sure: bool = True
+    cells: bool = True
+    coin: bool = False
+    wrong: Wrong = field(default_factory=Wrong)
+
+    def run(
+        self,
+        state: Kept | None,
+        present: Mapping[str, tuple[int, int]],
+        erased: Collection[str],
+        cohorts: tuple[int, ...],
+        aside: Callable[[tuple[int, ...], int], bool],
+    ) -> Played:
+        before = state or Kept()
+        values = {one: value for one, (_, value) in present.items()}
+        if self.wrong.as_it_is:
+            after, published = self._as_it_is(before, values)
+        elif before.begun:
+            after, published = self._step(before, values, set(erased), cohorts, aside)
+        else:
+            after, published = self._begin(before, values)
+        rows = {one: (0, after.history[one][-1]) for one in after.cell} if published else None
+        return Played(after, rows, ())
+
+    def _begin(self, before: Kept, values: Mapping[str, int]) -> tuple[Kept, bool]:
+        people = {one: value for one, value in values.items() if one not in before.out}
+        shares = self._shares(people.values())
+        if people and self._passes([[(value,) for value in people.values()]], shares):
+            cell = dict.fromkeys(people, (before.run,))
+            history = {one: (value,) for one, value in people.items()}
+            return Kept(before.run + 1, cell, history, values, {}, before.out, shares=shares, begun=True), True
+        out = before.out if self.wrong.retry else before.out | people.keys()
+        return Kept(before.run + 1, out=out), False
+
+    def _step(
+        self,
+        before: Kept,
+        values: Mapping[str, int],
+        erased: set[str],
+        cohorts: tuple[int, ...],
+        aside: Callable[[tuple[int, ...], int], bool],
+    ) -> tuple[Kept, bool]:
+        wrong = self.wrong
+        cell, history = dict(before.cell), dict(before.history)
+        out, frozen, spent = set(before.out), set(before.frozen), set(before.spent)
+        diverse = len({before.history[one][-1] for one in cell})
+        times = {one: n for one, n in before.times.items() if one in cell}
+        for one in cell:
+            if one in values and values[one] != before.seen[one]:
+                times[one] = times.get(one, 0) + 1
+        published = False
+
+        def people(name: tuple[int, ...]) -> list[str]:
+            return [one for one in cell if cell[one] == name]
+
+        def passes(*groups: Iterable[tuple[int, ...]], rows: Iterable[int]) -> bool:
+            return self._passes(groups, self._shares(rows) if wrong.moving else before.shares)
+
+        def rows(less: Collection[str] = (), more: Mapping[str, int] | None = None) -> list[int]:
+            last = {one: history[one][-1] for one in cell if one not in less}
+            return list({**last, **(more or {})}.values())
+
+        def remove(gone: Collection[str]) -> None:
+            for one in gone:
+                del cell[one]
+            if not wrong.returners:
+                out.update(gone)
+
+        for name in sorted(set(cell.values())):
+            if erased & set(people(name)):
+                remove(people(name))
+                frozen.discard(name)
+                published = True
+        out |= {one for one in erased if one not in history}
+        for name in sorted(set(cell.values())):
+            members = people(name)
+            if name in frozen or any(one in values for one in members) or len(members) == len(cell):
+                continue
+            if passes([history[one] for one in members], rows=rows(less=members)):
+                remove(members)
+                published = True
+            else:
+                frozen.add(name)
+
+        waiting = {one: value for one, value in values.items() if one not in cell and one not in out}
+        closed = before.closed
+        if len(waiting) >= cohorts[min(diverse, len(cohorts) - 1)]:
+            closed += 1
+            if self.coin and not wrong.no_coin and aside((0,), closed):
+                out.update(waiting)
+            elif passes([(value,) for value in waiting.values()], rows=rows(more=waiting)):
+                cell.update(dict.fromkeys(waiting, (before.run,)))
+                history.update({one: (value,) for one, value in waiting.items()})
+                published = True
+            else:
+                out.update(waiting)
+
+        old = set(before.cell) & set(cell)
+        for name in sorted({cell[one] for one in old}) if self.cells else ():
+            members = people(name)
+            if name in frozen or name == (before.run,):
+                continue
+            leavers = [one for one in members if one not in values and one not in spent]
+            changed = [one for one in members if one in values and self._counts(one, values, history, times)]
+            gone = self._may_go(leavers, members, history) and len(leavers) < len(members)
+            moved = self._may_change(changed, members, history)
+            taken: list[str] = []
+            if gone:
+                stay = [one for one in members if one not in leavers]
+                if passes([history[o] for o in leavers], [history[o] for o in stay], rows=rows(less=leavers)):
+                    taken = leavers
+                elif wrong.thaw:
+                    spent.update(leavers)
+                else:
+                    frozen.add(name)
+            if moved and (wrong.together or not gone):
+                stay = [one for one in members if one not in changed]
+                new = {one: (*history[one], values[one]) for one in changed}
+                groups = [list(new.values()), [history[one] for one in stay]]
+                if passes(*filter(None, groups), rows=rows(more={one: values[one] for one in changed})):
+                    history.update(new)
+                    cell.update(dict.fromkeys(changed, (*name, before.run)))
+                    times = {one: n for one, n in times.items() if one not in changed}
+                    published = True
+                else:
+                    frozen.add(name)
+            if taken:
+                remove(taken)
+                published = True
+        after = Kept(
+            before.run + 1,
+            cell,
+            history,
+            {**before.seen, **values},
+            times,
+            frozenset(out),
+            frozenset(frozen),
+            frozenset(spent),
+            closed,
+            before.shares,
+            True,
+        )
+        return after, published
+
+    def _counts(
+        self,
+        one: str,
+        values: Mapping[str, int],
+        history: Mapping[str, tuple[int, ...]],
+        times: Mapping[str, int],
+    ) -> bool:
+        if self.wrong.often == "flag":
+            return times.get(one, 0) > 0
+        if self.wrong.often == "difference":
+            return values[one] != history[one][-1]
+        return times.get(one, 0) == 1
+
+    def _held(self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
+        parts = zip(*(history[one] for one in members), strict=True)
+        return all(sum(n >= len(some) for n in Counter(part).values()) >= self.l for part in parts)
+
+    def _may_go(self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
+        m, n = len(some), len(members)
+        if m < self.k or n - m < self.k:
+            return False
+        if self.wrong.leavers_by_size or self._held(some, members, history):
+            return True
+        parts = list(zip(*(history[one] for one in members), strict=True))
+        tops = [sum(n for _, n in Counter(part).most_common(self.l - 1)) for part in parts]
+        return self.sure and min(m, n - m) > max(tops)
+
+    def _may_change(
+        self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]
+    ) -> bool:
+        m, n = len(some), len(members)
+        if self.wrong.whole and m == n:
+            return m >= self.k
+        return m >= self.k and n - m >= self.k and self._held(some, members, history)
+
+    def _as_it_is(self, before: Kept, values: Mapping[str, int]) -> tuple[Kept, bool]:
+        """The source as it is, where the episodes of all versions pass together."""
+        versions = (*before.versions, values)
+        cells: dict[tuple[int, ...], list[tuple[int]]] = {}
+        for one in {one for version in versions for one in version}:
+            found = [version.get(one) for version in versions]
+            for value, same in itertools.groupby(enumerate(found), key=lambda pair: pair[1]):
+                if value is not None:
+                    cells.setdefault(tuple(v for v, _ in same), []).append((value,))
+        if not self._passes(cells.values(), {}):
+            return before, False
+        history = {one: (value,) for one, value in values.items()}
+        return Kept(cell=dict.fromkeys(values, ()), history=history, versions=versions), True
+
+    def _passes(self, groups: Iterable[Iterable[tuple[int, ...]]], shares: Shares) -> bool:
+        """Each part of each group. Values by their letters, as verdicts may name them."""
+        named = {"abcdef"[v]: p for v, p in shares.items() if isinstance(v, int)}
+        return all(
+            self.verdict(Counter("abcdef"[v] for v in part), named)
+            for group in groups
+            for part in zip(*group, strict=True)
+        )
+
+    def _shares(self, values: Iterable[int]) -> Shares:
+        counts = Counter(values)
+        return {value: Fraction(n, counts.total()) for value, n in counts.items()}

@@ -1,0 +1,148 @@
+"""Tiny histories: what the attacker knows of everybody, and every assignment of values that fits it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+Values = tuple[int, ...]
+"""A person's value in each run; ABSENT where there is none."""
+ABSENT = -1
+
+
+@dataclass(frozen=True, order=True)
+class Column:
+    """What is known of a person. present: in each run; changed: whether the value is another one than when the person
+    was last present; erased: the run in which the person withdraws at once, or none."""
+
+    block: int
+    present: tuple[bool, ...]
+    changed: tuple[bool, ...]
+    erased: int | None = None
+
+    def values(self, size: int) -> list[Values]:
+        """Every sequence of values, of `size` many, that fits."""
+        found: list[tuple[Values, int]] = [((), ABSENT)]
+        for here, other in zip(self.present, self.changed, strict=True):
+            longer = []
+            for values, last in found:
+                if not here:
+                    longer.append(((*values, ABSENT), last))
+                    continue
+                for value in range(size) if other or last == ABSENT else (last,):
+                    if not (other and value == last):
+                        longer.append(((*values, value), value))
+            found = longer
+        return [values for values, _ in found]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A history without its values.
+
+    people: how many there are of each column; values: the size of the domain; cohorts: their sizes, by the number of
+    values that the block shows (0, 1, 2, ... with the last one repeated). rollback: the run after which readers see an
+    older version again; the job goes on from the newest one.
+    """
+
+    people: tuple[tuple[Column, int], ...]
+    values: int
+    cohorts: tuple[int, ...] = (2,)
+    rollback: int | None = None
+
+    @cached_property
+    def runs(self) -> int:
+        return len(self.people[0][0].present)
+
+    @cached_property
+    def names(self) -> list[list[str]]:
+        """Of the people of each column."""
+        return [[f"{c}.{i}" for i in range(size)] for c, (_, size) in enumerate(self.people)]
+
+    def choices(self) -> list[list[tuple[Values, ...]]]:
+        """For each column every multiset of sequences: its people are alike to the attacker, and to the policy."""
+        return [
+            list(itertools.combinations_with_replacement(column.values(self.values), size))
+            for column, size in self.people
+        ]
+
+    def multisets(self) -> int:
+        """How many assignments there are up to exchange of people of one column."""
+        return math.prod(math.comb(len(c.values(self.values)) + size - 1, size) for c, size in self.people)
+
+
+def arrangements(chosen: Sequence[Values]) -> int:
+    """How many assignments a multiset stands for."""
+    return math.factorial(len(chosen)) // math.prod(map(math.factorial, Counter(chosen).values()))
+
+
+def frame_of(people: Sequence[str], values: int) -> tuple[Frame, list[tuple[Values, ...]]]:
+    """A history that is written person by person, one letter a run and - for absent; with the choice of values made."""
+    found: dict[Column, list[Values]] = {}
+    for text in people:
+        sequence = tuple(ABSENT if letter == "-" else ord(letter) - ord("a") for letter in text)
+        changed, last = [], ABSENT
+        for value in sequence:
+            changed.append(ABSENT not in (value, last) and value != last)
+            last = last if value == ABSENT else value
+        column = Column(0, tuple(value != ABSENT for value in sequence), tuple(changed))
+        found.setdefault(column, []).append(sequence)
+    frame = Frame(tuple((column, len(found[column])) for column in sorted(found, key=repr)), values)
+    return frame, [tuple(sorted(found[column])) for column, _ in frame.people]
+
+
+def frames(seed: int, l: int, blocks: int, most: int, small: bool = False) -> Iterator[Frame]:  # noqa: E741
+    """Random frames without end, of at most `most` multisets each.
+
+    small: with too few people for leavers to go.
+    """
+    rng, too_large = random.Random(seed), 0
+    while too_large < 20_000:
+        found = _frame(rng, l, blocks, small or rng.random() < (0.4 if l == 2 else 0.7))
+        too_large += 1
+        if found.multisets() <= most:
+            too_large = 0
+            yield found
+
+
+def _frame(rng: random.Random, l: int, blocks: int, small: bool) -> Frame:  # noqa: E741
+    """First people, in the first block enough for a batch of their cell unless `small`, and newcomers."""
+    runs = rng.choice([2, 3, 3] if small else [3, 3, 4])
+    people: Counter[Column] = Counter()
+    for block in range(blocks):
+        large = not small and block == 0
+        left = rng.choice([l * l, l * l + 1, l * l + 1, l * l + 2] if large else [l, l, l + 1])
+        # Mostly enough people leave or change for a batch, some of them each in a run of their own.
+        going = rng.choice([l, l, left - 1, left]) if large else rng.choice([0, 0, 1, left])
+        while left:
+            size = min(left, rng.choice([1, 1, l, l]) if going > 0 else rng.choice([1, left, left]))
+            people[_column(rng, block, runs, 0, large and going > 0)] += size
+            left, going = left - size, going - size
+        for _ in range(rng.choice([0, 0, 1] if large else [0, 1, 1, 2])):
+            people[_column(rng, block, runs, rng.randrange(1, runs), False)] += rng.choice([1, l, l, l + 1])
+    cohorts = (rng.choice([l, l, l + 1]), *rng.choice([(), (), (l + 1, l)]))
+    values = rng.choice([l + 1, l + 2, 2 * l, 2 * l] if small else [l, l + 1, l + 2, l + 3])
+    return Frame(tuple(sorted(people.items(), key=repr)), values, cohorts, rng.choice([None, *range(runs)]))
+
+
+def _column(rng: random.Random, block: int, runs: int, comes: int, goes: bool) -> Column:
+    """Somebody who comes in a run. goes: who leaves or changes for certain."""
+    present = [run >= comes for run in range(runs)]
+    changed = [False] * runs
+    later = range(comes + 1, runs)
+    what = rng.choice(["leave", "change", *([] if goes else ["both", "stay", "stay", "stay", "stay"])])
+    if later and what in ("change", "both"):
+        for _ in range(1 if rng.random() < 0.7 else 2):
+            changed[rng.choice(later)] = True
+    if later and what in ("leave", "both"):
+        leaves = rng.choice(later)
+        returns = rng.randrange(leaves + 1, runs + 1) if rng.random() < 0.2 else runs
+        for run in range(leaves, returns):
+            present[run] = changed[run] = False
+    erased = rng.randrange(runs) if rng.random() < 0.03 else None
+    return Column(block, tuple(present), tuple(changed), erased)

@@ -1,0 +1,122 @@
+"""The engine's policy, as the attacker runs it on the values that they try."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Hashable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple, Protocol
+
+from qblock.joint.steady import Memory, Person, Trial, first_version, step
+from qblock.joint.steady.state import Block, Unit
+
+from .settings import Setting
+from .verdicts import Shares
+
+Rows = Mapping[str, tuple[int, int]]
+"""Block and value that readers see of each person."""
+
+
+class Played(NamedTuple):
+    """A run. state: for the next one; rows: where a version was published, else None; events: kind and outcome of each
+    batch, as the attacker may not see them, for the tally."""
+
+    state: Any
+    rows: Rows | None
+    events: tuple[tuple[str, str], ...]
+
+
+class Player(Protocol):
+    """A policy. state: None before the first run; aside: whether the coin sets the n-th batch of a block aside."""
+
+    def run(
+        self,
+        state: Any,
+        present: Mapping[str, tuple[int, int]],
+        erased: Collection[str],
+        cohorts: tuple[int, ...],
+        aside: Callable[[Block, int], bool],
+    ) -> Played: ...
+
+    @property
+    def coin(self) -> bool: ...
+
+
+class State(NamedTuple):
+    shown: Mapping[str, Unit]
+    memory: Memory
+    shares: Shares
+
+
+@dataclass
+class Engine:
+    """The policy of the engine, with plain verdicts."""
+
+    setting: Setting
+
+    def __post_init__(self) -> None:
+        self.rules = self.setting.rules
+        self.known: dict[Hashable, bool] = {}
+
+    @property
+    def coin(self) -> bool:
+        return self.rules.coin
+
+    def run(
+        self,
+        state: State | None,
+        present: Mapping[str, tuple[int, int]],
+        erased: Collection[str],
+        cohorts: tuple[int, ...],
+        aside: Callable[[Block, int], bool],
+    ) -> Played:
+        people = {one: Person((block,), value) for one, (block, value) in present.items()}
+        if state is None or not state.memory.version:
+            found = first_version(people, Memory() if state is None else state.memory, self._first)
+            shares: Shares = shares_of(Counter(unit.values[-1] for unit in found.shown.values()))
+        else:
+            shares = state.shares
+            diverse: dict[Block, set[Hashable]] = {}
+            for unit in state.shown.values():
+                diverse.setdefault(unit.cell.block, set()).add(unit.values[-1])
+
+            def cohort(block: Block) -> int:
+                return cohorts[min(len(diverse.get(block, ())), len(cohorts) - 1)]
+
+            found = step(
+                state.shown,
+                people,
+                state.memory,
+                self.rules,
+                lambda trial: self._passes(trial, shares),
+                cohort=cohort,
+                coin=aside,
+                erased=erased,
+            )
+        rows = {one: (unit.cell.block[0], unit.values[-1]) for one, unit in found.shown.items()}
+        events = tuple((decided.batch.kind.value, decided.outcome) for decided in found.batches)
+        return Played(State(found.shown, found.memory, shares), rows if found.published else None, events)
+
+    def _first(self, trial: Trial) -> bool:
+        counts: Counter[Hashable] = Counter()
+        for (_, value), n in trial.change.items():
+            counts[value] += n
+        return self._passes(trial, shares_of(counts))
+
+    def _passes(self, trial: Trial, shares: Shares) -> bool:
+        """The verdict on each part of each cell; the same counts with the same shares are asked once."""
+        for group in trial.groups:
+            for part in group.parts:
+                key = (frozenset(part.items()), frozenset(shares.items()))
+                if key not in self.known:
+                    named = {"abcdef"[v]: n for v, n in part.items()}
+                    self.known[key] = self.setting.verdict(named, {"abcdef"[v]: p for v, p in shares.items()})
+                if not self.known[key]:
+                    return False
+        return True
+
+
+def shares_of(counts: Mapping[Hashable, int]) -> Shares:
+    rows = sum(counts.values())
+    return {value: Fraction(n, rows) for value, n in counts.items() if n}

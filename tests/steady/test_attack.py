@@ -1,0 +1,47 @@
+"""A few thousand tiny histories under the exact attacker; `python -m tests.steady.attack` tries millions."""
+
+from __future__ import annotations
+
+import pytest
+
+from .attack import LEVELS, WITHOUT_L, Tally, play
+from .attacker import Attack
+from .double import Double, Wrong
+from .frames import frames
+from .settings import NAMES, setting
+
+HISTORIES = 700
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_is_certain(name: str) -> None:
+    found = Tally()
+    for l in LEVELS[name in WITHOUT_L]:  # noqa: E741
+        for blocks in (1, 2):
+            tally = play(name, l, blocks, HISTORIES, seed=5, most=2000)
+            assert not tally.disclosed, tally.worst[:1]
+            found += tally
+    assert found.histories >= HISTORIES
+    assert found.share >= 0.25
+
+
+def test_batches_of_every_kind_close_and_fail() -> None:
+    tally = play("distinct", 2, 1, 12_000, seed=7)
+    assert not tally.disclosed, tally.worst[:1]
+    for kind in ("newcomers", "leavers", "changed values"):
+        assert tally.events[kind, "closed"] > 50
+        assert tally.events[kind, "failed"] > 50
+    assert tally.events["whole cell", "closed"] > 50
+    assert tally.events["erased", "closed"] > 50
+
+
+@pytest.mark.parametrize("rule", ["leavers_by_size", "thaw", "whole", "returners"])
+def test_the_attacker_finds_what_wrong_rules_tell(rule: str) -> None:
+    chosen = setting("distinct", 2)
+    player = Double(chosen.verdict, wrong=Wrong(**{rule: True}))
+    random_frames = frames(7, 2, 1, 2000)
+    for _ in range(300):
+        found = Attack(next(random_frames), player).all()
+        if any(found.disclosed(transcript, chosen.promised) for transcript in found.possible):
+            return
+    pytest.fail("nobody is certain")

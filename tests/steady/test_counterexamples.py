@@ -1,0 +1,71 @@
+"""The smallest histories in which an obvious rule tells somebody's value, and the rules of the job do not.
+
+Person by person, one letter a run, - for absent; a is the value whose disclosure pd allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+import pytest
+
+from .attacker import Attack
+from .double import Double, Wrong
+from .frames import frame_of
+from .players import Engine, Player
+from .settings import setting
+from .verdicts import both, close, sizes
+
+
+@dataclass(frozen=True)
+class Example:
+    """values: the size of the domain; wrong: the obvious rule; model: of settings."""
+
+    people: str
+    values: int
+    wrong: Wrong
+    model: str = "distinct"
+
+
+EXAMPLES = {
+    "leavers go by size alone": Example("d- d- cc bb aa", 4, Wrong(leavers_by_size=True)),
+    "a cell goes on after a batch of it failed": Example("b--- b--- aa-- aa-- aaa-", 2, Wrong(thaw=True)),
+    "newcomers share a cell with people who changed": Example("ca ba ba -b -a", 3, Wrong(as_it_is=True)),
+    "a whole cell changes": Example("cca --a baa bba", 3, Wrong(whole=True)),
+    "who changed twice, by flag": Example("bbaa aaba -a-- abaa", 2, Wrong(often="flag", whole=True)),
+    "who changed twice, by difference": Example("bbbb accb aaaa -aaa bbba", 3, Wrong(often="difference")),
+    "returners are newcomers": Example("a--- b--- c--- d--d d--d -aaa -bbb", 4, Wrong(returners=True)),
+    "a refused first version is retried": Example("a- -b aa aa", 2, Wrong(retry=True)),
+    "batches tried alone are applied together": Example("a- b- ab ba cc cc", 3, Wrong(together=True)),
+    "failing tells which value, pd": Example("a- b- -b -b", 2, Wrong(no_coin=True), "pd"),
+    "failing tells which value, t": Example("b- b- -a -a", 2, Wrong(no_coin=True, moving=True), "t"),
+}
+
+
+def double(example: Example, wrong: Wrong) -> Double:
+    chosen = setting(example.model)
+    verdict = both(sizes(2), close(Fraction(3, 10))) if example.model == "t" else chosen.verdict
+    rules = chosen.rules
+    return Double(verdict, rules.k, rules.l, rules.sure, rules.cells, rules.coin, wrong)
+
+
+def told(example: Example, player: Player) -> bool:
+    """Whether somebody's value is certain in this very history."""
+    frame, chosen = frame_of(example.people.split(), example.values)
+    one = Attack(frame, player)
+    return bool(one.all().disclosed(one.transcript_of(chosen), setting(example.model).promised))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_obvious_rule_tells_somebodys_value(name: str) -> None:
+    example = EXAMPLES[name]
+    assert told(example, double(example, example.wrong))
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_the_rules_of_the_job_do_not(name: str) -> None:
+    example = EXAMPLES[name]
+    assert not told(example, double(example, Wrong()))
+    if example.model != "t":
+        assert not told(example, Engine(setting(example.model)))

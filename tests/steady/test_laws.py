@@ -1,0 +1,166 @@
+"""Laws of the steady job on random histories of the real policy."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+from qblock.joint.steady import Memory, Person, Rules, Step, Trial, first_version, step
+from qblock.joint.steady.state import Unit
+
+from .attacker import Attack
+from .double import Double
+from .frames import frames
+from .players import Engine
+from .settings import setting
+
+CHOSEN = setting("distinct", 2)
+RULES = CHOSEN.rules
+SEEDS = range(60)
+People = Mapping[str, Person]
+
+
+def passes(trial: Trial) -> bool:
+    return all(CHOSEN.verdict(part, {}) for group in trial.groups for part in group.parts)
+
+
+def churned(rng: random.Random, people: People, names: Iterator[int]) -> dict[str, Person]:
+    """Some leave, some change, some come, and some who left come back with another value."""
+    found = {one: person for one, person in people.items() if rng.random() > 0.1}
+    for one in found:
+        if rng.random() < 0.1:
+            found[one] = Person(found[one].block, rng.choice("abcd"))
+    for _ in range(rng.randrange(5)):
+        found[f"p{next(names)}"] = Person((rng.randrange(3),), rng.choice("abcd"))
+    return found
+
+
+def histories(seed: int, rules: Rules = RULES) -> Iterator[tuple[People, Step]]:
+    """A first version that passes, and 12 runs."""
+    rng = random.Random(seed)
+    names = iter(range(10**6))
+    present: dict[str, Person] = {
+        f"p{next(names)}": Person((block,), "abcd"[i % 4]) for block in range(3) for i in range(rng.choice([8, 12, 20]))
+    }
+    found = first_version(present, Memory(), passes)
+    yield present, found
+    for _ in range(12):
+        present = churned(rng, present, names)
+        erased = rng.sample(sorted(found.shown), 1) if found.shown and rng.random() < 0.1 else []
+        found = step(found.shown, present, found.memory, rules, passes, cohort=lambda block: 4, erased=erased)
+        yield present, found
+
+
+def cells_of(shown: Mapping[str, Unit]) -> dict[tuple, Counter]:
+    found: dict[tuple, Counter] = {}
+    for unit in shown.values():
+        for part, value in enumerate(unit.values):
+            found.setdefault((unit.cell, part), Counter())[value] += 1
+    return found
+
+
+@pytest.mark.parametrize("withdraw", [False, True])
+def test_what_is_shown_of_people_is_a_state_they_were_in_and_every_cell_passes(withdraw: bool) -> None:
+    closed: Counter[str] = Counter()
+    for seed in SEEDS:
+        states: dict[str, set[Person]] = {}
+        gone: set[str] = set()
+        before: set[str] = set()
+        for present, found in histories(seed, Rules(True, 2, 2, sure=True, withdraw=withdraw)):
+            for one, person in present.items():
+                states.setdefault(one, set()).add(person)
+            for one, unit in found.shown.items():
+                assert Person(unit.cell.block, unit.values[-1]) in states[one]
+            assert all(CHOSEN.verdict(cell, {}) for cell in cells_of(found.shown).values())
+            gone |= before - found.shown.keys()
+            before = set(found.shown)
+            assert not gone & before
+            assert gone <= found.memory.out.keys()
+            assert not found.memory.out.keys() & before
+            closed.update(found.counts.closed)
+    assert closed["newcomers"] > 50
+    assert closed["erased"] > 20
+    if not withdraw:
+        assert closed["leavers"] > 20
+        assert closed["changed values"] > 20
+
+
+def test_when_churn_stops_what_can_close_closes() -> None:
+    waited = 0
+    for seed in SEEDS:
+        # Leavers and changed values have piled up.
+        *_, (present, found) = histories(seed, Rules(False, 2, 2))
+        runs = 0
+        while True:
+            found = step(found.shown, present, found.memory, RULES, passes, cohort=lambda block: 4)
+            runs += 1
+            if not found.batches:
+                break
+            assert runs < 20
+        left = {one: person.block for one, person in present.items() if one not in found.shown}
+        waiting = Counter(block for one, block in left.items() if one not in found.memory.out)
+        assert all(n < 4 for n in waiting.values())
+        cells = {unit.cell for unit in found.shown.values()} - found.memory.frozen
+        if len(cells) > 1:
+            assert all(any(one in present for one, u in found.shown.items() if u.cell == cell) for cell in cells)
+        again = step(found.shown, present, found.memory, RULES, passes, cohort=lambda block: 4)
+        assert (again.shown, again.published) == (found.shown, False)
+        waited += runs > 1
+    assert waited > 5
+
+
+def test_the_order_of_what_is_given_does_not_matter() -> None:
+    rng = random.Random(1)
+
+    def shuffled(mapping: Mapping) -> dict:
+        return dict(rng.sample(list(mapping.items()), len(mapping)))
+
+    for seed in SEEDS:
+        before: Step | None = None
+        for present, found in histories(seed):
+            if before is not None and not any(why in ("erased", "cell") for why in found.memory.out.values()):
+                memory = Memory(
+                    before.memory.run,
+                    before.memory.version,
+                    shuffled(before.memory.out),
+                    before.memory.frozen,
+                    shuffled(before.memory.pending),
+                    shuffled(before.memory.since),
+                    shuffled(before.memory.batches),
+                )
+                other = step(shuffled(before.shown), shuffled(present), memory, RULES, passes, cohort=lambda block: 4)
+                assert other == found
+            before = found
+
+
+def test_names_do_not_matter() -> None:
+    """What becomes of people depends on nothing but what is known of them: the attacker relies on it."""
+    random_frames = frames(3, 2, 1, 300)
+    rng = random.Random(3)
+    for _ in range(40):
+        one = Attack(next(random_frames), Engine(CHOSEN))
+        chosen = [rng.choices(column.values(one.frame.values), k=size) for column, size in one.frame.people]
+        assert one.transcript_of(chosen) == one.transcript_of([rng.sample(some, len(some)) for some in chosen])
+
+
+@pytest.mark.parametrize("name", ["distinct", "frequency", "recursive", "t+distinct", "t", "pd"])
+def test_the_plain_rules_publish_what_the_engine_does(name: str) -> None:
+    chosen = setting(name)
+    rules = chosen.rules
+    double = Double(chosen.verdict, rules.k, rules.l, rules.sure, rules.cells, rules.coin)
+    random_frames = frames(11, 2, 1, 10**6)
+    rng = random.Random(11)
+    several = 0
+    for _ in range(150):
+        frame = next(random_frames)
+        engine, plain = Attack(frame, Engine(chosen)), Attack(frame, double)
+        for _ in range(5):
+            values = [rng.choices(column.values(frame.values), k=size) for column, size in frame.people]
+            coin = rng.randrange(16)
+            found, expected = engine.told(values, coin), plain.told(values, coin)
+            assert found == expected, (frame, values)
+            several += len(found[0]) > 2
+    assert several > 20
