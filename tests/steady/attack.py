@@ -78,16 +78,19 @@ def play(
     histories: int,
     seed: int,
     most: int = MOST,
+    cells: bool = False,
 ) -> Tally:
-    """Attack random frames until there are as many histories."""
+    """Attack random frames until there are as many histories. cells: only where leavers or changed values are tried."""
     chosen = setting(name, l)
     player = Engine(chosen)
 
     tally = Tally()
     rng, passed_over = random.Random(seed), 0
-    for frame in frames(seed, l, blocks, most, small=player.coin):
+    for frame in frames(seed, l, blocks, most * (10 if cells else 1), small=player.coin, large=cells):
         one = Attack(frame, player)
-        passed_over = 0 if passed_over == 60 or one.lively(rng) >= LIVELY else passed_over + 1
+        lively, tried = one.drawn(rng)
+        taken = tried if cells else lively >= LIVELY or passed_over == 60
+        passed_over = 0 if taken else passed_over + 1
         if passed_over:
             continue
         found = one.all()
@@ -117,6 +120,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--l", type=int, choices=[2, 3], action="append")
     parser.add_argument("--blocks", type=int, choices=[1, 2], action="append")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--cells", action="store_true", help="only leavers and changed values, however many publish")
     options = parser.parse_args(arguments)
     failed = False
     for name in options.model or NAMES:
@@ -124,14 +128,14 @@ def main(arguments: Sequence[str]) -> int:
         for l in options.l or LEVELS[name in WITHOUT_L]:  # noqa: E741
             for blocks in options.blocks or (1, 2):
                 begun = time.process_time()
-                tally = play(name, l, blocks, options.histories, options.first)
+                tally = play(name, l, blocks, options.histories, options.first, cells=options.cells)
                 print(f"{name}, l = {l}, {blocks} blocks: {tally}", flush=True)
                 print(f"    {time.process_time() - begun:.0f} s", file=sys.stderr, flush=True)
                 for frame in tally.worst[:1]:
                     print(f"    {frame}")
                 found += tally
         print(f"{name}: {found}", flush=True)
-        failed |= found.failed
+        failed |= bool(found.disclosed) or (found.failed and not options.cells)
     return 1 if failed else 0
 
 

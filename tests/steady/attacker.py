@@ -144,13 +144,13 @@ class Attack:
         before, version, row = self.values[number]
         return (version, row) if before is None else (*self._spelt(before), row)
 
-    def lively(self, rng: random.Random, draws: int = 24) -> float:
-        """The share of histories, drawn at random, that publish more than one version."""
+    def drawn(self, rng: random.Random, draws: int = 24) -> tuple[float, bool]:
+        """The share of a few random histories that publish more than one version, and whether one tries a batch of a
+        cell."""
         columns = [(column.values(self.frame.values), size) for column, size in self.frame.people]
-        return (
-            sum(_several(self._played([rng.choices(v, k=size) for v, size in columns], 0)) for _ in range(draws))
-            / draws
-        )
+        paths = [self._played([rng.choices(v, k=size) for v, size in columns], 0) for _ in range(draws)]
+        tried = any(kind in ("leavers", "changed values") for path in paths for kind, _ in path.events)
+        return sum(map(_several, paths)) / draws, tried
 
     def _played(self, chosen: Sequence[Sequence[Values]], coin: int) -> Path:
         path = Path(None, {}, (), 0, ())

@@ -96,14 +96,14 @@ def frame_of(people: Sequence[str], values: int) -> tuple[Frame, list[tuple[Valu
     return frame, [tuple(sorted(found[column])) for column, _ in frame.people]
 
 
-def frames(seed: int, l: int, blocks: int, most: int, small: bool = False) -> Iterator[Frame]:  # noqa: E741
+def frames(seed: int, l: int, blocks: int, most: int, small: bool = False, large: bool = False) -> Iterator[Frame]:  # noqa: E741
     """Random frames without end, of at most `most` multisets each.
 
-    small: with too few people for leavers to go.
+    small: with too few people for leavers to go; large: with enough.
     """
     rng, too_large = random.Random(seed), 0
     while too_large < 20_000:
-        found = _frame(rng, l, blocks, small or rng.random() < (0.4 if l == 2 else 0.7))
+        found = _frame(rng, l, blocks, not large and (small or rng.random() < (0.4 if l == 2 else 0.7)))
         too_large += 1
         if found.multisets() <= most:
             too_large = 0

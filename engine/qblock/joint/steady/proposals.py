@@ -78,26 +78,32 @@ def in_cells(
     memory: Memory,
     rules: Rules,
     counted: Callable[[Value], Hashable],
+    least: int,
 ) -> Iterator[Batch]:
-    """At most one batch of each cell: leavers where they can go, else people whose value changed exactly once."""
+    """At most one batch of each cell: leavers where they can go, else people whose value changed exactly once.
+
+    least: people of a batch, where that is more than the models imply: a smaller one fails more often.
+    """
     for cell, people in members.items():
         if cell in memory.frozen:
             continue
         leavers = [one for one in people if one not in present]
         changed = [one for one in people if one in present and one in pending and pending[one].times == 1]
-        if len(leavers) == len(people) or not (_sizes(leavers, people, rules) or _sizes(changed, people, rules)):
+        if len(leavers) == len(people) or not (
+            _sizes(leavers, people, rules, least) or _sizes(changed, people, rules, least)
+        ):
             continue
         parts = parts_of(shown, people, counted)
-        if _sizes(leavers, people, rules) and (
+        if _sizes(leavers, people, rules, least) and (
             diverse(parts, len(leavers), rules.l) or (rules.sure and sure(parts, len(leavers), len(people), rules.l))
         ):
             yield Batch(Kind.LEAVERS, cell, tuple(leavers))
-        elif _sizes(changed, people, rules) and diverse(parts, len(changed), rules.l):
+        elif _sizes(changed, people, rules, least) and diverse(parts, len(changed), rules.l):
             yield Batch(Kind.CHANGED, cell, tuple(changed))
 
 
-def _sizes(some: Sequence[str], people: Sequence[str], rules: Rules) -> bool:
-    return len(some) >= rules.k and len(people) - len(some) >= rules.k
+def _sizes(some: Sequence[str], people: Sequence[str], rules: Rules, least: int) -> bool:
+    return len(some) >= max(rules.k, least) and len(people) - len(some) >= rules.k
 
 
 def diverse(parts: Sequence[Histogram], m: int, l: int) -> bool:  # noqa: E741

@@ -72,6 +72,10 @@ def rules_for(
     by_sizes = all(isinstance(model, SIZES) for model in models)
     coin = not symmetric and not by_sizes
     reasons = []
+    if by_sizes:
+        reasons.append(
+            "models of sizes alone promise nothing about values, so that a part of a cell may have a single one"
+        )
     if sensitives > 1:
         reasons.append("several sensitive attributes were not simulated")
     if suppression:
