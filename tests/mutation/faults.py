@@ -15,6 +15,7 @@ from mutation.faults_release import RELEASE
 from mutation.faults_search import DECLARED, STATEMENTS, STRUCTURE
 from mutation.faults_source import SOURCE
 from mutation.faults_spec import SPEC
+from mutation.faults_steady import STEADY
 from mutation.mutation import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -30,6 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *STATEMENTS,
     *RELEASE,
     *JOINT,
+    *STEADY,
     *LEDGER,
     *PUBLISH,
     *SOURCE,

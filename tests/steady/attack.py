@@ -116,7 +116,7 @@ def play(
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=1_000_000, help="of each combination")
-    parser.add_argument("--model", choices=[*NAMES, "k"], action="append", help="all of them unless named")
+    parser.add_argument("--model", choices=NAMES, action="append", help="all of them unless named")
     parser.add_argument("--l", type=int, choices=[2, 3], action="append")
     parser.add_argument("--blocks", type=int, choices=[1, 2], action="append")
     parser.add_argument("--first", type=int, default=1, help="the first seed")

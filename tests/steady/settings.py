@@ -61,7 +61,7 @@ def setting(name: str, l: int = 2) -> Setting:  # noqa: E741
     return Setting(name, (KAnonymity(k=l), *models), both(sizes(l), verdict), l, l, promised)
 
 
-NAMES = ("distinct", "frequency", "entropy", "recursive", "t+distinct", "t", "pd")
+NAMES = ("distinct", "frequency", "entropy", "recursive", "t+distinct", "t", "pd", "k")
 
 
 def value(code: int) -> Hashable:

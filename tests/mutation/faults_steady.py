@@ -1,0 +1,73 @@
+"""Faults in the policy of the steady job: each is a rule left out that keeps somebody's value from being told."""
+
+from __future__ import annotations
+
+from mutation.mutation import Mutation
+
+STEP = "tests/steady/test_step.py"
+
+STEADY: tuple[Mutation, ...] = (
+    Mutation(
+        "steady: leavers go whatever their cell shows",
+        "joint/steady/proposals.py",
+        "return all(sum(n >= m for n in part.values()) >= l for part in parts)",
+        "return all(len(part) >= l for part in parts)",
+        tests=(f"{STEP}::test_leavers_stay_where_failing_would_tell_who_they_are",),
+    ),
+    Mutation(
+        "steady: a cell is not frozen when a batch of it fails",
+        "joint/steady/turn.py",
+        "            self.frozen.add(batch.cell)\n            return False\n",
+        "            return False\n",
+        tests=(f"{STEP}::test_leavers_go_where_even_failing_leaves_candidates",),
+    ),
+    Mutation(
+        "steady: newcomers who failed are tried again",
+        "joint/steady/turn.py",
+        '            self.out.update((one, "failed") for one in batch.members)\n',
+        "            pass\n",
+        tests=(f"{STEP}::test_newcomers_who_fail_are_out_for_good_and_not_topped_up",),
+    ),
+    Mutation(
+        "steady: who was taken out is a newcomer again",
+        "joint/steady/turn.py",
+        '        self.out.update((one, "left") for one in batch.members)\n',
+        "",
+        tests=(f"{STEP}::test_leavers_go_where_even_failing_leaves_candidates",),
+    ),
+    Mutation(
+        "steady: who changed twice is shown as changed",
+        "joint/steady/proposals.py",
+        "pending[one].times == 1]",
+        "pending[one].times >= 1]",
+        tests=(f"{STEP}::test_a_value_that_changed_once_is_shown_and_one_that_changed_twice_is_not",),
+    ),
+    Mutation(
+        "steady: a refused first version is tried again with the same people",
+        "joint/steady/step.py",
+        '    out = {**memory.out, **dict.fromkeys(shown, "first")}\n',
+        "    out = dict(memory.out)\n",
+        tests=(f"{STEP}::test_a_refused_first_version_is_not_retried_with_the_same_people",),
+    ),
+    Mutation(
+        "steady: the coin is never thrown",
+        "joint/steady/rules.py",
+        "    coin = not symmetric and not by_sizes\n",
+        "    coin = False\n",
+        tests=(f"{STEP}::test_the_coin_sets_newcomers_aside_for_good_where_the_models_need_one",),
+    ),
+    Mutation(
+        "steady: a batch that cannot fail is let go with models that look at shares",
+        "joint/steady/rules.py",
+        "    distinct = all(isinstance(model, (*SIZES, DistinctLDiversity)) for model in models)\n",
+        "    distinct = True\n",
+        tests=(f"{STEP}::test_leavers_go_where_they_cannot_fail_unless_a_model_looks_at_shares",),
+    ),
+    Mutation(
+        "steady: only who withdraws goes at once",
+        "joint/steady/proposals.py",
+        "            yield Batch(Kind.ERASED, cell, tuple(people))\n",
+        "            yield Batch(Kind.ERASED, cell, tuple(one for one in people if one in erased))\n",
+        tests=(f"{STEP}::test_who_withdraws_goes_at_once_with_the_whole_cell",),
+    ),
+)
