@@ -11,6 +11,7 @@ from qblock.errors import InputError, plainly
 from qblock.files import OwnFile
 from qblock.release.log import Entry, Level
 from qblock.release.rekey import BACKUPS
+from qblock.release.result import waiting_words
 from qblock.release.run import NOT_PROTECTED
 from qblock.releases.first import Proposed, propose_spec
 from qblock.releases.ledger import Ledger, Upgraded
@@ -84,6 +85,7 @@ __all__ = [
     "propose_spec",
     "run_demo",
     "violations",
+    "waiting_words",
     "write_csv",
 ]
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from qblock.cli.app import run
 from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
 from qblock.release.erase import erase
@@ -48,10 +49,11 @@ def test_a_cohort_that_fails_stays_out_and_the_run_goes_on(make_job: MakeJob) ->
     job.run()
     insert(job, "t:q:a u:q:a")
     found = job.run()
-    assert (found.status, shown(job)) == ("unchanged", "q:a q:b")
+    assert (found.status, shown(job), found.waiting) == ("unchanged", "q:a q:b", {})
     assert any("stay out for good" in note for note in found.notes)
     insert(job, "w:q:c")
-    assert job.run().status == "unchanged"
+    found = job.run()
+    assert (found.status, found.waiting) == ("unchanged", {"newcomers": 1})
     insert(job, "x:q:a")
     found = job.run()
     assert (found.status, found.version, shown(job)) == ("published", 2, "q:a q:a q:b q:c")
@@ -111,6 +113,32 @@ def test_newcomers_wait_until_they_are_enough_whatever_they_have(make_job: MakeJ
     assert job.run().status == "unchanged"
     insert(job, "v:q:c")
     assert job.run().rows == 5
+
+
+def test_who_waits_is_counted_by_why_for_whoever_runs_the_job(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b p3:r:a p4:r:b", **HOLD_BACK)
+    assert job.run().waiting == {}
+    insert(job, "t:q:a")
+    job.change("UPDATE people SET block = 'r' WHERE id = 'p1'")
+    said: list[str] = []
+    found = job.run(log=said.append)
+    assert (found.status, found.waiting) == ("unchanged", {"newcomers": 1, "moves": 1})
+    assert found.to_json()["waiting"] == found.waiting
+    assert said[-1].endswith("version 1 stays: 1 newcomer waits, 1 move waits")
+    insert(job, "u:q:b")
+    assert (job.run().waiting, shown(job)) == ({"moves": 1}, "q:a q:a q:b q:b r:a r:b")
+
+
+def test_the_command_says_who_waits(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b p3:q:a p4:q:b p5:q:b", **HOLD_BACK)
+    job.run()
+    assert run(["release", str(job.spec.path), "--quiet"]) == 0
+    assert "Nothing to do" in capsys.readouterr().out
+    insert(job, "t:q:a")
+    assert run(["release", str(job.spec.path), "--quiet"]) == 0
+    assert "Version 1 stays: 1 newcomer waits; --force publishes again." in capsys.readouterr().out
+    assert run(["release", str(job.spec.path), "--quiet", "--force"]) == 0
+    assert "Not shown yet: 1 newcomer waits" in capsys.readouterr().out
 
 
 def test_a_change_that_no_newcomer_made_is_refused(make_job: MakeJob) -> None:

@@ -112,7 +112,7 @@ def release(
     people went or came since the run before: exit status 3, until `versions.confirm` names the digest that the message
     (and `confirm` of the JSON result) gives.
     """
-    from qblock.api import Release
+    from qblock.api import Release, waiting_words
 
     log = Log.of(log_format, verbose)
     replaced = ResultFile(result, force=force or result_force) if result is not None else None
@@ -130,8 +130,11 @@ def release(
         if json_:
             answer(found)
         elif found["status"] == "unchanged":
-            again = "--force publishes again."
-            console().print(f"Nothing to do: version {found['version']} holds this data and this spec; {again}")
+            again, version = "--force publishes again.", found["version"]
+            if found["waiting"]:
+                console().print(f"Version {version} stays: {waiting_words(found['waiting'])}; {again}")
+            else:
+                console().print(f"Nothing to do: version {version} holds this data and this spec; {again}")
         elif "reason" not in found:
             _print_published(found, "Published")
 
@@ -139,6 +142,8 @@ def release(
 
 
 def _print_published(found: dict[str, Any], what: str) -> None:
+    from qblock.api import waiting_words
+
     out = console()
     out.print(f"{what} version {found['version']} as {found['view']}: {found['rows']:,} rows", end="")
     out.print(f", {found['suppressed']:,} suppressed" if found["suppressed"] else "")
@@ -146,6 +151,8 @@ def _print_published(found: dict[str, Any], what: str) -> None:
     print_tightest(found["tightest"])
     for note in found.get("notes", []):
         out.print(f"Note: {note}")
+    if found["waiting"]:
+        out.print(f"Not shown yet: {waiting_words(found['waiting'])}")
     out.print(f"Content {found['digest']}")
     out.print(f"Ledger head {found['ledger_head']} (keep it elsewhere: it shows whether the ledger's end was cut)")
 

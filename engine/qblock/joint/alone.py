@@ -19,6 +19,14 @@ from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Session
 
+WAITS = {
+    "newcomers_waiting": "newcomers",
+    "moves_waiting": "moves",
+    "leaving_waiting": "withdrawals",
+    "quarantined": "uncovered",
+}
+"""What a result calls those who wait, by their names in the ledger."""
+
 
 class NotJoint:
     """Versions are not checked together: nobody waits, and everybody in the source is let in.
@@ -68,6 +76,10 @@ class NotJoint:
     def opened(self, source: SourceTable) -> None:
         """Count who waits, once the source is opened for good."""
         self.detail = {"quarantined": source.quarantined} if source.quarantined else {}
+
+    def waits(self) -> dict[str, int]:
+        """How many the version that readers see does not show as the source has them, by why (WAITS)."""
+        return {word: self.detail[name] for name, word in WAITS.items() if name in self.detail}
 
     def check_alone(self, task: Task, version: int) -> None:
         """Raise StartOver where cohorts fail by themselves at the node that is kept."""

@@ -21,7 +21,7 @@ from qblock.release.log import Entries
 from qblock.release.outcome import published
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers, record_failure
-from qblock.release.result import ReleaseResult
+from qblock.release.result import ReleaseResult, waiting_words
 from qblock.release.retire import check_not_retired
 from qblock.release.run import Run, retirable
 from qblock.release.runner import run_steps
@@ -112,7 +112,11 @@ def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
         for given in run.target.grant():
             run.say(f"granted {given}")
         run.joint.unchanged(run.version)
-        run.say(f"nothing to do: version {run.version} holds this data and this spec")
+        waits = run.joint.waits()
+        if waits:
+            run.say(f"version {run.version} stays: {waiting_words(waits)}")
+        else:
+            run.say(f"nothing to do: version {run.version} holds this data and this spec")
     elif run.joint.together:
         _check_together(run)
     elif step.joint != "none":

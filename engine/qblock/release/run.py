@@ -240,6 +240,7 @@ class Run(Job):
             seconds=time.monotonic() - self.started,
             notes=self._notes(),
             search={k: v for k, v in self.found.to_json().items() if k in SEARCH_FIGURES},
+            waiting=self.joint.waits(),
         )
 
     def _head(self) -> str | None:

@@ -106,7 +106,7 @@ class Planned(Answer):
 class Published(Answer):
     """How a release or a rollback ended. status: published, rolled_back or unchanged; levels: of the node, by
     quasi-identifier; guarantees: counted again in what was published; ledger_head: of the newest event, to be kept
-    elsewhere."""
+    elsewhere; waiting: how many the view does not show as the source has them, by why, for nobody who reads it."""
 
     columns = COLUMNS
 
@@ -121,6 +121,7 @@ class Published(Answer):
     protected: bool
     digest: str | None
     ledger_head: str | None
+    waiting: tuple[tuple[str, int], ...]
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -130,6 +131,7 @@ class Published(Answer):
             **{name: found[name] for name in same},
             "levels": tuple(found["node"].items()),
             "guarantees": tuple(map(Guarantee.of, found["tightest"])),
+            "waiting": tuple(found["waiting"].items()),
         }
 
     @property
