@@ -24,13 +24,6 @@ SHARED: tuple[Mutation, ...] = (
         "return side > 0",
     ),
     Mutation(
-        "whole numbers: the attained value fails",
-        "models/base.py",
-        "return result | (values == target) if bound.attained else result",
-        "return result",
-        "k_anonymity or distinct",
-    ),
-    Mutation(
         "only the first bound decides",
         "models/base.py",
         "        for bound in self.about.bounds:\n            if bound.decides",

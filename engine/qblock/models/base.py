@@ -179,8 +179,6 @@ class Model:
         values = self._measure(bound.parameter, blocks, reference)
         target = double(asked)
         result = values > target if bound.stricter == "larger" else values < target
-        if bound.parameter in self.about.whole:
-            return result | (values == target) if bound.attained else result
         near = np.flatnonzero(np.abs(values - target) <= NEAR * max(1.0, abs(target)))
         for index, value in self._exactly(bound.parameter, near, blocks, reference):
             result[index] = compare(value, asked, bound)
