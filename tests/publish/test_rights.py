@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
-from collections.abc import Iterator
-
-import psycopg
 import pytest
 import sqlalchemy as sa
 from release.jobs import ATTRIBUTES, Job
@@ -19,31 +15,11 @@ from qblock.release.verify import verify
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 
-ROLES = ("reader", "staff", "owner")
-
 
 @pytest.fixture
 def engine_name() -> str:
     """DuckDB has no roles."""
     return "postgresql"
-
-
-@pytest.fixture
-def roles(server: str, job: Job) -> Iterator[dict[str, str]]:
-    """reader: named by the spec; staff, owner: two more."""
-    suffix = secrets.token_hex(4)
-    found = {name: f"qblock_{name}_{suffix}" for name in ROLES}
-    with psycopg.connect(server, autocommit=True) as connection:
-        for name in found.values():
-            connection.execute(f"CREATE ROLE {name} LOGIN")
-    job.settings["publish"]["readers"] = [found["reader"]]
-    job.set(versions={"joint": "none"})
-    yield found
-    with psycopg.connect(job.url, autocommit=True) as connection:
-        for name in found.values():
-            connection.execute(f"DROP OWNED BY {name} CASCADE")
-        for name in found.values():
-            connection.execute(f"DROP ROLE {name}")
 
 
 OPENINGS = {

@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 from release.jobs import Job
 
-from publish.test_ways import advice, as_role, engine_name, follow, roles  # noqa: F401
+from publish.test_ways import advice, as_role, engine_name, follow  # noqa: F401
 from publish.ways import VALUE
 from qblock.errors import Refused
 
@@ -36,7 +36,7 @@ POWERS = {
 
 
 @pytest.mark.parametrize("name", POWERS)
-def test_a_power_is_taken_away_by_its_advice(job: Job, roles: dict[str, str], name: str) -> None:  # noqa: F811
+def test_a_power_is_taken_away_by_its_advice(job: Job, roles: dict[str, str], name: str) -> None:
     statements, says = POWERS[name]
     for statement in statements:
         job.change(statement.format(**roles))
@@ -46,7 +46,7 @@ def test_a_power_is_taken_away_by_its_advice(job: Job, roles: dict[str, str], na
     assert job.run().status == "published"
 
 
-def test_who_monitors_reads_what_others_write(job: Job, roles: dict[str, str]) -> None:  # noqa: F811
+def test_who_monitors_reads_what_others_write(job: Job, roles: dict[str, str]) -> None:
     job.change(f"GRANT pg_monitor TO {roles['reader']}")
     asked = ["SELECT query FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"]
     with psycopg.connect(job.url) as writing:
@@ -63,7 +63,7 @@ def test_who_monitors_reads_what_others_write(job: Job, roles: dict[str, str]) -
         writing.rollback()
 
 
-def test_a_membership_counts_by_its_options(job: Job, roles: dict[str, str]) -> None:  # noqa: F811
+def test_a_membership_counts_by_its_options(job: Job, roles: dict[str, str]) -> None:
     """Up to PostgreSQL 15 every member can become the role."""
     if version_of(job) < 16:
         pytest.skip("memberships have options since PostgreSQL 16")
@@ -96,7 +96,7 @@ def test_a_membership_counts_by_its_options(job: Job, roles: dict[str, str]) -> 
     assert job.run().status == "published"
 
 
-def test_a_reader_who_makes_roles(job: Job, roles: dict[str, str]) -> None:  # noqa: F811
+def test_a_reader_who_makes_roles(job: Job, roles: dict[str, str]) -> None:
     job.change(f"ALTER ROLE {roles['reader']} CREATEROLE")
     job.change(f"GRANT SELECT ON people TO {roles['staff']}")
     given = VALUE in as_role(
@@ -117,7 +117,7 @@ MINE = [
 ]
 
 
-def test_a_readers_function_that_the_owner_of_the_source_runs(job: Job, roles: dict[str, str]) -> None:  # noqa: F811
+def test_a_readers_function_that_the_owner_of_the_source_runs(job: Job, roles: dict[str, str]) -> None:
     job.change(LAB.format(**roles))
     as_role(job, roles["reader"], MINE)
     job.change("CREATE TRIGGER noted BEFORE UPDATE ON people FOR EACH STATEMENT EXECUTE FUNCTION lab.mine()")
@@ -132,7 +132,7 @@ def test_a_readers_function_that_the_owner_of_the_source_runs(job: Job, roles: d
 
 
 @pytest.mark.parametrize("used", ["domain", "default", "check", "policy", "index", "event"])
-def test_a_readers_function_in_what_others_use(job: Job, roles: dict[str, str], used: str) -> None:  # noqa: F811
+def test_a_readers_function_in_what_others_use(job: Job, roles: dict[str, str], used: str) -> None:
     """The same, wherever else a table names a function."""
     job.change(LAB.format(**roles))
     made = "CREATE FUNCTION lab.mine(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN 1; END'"
@@ -155,7 +155,7 @@ def test_a_readers_function_in_what_others_use(job: Job, roles: dict[str, str], 
     assert job.run().status == "published"
 
 
-def test_a_reader_who_owns_the_schema_of_the_source(job: Job, roles: dict[str, str]) -> None:  # noqa: F811
+def test_a_reader_who_owns_the_schema_of_the_source(job: Job, roles: dict[str, str]) -> None:
     """Such a reader drops the source and makes a view of that name: the job then calls the reader's function."""
     job.change("CREATE SCHEMA clinic")
     job.change("CREATE TABLE clinic.people AS SELECT * FROM people")
@@ -202,7 +202,7 @@ def test_a_reader_who_owns_the_schema_of_the_source(job: Job, roles: dict[str, s
 )
 def test_a_reader_at_home_in_the_schemas_of_the_job(
     job: Job,
-    roles: dict[str, str],  # noqa: F811
+    roles: dict[str, str],
     statement: str,
     says: str,
 ) -> None:
@@ -215,7 +215,7 @@ def test_a_reader_at_home_in_the_schemas_of_the_job(
     assert job.run().version == 2
 
 
-def test_a_server_that_leads_back_to_the_database(job: Job, roles: dict[str, str]) -> None:  # noqa: F811
+def test_a_server_that_leads_back_to_the_database(job: Job, roles: dict[str, str]) -> None:
     """Shown where postgres_fdw is installed; the catalog is the same without."""
     found = job.query("SELECT current_database(), setting FROM pg_settings WHERE name = 'unix_socket_directories'")
     name, sockets = found[0]
