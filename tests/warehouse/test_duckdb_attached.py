@@ -118,3 +118,25 @@ def test_the_catalog_of_a_file_is_asked_while_it_is_open_and_not_afterwards(file
     assert another_process_writes(file)
     with opened(file), pytest.raises(duckdb.Error):
         ask_catalog(file.with_name("absent.duckdb"), tables)
+
+
+FORKED = """
+import os, sys
+from pathlib import Path
+from qblock.warehouse.duckdb_session import ask_catalog, attached_engine
+made = attached_engine(Path(sys.argv[1]), read_only=False)
+def read():
+    with made.connect() as connection:
+        return connection.exec_driver_sql("SELECT count(*) FROM t").scalar()
+counted = ask_catalog(Path(sys.argv[1]), "SELECT 1"), read()
+child = os.fork()
+if not child:
+    sys.exit(7 if sys.argv[2] == "ends" else 7 + read())
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize(("does", "status"), [("ends", 7), ("reads", 8)])
+def test_a_process_that_was_forked_ends_as_it_will(file: Path, does: str, status: int) -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED, str(file), does], capture_output=True, timeout=60)
+    assert done.returncode == status, done.stderr

@@ -6,6 +6,7 @@ A file is attached, and locked, only while somebody has it open here; detached, 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections import OrderedDict
@@ -20,7 +21,7 @@ Start = Callable[[str], duckdb.DuckDBPyConnection]
 MOST = 4
 """Instances that stay while none of their files is open."""
 _lock = threading.Lock()
-_hosts: OrderedDict[tuple[int, Path | None], Host] = OrderedDict()
+_hosts: OrderedDict[Path | None, Host] = OrderedDict()
 
 
 class Host:
@@ -96,12 +97,11 @@ class Attached:
 def connect(file: Path, start: Start, *, read_only: bool = False) -> Attached:
     """A connection to a file. start: starts an instance. Raises duckdb.Error, ConnectionException where this process
     has the file open the other way."""
-    key = (os.getpid(), file)
     with _lock:
-        host = _hosts.get(key)
+        host = _hosts.get(file)
         if host is None:
-            host = _hosts[key] = Host(file, start)
-        _hosts.move_to_end(key)
+            host = _hosts[file] = Host(file, start)
+        _hosts.move_to_end(file)
         try:
             made = Attached(host, host.connect(read_only))
         except duckdb.FatalException:
@@ -114,12 +114,11 @@ def connect(file: Path, start: Start, *, read_only: bool = False) -> Attached:
 
 def ask(file: Path, start: Start, queries: Sequence[str]) -> list[list[Any]]:
     """The rows of queries of the catalog of a file, which is open read-only meanwhile. Raises duckdb.Error."""
-    key = (os.getpid(), None)
     with _lock:
-        host = _hosts.get(key)
+        host = _hosts.get(None)
         if host is None:
-            host = _hosts[key] = Host(None, start)
-        _hosts.move_to_end(key)
+            host = _hosts[None] = Host(None, start)
+        _hosts.move_to_end(None)
         try:
             host.attach(file, read_only=True)
             try:
@@ -135,6 +134,18 @@ def _end(host: Host) -> None:
     for key in [key for key, one in _hosts.items() if one is host]:
         del _hosts[key]
     host.instance.close()
+
+
+def _forget() -> None:
+    """In a process that was forked: instances whose threads are in another process cannot be ended, so they stay."""
+    global _lock
+    _lock = threading.Lock()
+    for host in _hosts.values():
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(host.instance))
+    _hosts.clear()
+
+
+os.register_at_fork(after_in_child=_forget)
 
 
 def _quoted(name: str) -> str:
