@@ -49,6 +49,15 @@ def test_a_writer_comes_between_and_is_seen(ledger: Place) -> None:
     assert versions(ledger) == [1, 2, 3]
 
 
+def test_one_within_another_is_the_same(ledger: Place) -> None:
+    with one_reader():
+        assert versions(ledger) == []
+        with one_reader():
+            write(ledger, 1)
+            assert versions(ledger) == [1]
+        write(ledger, 2)
+
+
 def test_after_an_error_the_next_reader_has_another_connection(ledger: Place) -> None:
     with one_reader():
         with opened(ledger, read_only=True) as one:

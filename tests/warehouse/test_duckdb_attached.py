@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -118,6 +120,46 @@ def test_the_catalog_of_a_file_is_asked_while_it_is_open_and_not_afterwards(file
     assert another_process_writes(file)
     with opened(file), pytest.raises(duckdb.Error):
         ask_catalog(file.with_name("absent.duckdb"), tables)
+
+
+class Stopped:
+    """A connection that is stopped by Ctrl-C at a statement."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, at: str) -> None:
+        self.connection, self.at = connection, at
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.connection, name)
+
+    def cursor(self) -> Stopped:
+        return Stopped(self.connection.cursor(), self.at)
+
+    def execute(self, statement: str) -> object:
+        done = self.connection.execute(statement)
+        if statement.startswith(self.at):
+            raise KeyboardInterrupt
+        return done
+
+
+@pytest.mark.parametrize("at", ["ATTACH", "USE", "DETACH"])
+def test_after_ctrl_c_the_file_is_let_go(file: Path, at: str) -> None:
+    def start(spilled: str) -> Any:
+        return Stopped(_in_memory(spilled), at)
+
+    with pytest.raises(KeyboardInterrupt):
+        duckdb_attached.connect(file, start).close()
+    assert another_process_writes(file)
+    with opened(file) as one:
+        assert one.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
+
+
+@pytest.mark.parametrize("at", ["ATTACH", "SELECT", "DETACH"])
+def test_after_ctrl_c_a_catalog_can_be_asked_again(file: Path, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duckdb_attached, "_hosts", OrderedDict())
+    with pytest.raises(KeyboardInterrupt):
+        duckdb_attached.ask(file, lambda spilled: Stopped(_in_memory(spilled), at), ["SELECT 1"])  # type: ignore[arg-type, return-value]
+    assert another_process_writes(file)
+    assert ask_catalog(file, "SELECT 1") == [[(1,)]]
 
 
 FORKED = """

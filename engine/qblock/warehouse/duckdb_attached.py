@@ -20,7 +20,8 @@ Start = Callable[[str], duckdb.DuckDBPyConnection]
 """Starts an instance in memory that spills into a folder."""
 MOST = 4
 """Instances that stay while none of their files is open."""
-_lock = threading.Lock()
+# A connection that nobody has closed is closed by the garbage collector, at any moment.
+_lock = threading.RLock()
 _hosts: OrderedDict[Path | None, Host] = OrderedDict()
 
 
@@ -35,17 +36,11 @@ class Host:
         self.instance = start("" if file is None else f"{file}.tmp")
 
     def connect(self, read_only: bool) -> duckdb.DuckDBPyConnection:
-        if self.opened and read_only != self.read_only:
-            raise duckdb.ConnectionException("the file is open with a different configuration")
-        if not self.opened and self.file is not None:
-            self.attach(self.file, read_only)
         self.opened += 1
-        try:
-            connection = self.instance.cursor()
-            connection.execute(f"USE {self.name}")
-        except BaseException:
-            self.let_go()
-            raise
+        if self.opened == 1 and self.file is not None:
+            self.attach(self.file, read_only)
+        connection = self.instance.cursor()
+        connection.execute(f"USE {self.name}")
         return connection
 
     def let_go(self) -> None:
@@ -86,12 +81,15 @@ class Attached:
             if self._closed:
                 return
             self._closed = True
-            self._connection.close()
             try:
+                self._connection.close()
                 self._host.let_go()
             except duckdb.Error:
                 # As for an instance that ends: what a fatal error has shut says nothing, its log is read by the next.
                 _end(self._host)
+            except BaseException:
+                _end(self._host)
+                raise
 
 
 def connect(file: Path, start: Start, *, read_only: bool = False) -> Attached:
@@ -102,10 +100,15 @@ def connect(file: Path, start: Start, *, read_only: bool = False) -> Attached:
         if host is None:
             host = _hosts[file] = Host(file, start)
         _hosts.move_to_end(file)
+        if host.opened and read_only != host.read_only:
+            raise duckdb.ConnectionException("the file is open with a different configuration")
         try:
             made = Attached(host, host.connect(read_only))
-        except duckdb.FatalException:
-            _end(host)
+        except BaseException:
+            # After Ctrl-C nobody knows whether it is attached.
+            host.opened -= 1
+            if not host.opened:
+                _end(host)
             raise
         for one in [one for one in _hosts.values() if not one.opened][: max(0, len(_hosts) - MOST)]:
             _end(one)
@@ -125,7 +128,7 @@ def ask(file: Path, start: Start, queries: Sequence[str]) -> list[list[Any]]:
                 return [host.instance.execute(query).fetchall() for query in queries]
             finally:
                 host.detach()
-        except duckdb.FatalException:
+        except BaseException:
             _end(host)
             raise
 
@@ -139,7 +142,7 @@ def _end(host: Host) -> None:
 def _forget() -> None:
     """In a process that was forked: instances whose threads are in another process cannot be ended, so they stay."""
     global _lock
-    _lock = threading.Lock()
+    _lock = threading.RLock()
     for host in _hosts.values():
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(host.instance))
     _hosts.clear()
