@@ -7,6 +7,9 @@ REQUIRE ?= postgresql15
 
 BIN := .venv/bin
 
+# The tests start hundreds of programs, each of which would compile the package anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help test test-more test-all lint types demo clean
 
