@@ -173,6 +173,26 @@ def test_what_is_set_outlasts_a_rollback(postgresql_url: str) -> None:
     engine.dispose()
 
 
+def test_a_server_is_asked_who_it_is_once(postgresql_url: str, server: str) -> None:
+    """Whatever the database, the search path and what a connection is for."""
+    postgresql_session._dialect.cache_clear()
+    url, other, found = sa.make_url(postgresql_url), sa.make_url(server), []
+    for engine in (
+        postgresql_session.create_engine(url),
+        postgresql_session.create_engine(url, path=postgresql_session.LEDGER_PATH, postgresql_readonly=True),
+        postgresql_session.create_engine(other, isolation_level="REPEATABLE READ"),
+    ):
+        asked: list[str] = []
+        sa.event.listen(engine, "before_cursor_execute", lambda *given, asked=asked: asked.append(given[2]))
+        with engine.connect() as connection:
+            connection.execute(sa.select(sa.literal_column("1")))
+            assert connection.dialect.server_version_info >= (15,)
+            assert not connection.dialect._backslash_escapes
+        found.append(len(asked))
+    assert found[0] > 1
+    assert found[1:] == [1, 1]
+
+
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "America/New_York"])
 def test_duckdb_writes_and_reads_times_as_utc(zone: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     connect = duckdb.connect

@@ -88,9 +88,7 @@ def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ..
     """The columns of the view, a few rows spread over it, and the values of each quasi-identifier in it."""
     if spec.publish.url is not None:
         file = database_file(parse_url(spec.publish.url.url), spec.directory)
-        engine = duckdb_session.create_engine(
-            sa.URL.create("duckdb", database=str(file)), poolclass=sa.NullPool, connect_args={"read_only": True}
-        )
+        engine = duckdb_session.create_engine(sa.URL.create("duckdb", database=str(file)), read_only=True)
     else:
         engine = postgresql_session.create_engine(parse_url(spec.source.url.url))
     view = sa.table(spec.view, schema=spec.publish.schema)

@@ -3,6 +3,7 @@ says."""
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import sqlalchemy as sa
 from duckdb_sqlalchemy import ConnectionWrapper
 
 from qblock.warehouse import duckdb_attached
+from qblock.warehouse.dialects import SharedDialect
 from qblock.warehouse.duckdb_files import check_database
 
 SETTINGS: dict[str, str] = {
@@ -49,25 +51,29 @@ def ask_catalog(file: Path, *queries: str) -> list[list[Any]]:
 def attached_engine(file: Path, *, read_only: bool) -> sa.Engine:
     """An engine each of whose connections attaches a file to an instance that stays (`duckdb_attached`). Names in the
     file are found as in a connection to it."""
-    made = sa.create_engine("duckdb://", poolclass=sa.NullPool)
 
-    @sa.event.listens_for(made, "do_connect")
-    def connect(*_: Any) -> Any:
+    def connect(_: Any) -> Any:
         raw: Any = duckdb_attached.connect(file, _in_memory, read_only=read_only)
         return ConnectionWrapper(raw)
 
-    return made
+    return _dialect().engine(sa.make_url("duckdb://"), connect)
 
 
-def create_engine(url: sa.URL, **options: Any) -> sa.Engine:
-    """An engine whose connections have SETTINGS; options: of SQLAlchemy's create_engine."""
-    made = sa.create_engine(url, **options)
+def create_engine(url: sa.URL, *, poolclass: type[sa.pool.Pool] = sa.NullPool, read_only: bool = False) -> sa.Engine:
+    """An engine whose connections have SETTINGS."""
+    shared = _dialect()
+    more = {"read_only": True} if read_only else {}
 
-    @sa.event.listens_for(made, "do_connect")
-    def connect(dialect: Any, _: Any, arguments: list[Any], parameters: dict[str, Any]) -> Any:
-        return _settled(dialect.connect(*arguments, **parameters))
+    def connect(_: Any) -> Any:
+        arguments, parameters = shared.dialect.create_connect_args(url)
+        return _settled(shared.dialect.connect(*arguments, **parameters, **more))
 
-    return made
+    return shared.engine(url, connect, poolclass)
+
+
+@cache
+def _dialect() -> SharedDialect:
+    return SharedDialect(sa.create_engine("duckdb://", poolclass=sa.NullPool).dialect)
 
 
 def _in_memory(spilled: str) -> duckdb.DuckDBPyConnection:

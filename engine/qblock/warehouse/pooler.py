@@ -67,11 +67,9 @@ def first_seen(driver: Any) -> tuple[str, int]:
     return str(path), int(process)
 
 
-def settled(driver: Any, info: dict[str, Any], word: str, query: str) -> None:
-    """Keep what a connection has just set. Raises Pooled where another server session already answers."""
-    facts = driver.execute(query).fetchone()
-    if facts[1] != word:
-        raise Pooled
+def settled(facts: tuple[Any, ...], info: dict[str, Any]) -> None:
+    """Keep what a connection has just set, as the statement that set it has answered `facts_query`. Whether the next
+    one is in the same server session is found by `check`, which every transaction begins with."""
     info[_FACTS] = facts
 
 

@@ -220,11 +220,12 @@ class PostgresqlWarehouse:
 
 def prepare(connection: sa.Connection, memory_limit: str | None = None) -> None:
     """Settings for the length of the transaction: memory for the GROUP BYs, and an end when the job ends."""
-    if connection.dialect.server_version_info and connection.dialect.server_version_info >= (14,):
+    settings = {"work_mem": work_mem(memory_limit or "256MiB")}
+    # The dialect may have asked another server of this address.
+    if postgresql_session.server_version(connection) >= 14:
         # A query whose job was killed ends too, instead of holding its snapshot and locks.
-        connection.exec_driver_sql("SET LOCAL client_connection_check_interval = '10s'")
-    memory = work_mem(memory_limit or "256MiB")
-    connection.execute(sa.text("SELECT set_config('work_mem', :memory, true)"), {"memory": memory})
+        settings["client_connection_check_interval"] = "10s"
+    connection.exec_driver_sql("; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items()))
 
 
 def work_mem(limit: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from typing import Any
 
 import psycopg
@@ -18,8 +19,10 @@ import sqlalchemy as sa
 from qblock.errors import InputError
 from qblock.resources import sql_text
 from qblock.warehouse import pooler
+from qblock.warehouse.dialects import SharedDialect
 from qblock.warehouse.protocol import TableName
 
+DRIVER = "postgresql+psycopg"
 PATH = ("pg_catalog", "pg_temp")
 LEDGER_PATH = ("pg_catalog", "qblock", "pg_temp")
 """The path of transactions on the ledger and the crosswalk; only the job creates anything in `qblock`."""
@@ -65,36 +68,45 @@ _ASKED: set[sa.URL] = set()
 def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) -> sa.Engine:
     """An engine without a pool whose connections have SETTINGS and a search path of their own from the start.
 
-    options: of SQLAlchemy's create_engine. A connection that is closed is not reused. Connecting, and beginning
+    options: SQLAlchemy's execution options. A connection that is closed is not reused. Connecting, and beginning
     a transaction, raise Pooled where a pooler lends server sessions for one transaction at a time. Connecting raises
     InputError for a database of encoding SQL_ASCII.
     """
-    made = sa.create_engine(
-        url.set(drivername="postgresql+psycopg"),
-        poolclass=sa.NullPool,
-        connect_args={"client_encoding": "utf8"},
-        **options,
-    )
+    url = url.set(drivername=DRIVER)
+    shared = _shared(url)
+    arguments, parameters = shared.dialect.create_connect_args(url)
 
-    _let_end(made.dialect)
-
-    # Not the event "connect": before it the dialect asks the server who it is, by functions that the path finds.
-    @sa.event.listens_for(made, "do_connect")
-    def connect(dialect: Any, record: Any, arguments: list[Any], parameters: dict[str, Any]) -> Any:
-        connection = _connected(dialect, arguments, parameters)
+    # All of it before the dialect asks the server who it is, by functions that the path finds.
+    def connect(record: Any) -> Any:
+        connection = _connected(shared.dialect, arguments, {**parameters, "client_encoding": "utf8"})
         try:
-            _check_encoding(made.url, connection)
-            record.info[_LOGIN_PATH] = _settle(connection, made.url, path, record.info)
+            _check_encoding(url, connection)
+            record.info[_LOGIN_PATH] = _settle(connection, url, path, record.info)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    made = shared.engine(url, connect, **options)
 
     @sa.event.listens_for(made, "begin")
     def begin(connection: sa.Connection) -> None:
         pooler.check(connection, _FACTS_QUERY)
 
     return made
+
+
+def _shared(url: sa.URL) -> SharedDialect:
+    """The dialect for a server, whatever the database and the login."""
+    return _dialect(sa.URL.create(DRIVER, host=url.host, port=url.port, query=url.query))
+
+
+@lru_cache(maxsize=16)
+def _dialect(server: sa.URL) -> SharedDialect:
+    # No value is of type hstore, which it would look for in the catalog.
+    dialect = sa.create_engine(server, poolclass=sa.NullPool, use_native_hstore=False).dialect
+    _let_end(dialect)
+    return SharedDialect(dialect)
 
 
 def _connected(dialect: Any, arguments: Any, parameters: Any) -> Any:
@@ -131,12 +143,14 @@ def _settle(driver: Any, url: sa.URL, path: tuple[str, ...], info: dict[str, Any
     """Make the settings of a session; returns the search path that the login came with."""
     word = pooler.new_word()
     statements = [f"SET {name} TO '{value}'" for name, value in {**SETTINGS, pooler.WORD: word}.items()]
-    statements.append(f"SET search_path TO {', '.join(path)}")
+    statements += [f"SET search_path TO {', '.join(path)}", _FACTS_QUERY]
     driver.autocommit = True  # what is set within a transaction is lost when that is rolled back
     found, process = pooler.first_seen(driver)
     _check_alone(url, process)  # before anything is set, which would stay in the sessions of a pool
-    driver.execute("; ".join(statements))
-    pooler.settled(driver, info, word, _FACTS_QUERY)
+    cursor = driver.execute("; ".join(statements))
+    while cursor.nextset():
+        pass
+    pooler.settled(cursor.fetchone(), info)
     driver.autocommit = False
     return split_path(found)
 
@@ -163,8 +177,8 @@ def _check_alone(url: sa.URL, process: int) -> None:
 
 def bare(url: sa.URL, **parameters: Any) -> Any:
     """A psycopg connection on which nothing is set: for work in server sessions that are not ours."""
-    url = url.set(drivername="postgresql+psycopg")
-    dialect = sa.create_engine(url).dialect
+    url = url.set(drivername=DRIVER)
+    dialect = _shared(url).dialect
     arguments, found = dialect.create_connect_args(url)
     return dialect.connect(*arguments, **{**found, "client_encoding": "utf8", **parameters})
 
@@ -188,6 +202,12 @@ def split_path(text: str) -> tuple[str, ...]:
         i += 1
     names.append(current)
     return tuple(name for name in names if name)
+
+
+def server_version(connection: sa.Connection) -> int:
+    """The major version of the server, as it said itself when this connection was made."""
+    driver: Any = connection.connection.driver_connection
+    return int(driver.info.server_version // 10_000)
 
 
 def login_path(connection: sa.Connection) -> tuple[str, ...]:

@@ -160,8 +160,7 @@ def make_database(file: Path) -> None:
         os.close(descriptor)
 
 
-# A run connects about thirty times: what SQLAlchemy asks at the first connection of an engine, and what it has compiled
-# for it, is asked and compiled once.
+# A run connects about thirty times.
 @lru_cache(maxsize=8)
 def _engine(file: Path, read_only: bool) -> sa.Engine:
     return duckdb_session.attached_engine(file, read_only=read_only)

@@ -118,9 +118,8 @@ class PostgresqlPlace:
         return advisory_lock_of_all(self, what, deadline)
 
 
-# A run connects about thirty times: what SQLAlchemy asks a server at the first connection of an engine, and what it has
-# compiled for it, is asked and compiled once.
+# A run connects about thirty times.
 @lru_cache(maxsize=8)
 def _engine(url: sa.URL, read_only: bool, path: tuple[str, ...]) -> sa.Engine:
     options = {"postgresql_readonly": True} if read_only else {}
-    return postgresql_session.create_engine(url, path=path, execution_options=options)
+    return postgresql_session.create_engine(url, path=path, **options)

@@ -112,11 +112,11 @@ def _keep_session(connection: sa.Connection, what: str) -> None:
         "tcp_keepalives_interval": "10",
         "tcp_keepalives_count": "3",
     }
-    known = connection.scalars(
-        sa.text("SELECT name FROM pg_settings WHERE name = ANY(:names)"), {"names": list(settings)}
-    ).all()
-    for name in known:
-        connection.execute(sa.text("SELECT set_config(:name, :value, false)"), {"name": name, "value": settings[name]})
+    known = sa.text(
+        "SELECT set_config(name, value, false) FROM unnest(CAST(:names AS text[]), CAST(:values AS text[])) "
+        "AS setting (name, value) WHERE current_setting(name, true) IS NOT NULL"
+    )
+    connection.execute(known, {"names": list(settings), "values": list(settings.values())})
 
 
 def _leave_elsewhere(url: sa.URL, taken: _Taken) -> None:
