@@ -182,6 +182,26 @@ def test_releases_do_not_vouch_for_each_other(tampered: tuple[sa.Connection, lis
     assert len(reader.verify_chain("another")) == 1
 
 
+def test_a_reader_for_a_moment_reads_again_what_the_pointer_contradicts(
+    tampered: tuple[sa.Connection, list[str]],
+) -> None:
+    connection, heads = tampered
+    one, other = (LedgerReader(connection, keep=True) for _ in range(2))
+    for reader in (one, other):
+        assert (reader.head("r"), reader.names("r")) == (heads[-1], ["r"])
+    asked: list[str] = []
+    sa.event.listen(connection, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    assert (one.next_version("r"), len(one.guarantees("r", 1)), len(one.guarantees("r", 2))) == (4, 2, 2)
+    assert one.verify_chain("r", heads[0]) == []
+    assert len(asked) == 1  # the guarantees
+    record(connection, Event(release="r", state="published", run="u", version=4), [guarantee("7")])
+    set_pointer(connection, "r", 4)
+    current = one.current("r")
+    assert current is not None
+    assert (current.version, [found.reached for found in current.guarantees]) == (4, ["7"])
+    assert other.verify_pointer("r") == []
+
+
 @pytest.mark.parametrize("version", [1, 3, None])
 def test_a_moved_pointer_is_found(tampered: tuple[sa.Connection, list[str]], version: int | None) -> None:
     connection, _ = tampered

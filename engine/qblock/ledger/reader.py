@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
@@ -39,21 +40,25 @@ def ledger_reader(place: Place) -> Iterator[LedgerReader]:
         yield LedgerReader(None)
         return
     with opened(place, read_only=True) as connection, place.translated():
-        yield LedgerReader(connection)
+        yield LedgerReader(connection, keep=True)
 
 
 class LedgerReader:
     """What the ledger says about a release, as far as the connection's transaction sees it.
 
     connection: to the place's database (on DuckDB to the ledger's file), or None for a ledger that does not exist.
+    keep: whether the rows of a release are read once, for somebody who only reads, and for a moment; what contradicts
+    the pointer row, which a run may have changed since, is read again.
     """
 
-    def __init__(self, connection: sa.Connection | None) -> None:
+    def __init__(self, connection: sa.Connection | None, *, keep: bool = False) -> None:
         self._connection = connection if connection is not None and migrate.ready(connection) else None
+        self._keep = keep
+        self._kept: dict[str, _Rows] = {}
 
     def history(self, release: str) -> list[RecordedEvent]:
         """All events, oldest first. Raises Refused for a row that no qblock has written."""
-        return [_read(row) for row in self._events(release)]
+        return list(self._rows(release).history)
 
     def last_event(self, release: str, *states: State) -> RecordedEvent | None:
         """The newest event, or the newest with one of these states."""
@@ -62,9 +67,12 @@ class LedgerReader:
     def current(self, release: str) -> PublishedVersion | None:
         """The version that the pointer row names, with the newest event that published it."""
         version = self.pointer(release)
-        for event in reversed(self.history(release)):
-            if version is not None and event.version == version and event.state in PUBLISHING:
-                return PublishedVersion(version, event, tuple(self.guarantees(release, event.number)))
+        if version is None:
+            return None
+        for _ in self._readings(release):
+            for event in reversed(self.history(release)):
+                if event.version == version and event.state in PUBLISHING:
+                    return PublishedVersion(version, event, tuple(self.guarantees(release, event.number)))
         return None
 
     def pointer(self, release: str) -> int | None:
@@ -92,7 +100,7 @@ class LedgerReader:
 
     def names(self, release: str) -> list[str]:
         """The names that a release has had, the newest last."""
-        return [release] if self._connection is None else chain_names(self._connection, release)
+        return list(self._rows(release).names)
 
     def successor(self, release: str) -> str | None:
         """The name that a release has now, if it was moved."""
@@ -105,7 +113,7 @@ class LedgerReader:
 
     def guarantees(self, release: str, number: int) -> list[Guarantee]:
         """The guarantees recorded with an event, in order, with their parameters in the newest format."""
-        rows = map(_newest, self._guarantees(release).get(number, []))
+        rows = map(_newest, self._rows(release).guarantees.get(number, []))
         return [Guarantee(**{k: v for k, v in row.items() if k not in _KEY}) for row in rows]
 
     def reference(self, release: str, version: int) -> str | None:
@@ -153,7 +161,7 @@ class LedgerReader:
         Finds altered and missing rows; a cut tail when given the head digest that an earlier run printed.
         """
         problems: list[str] = []
-        guarantees = self._guarantees(release)
+        guarantees = dict(self._rows(release).guarantees)
         previous, expected, digests = None, 1, set()
         for row in self._events(release):
             number = row["number"]
@@ -176,6 +184,14 @@ class LedgerReader:
 
     def verify_pointer(self, release: str) -> list[str]:
         """What is wrong with the pointer row: it names the newest version that was published and not retired since."""
+        found: list[str] = []
+        for _ in self._readings(release):
+            found = self._pointer_problems(release)
+            if not found:
+                break
+        return found
+
+    def _pointer_problems(self, release: str) -> list[str]:
         published = None
         for event in self._events(release):
             if event["state"] in PUBLISHING:
@@ -189,18 +205,50 @@ class LedgerReader:
         return [f"the pointer row of release {release} names {named[0]}, and the ledger's last publication {named[1]}"]
 
     def _events(self, release: str) -> list[Mapping[str, Any]]:
+        return self._rows(release).events
+
+    def _readings(self, release: str) -> Iterator[None]:
+        """Once with the rows that are kept, where they are, and once with those that are there now."""
+        if release in self._kept:
+            yield
+            del self._kept[release]
+        yield
+
+    def _rows(self, release: str) -> _Rows:
+        found = self._kept.get(release) or _Rows(self._connection, release)
+        if self._keep:
+            self._kept[release] = found
+        return found
+
+
+class _Rows:
+    """The rows of a release, each kind read when it is asked for first."""
+
+    def __init__(self, connection: sa.Connection | None, release: str) -> None:
+        self._connection, self._release = connection, release
+
+    @cached_property
+    def names(self) -> list[str]:
+        return [self._release] if self._connection is None else chain_names(self._connection, self._release)
+
+    @cached_property
+    def events(self) -> list[Mapping[str, Any]]:
         if self._connection is None:
             return []
         event = tables(self._connection).event
-        names = chain_names(self._connection, release)
-        query = sa.select(event).where(event.c.release.in_(names)).order_by(event.c.number)
+        query = sa.select(event).where(event.c.release.in_(self.names)).order_by(event.c.number)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
-    def _guarantees(self, release: str) -> dict[int, list[Mapping[str, Any]]]:
+    @cached_property
+    def history(self) -> list[RecordedEvent]:
+        return [_read(row) for row in self.events]
+
+    @cached_property
+    def guarantees(self) -> dict[int, list[Mapping[str, Any]]]:
         found: dict[int, list[Mapping[str, Any]]] = {}
         if self._connection is not None:
             guarantee = tables(self._connection).guarantee
-            query = sa.select(guarantee).where(guarantee.c.release.in_(chain_names(self._connection, release)))
+            query = sa.select(guarantee).where(guarantee.c.release.in_(self.names))
             for row in self._connection.execute(query.order_by(guarantee.c.number, guarantee.c.position)).mappings():
                 found.setdefault(row["number"], []).append(dict(row))
         return found

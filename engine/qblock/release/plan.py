@@ -137,5 +137,5 @@ def _ledger(spec: Spec, place: Place) -> tuple[str | None, int | None, int]:
         revision = migrate.known_revision(connection)
         if revision != migrate.revisions()[-1]:
             return revision, None, 1
-        reader = LedgerReader(connection)
+        reader = LedgerReader(connection, keep=True)
         return revision, reader.pointer(spec.release), reader.next_version(spec.release)

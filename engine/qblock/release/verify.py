@@ -38,7 +38,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
     place = place_of(spec)
     target = target_of(spec, place)
     with _ledger(place) as connection:
-        reader = LedgerReader(connection)
+        reader = LedgerReader(connection, keep=True)
         problems = reader.verify_chain(spec.release, expected_head) + reader.verify_pointer(spec.release)
         problems += _private_state(spec, place, target)
         if not problems and reader.head(spec.release) is None:
