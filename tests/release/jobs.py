@@ -21,6 +21,7 @@ from qblock.release.apply import release
 from qblock.release.result import ReleaseResult
 from qblock.spec import Spec, load_spec
 
+DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 PEOPLE: dict[str, list[Any]] = {
     "name": [f"person {i}" for i in range(12)],
     "zip": ["13053", "13068", "13068", "13053", "14853", "14853", "14850", "14850", "13053", "13053", "13068", "13068"],
@@ -67,7 +68,7 @@ class Job:
     def write(self) -> Path:
         """Write the spec."""
         path = self.folder / "spec.yaml"
-        path.write_text(yaml.safe_dump(self.settings, sort_keys=False, allow_unicode=True), "utf-8")
+        path.write_text(yaml.dump(self.settings, Dumper=DUMPER, sort_keys=False, allow_unicode=True), "utf-8")
         return path
 
     @property

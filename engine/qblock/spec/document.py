@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -28,6 +29,8 @@ SUGGESTED = re.compile(r"did you mean (.*?)\? valid: ", re.DOTALL)
 """As `choices` writes it."""
 LONGEST_NUMBER = 200
 MOST_NODES = 200_000
+MOST_KEPT = 20_000
+"""Characters of a text whose nodes are kept."""
 VALUES = frozenset({"domain", "order", "allowed", "protected", "values", "predicates", "where"})
 """Keys under which values of the source are written down."""
 
@@ -143,7 +146,7 @@ def parse(text: str, file: str, environment: Mapping[str, str]) -> Document:
     """Compose a YAML text. Syntax errors and duplicate keys are recorded in `problems`; the first of two keys stays."""
     document = Document(file)
     try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = _composed(text) if len(text) <= MOST_KEPT else _compose(text)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
@@ -165,6 +168,14 @@ def parse(text: str, file: str, environment: Mapping[str, str]) -> Document:
     if not document.problems and not isinstance(document.data, dict):
         document.wrong((), "a spec is a mapping that starts with `version: 1`")
     return document
+
+
+def _compose(text: str) -> Any:
+    return yaml.compose(text, Loader=yaml.SafeLoader)
+
+
+# One spec is read again and again, by the jobs of a process and by releases that share a ledger.
+_composed = lru_cache(maxsize=4)(_compose)
 
 
 class _Reader:
