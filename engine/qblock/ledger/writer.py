@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -15,7 +16,7 @@ from qblock.ledger.place import Place
 from qblock.ledger.tables import tables
 from qblock.version import __version__
 
-_kept: ContextVar[dict[Place, sa.Connection] | None] = ContextVar("kept", default=None)
+_kept: ContextVar[dict[Any, sa.Connection] | None] = ContextVar("kept", default=None)
 OPEN_SECONDS = 10.0
 """How long to wait for another process that has the DuckDB ledger open, or a lock; each holds it only for a moment."""
 
@@ -92,7 +93,8 @@ def ledger_transaction(place: Place, seconds: float | None = OPEN_SECONDS) -> It
 
 @contextmanager
 def one_reader() -> Iterator[None]:
-    """Let those who read one after another in this context do so on one connection, until somebody writes.
+    """Let those who read one after another in this context do so on one connection, until somebody writes, and those
+    who ask the target (`shared`) on another one.
 
     For moments only: a DuckDB file stays open for reading until the end.
     """
@@ -117,27 +119,42 @@ def end_readers() -> None:
 @contextmanager
 def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> Iterator[sa.Connection]:
     """A connection to the ledger's database; waits for a DuckDB file that another process has open."""
-    kept = _kept.get() if read_only else None
-    if not read_only:
-        end_readers()
-        place.make()
-    # Whoever reads within another one's reading has a connection of their own.
-    connection = kept.pop(place, None) if kept else None
-    if connection is None:
-        connection = _connected(place, read_only, seconds)
+    if read_only:
+        with shared(place, place, lambda: _connected(place, True, seconds)) as connection:
+            yield connection
+        return
+    end_readers()
+    place.make()
+    connection = _connected(place, False, seconds)
     try:
-        if not read_only:
-            place.settle(connection)
+        place.settle(connection)
         yield connection
-        if kept is not None and place not in kept:
-            # Each reader sees what has been committed before it.
-            connection.rollback()
-            kept[place] = connection
     except BaseException:
         place.give_up(connection)
         raise
     finally:
-        if kept is None or kept.get(place) is not connection:
+        connection.close()
+
+
+@contextmanager
+def shared(key: Any, place: Place, connect: Callable[[], sa.Connection]) -> Iterator[sa.Connection]:
+    """A connection of that kind: within `one_reader` the one that was used last, in a transaction of its own."""
+    kept = _kept.get()
+    # Whoever reads within another one's reading has a connection of their own.
+    connection = kept.pop(key, None) if kept else None
+    if connection is None:
+        connection = connect()
+    try:
+        yield connection
+        if kept is not None and key not in kept:
+            # Each reader sees what has been committed before it.
+            connection.rollback()
+            kept[key] = connection
+    except BaseException:
+        place.give_up(connection)
+        raise
+    finally:
+        if kept is None or kept.get(key) is not connection:
             connection.close()
 
 

@@ -16,7 +16,7 @@ from qblock.ledger.events import PUBLISHING, Event, Guarantee, RecordedEvent, St
 from qblock.ledger.history import UNFINISHED, published_versions
 from qblock.ledger.kept import Kept, PublishedColumn, kept_digest
 from qblock.ledger.reader import LedgerReader, ledger_reader
-from qblock.ledger.writer import ledger_transaction, record, set_pointer
+from qblock.ledger.writer import ledger_transaction, one_reader, record, set_pointer
 from qblock.models import Tightest
 from qblock.publish.carried_over import Rematched, rematch
 from qblock.publish.digest import content_digest
@@ -108,6 +108,7 @@ class _Rollback(Job):
         with outcome().doing(said, ask, status="rolled_back", version=number):
             self.notes += self.checked.publish(self._record)
 
+    @one_reader()
     def _read_ledger(self) -> None:
         release, version = self.spec.release, self.version
         with ledger_reader(self.place) as reader:

@@ -17,8 +17,8 @@ from qblock.release.job import Job
 AnyJob = TypeVar("AnyJob", bound=Job)
 Perform = Mapping[type[steps.Step], Callable[[AnyJob, Any], None]]
 """What is done for a step."""
-MOMENTARY = (steps.CheckPrivateState, steps.ClearLeftovers)
-"""Steps that read the ledger many times and take no time."""
+MOMENTARY = (steps.CheckPrivateState, steps.ClearLeftovers, steps.CheckReaders, steps.Retire)
+"""Steps that ask the ledger or the target many times and take no time."""
 
 
 def run_steps(

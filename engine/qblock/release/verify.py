@@ -14,7 +14,7 @@ from qblock.ledger.kept import Kept, kept_digest, read_kept
 from qblock.ledger.place import Place
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stores import place_of
-from qblock.ledger.writer import opened
+from qblock.ledger.writer import one_reader, opened
 from qblock.models import Tightest
 from qblock.publish import kept_counts
 from qblock.publish.digest import content_digest
@@ -37,7 +37,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
     """
     place = place_of(spec)
     target = target_of(spec, place)
-    with _ledger(place) as connection:
+    with one_reader(), _ledger(place) as connection:
         reader = LedgerReader(connection, keep=True)
         problems = reader.verify_chain(spec.release, expected_head) + reader.verify_pointer(spec.release)
         problems += _private_state(spec, place, target)

@@ -15,7 +15,7 @@ from qblock.ledger.place import SCHEMA, Place
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stores.postgresql import WRITTEN
 from qblock.ledger.tables import tables
-from qblock.ledger.writer import lock_pointer
+from qblock.ledger.writer import lock_pointer, shared
 from qblock.publish.copy import Copy
 from qblock.publish.digest import content_digest, relation_digest
 from qblock.publish.targets import postgresql_creators, postgresql_rights
@@ -71,10 +71,9 @@ class PostgresqlTarget:
         return self._view.shown
 
     def identity(self) -> Identity:
-        connection = self.place.create_engine(read_only=True).connect
-        with self.place.translated(), connection() as session:
-            found = home_of(session, TableName.parse(self.spec.source.table))
-            readers = readers_of(session, self.spec)
+        with self._session() as session, self.place.translated():
+            found = home_of(session.connection, TableName.parse(self.spec.source.table))
+            readers = readers_of(session.connection, self.spec)
         return Identity(None if found is None else table_text(found), None, self.view, self.view, readers)
 
     def check(self) -> list[str]:
@@ -407,17 +406,16 @@ class PostgresqlTarget:
 
     @contextmanager
     def _session(self) -> Iterator[SqlSession]:
-        """A session in a READ COMMITTED transaction, rolled back unless it is committed."""
-        engine = self.place.create_engine().execution_options(isolation_level="READ COMMITTED")
-        with self.place.translated():
-            connection = engine.connect()
-        try:
+        """A session in a READ COMMITTED transaction, rolled back unless it is committed; shared within `one_reader`."""
+
+        def connect() -> sa.Connection:
+            with self.place.translated():
+                return self.place.create_engine().connect()
+
+        with shared(("target", self.place), self.place, connect) as connection:
             with self.place.translated():
                 prepare(connection)
             yield SqlSession(connection, PostgresqlFacts())
-        finally:
-            connection.close()
-            engine.dispose()
 
 
 class PostgresqlChecked:
