@@ -43,6 +43,13 @@ LEDGER: tuple[Mutation, ...] = (
         tests=(f"{CHAIN}::test_a_moved_pointer_is_found",),
     ),
     Mutation(
+        "reader: what the pointer contradicts is not read again",
+        "ledger/reader.py",
+        "            del self._kept[release]\n",
+        "",
+        tests=(f"{CHAIN}::test_a_reader_for_a_moment_reads_again_what_the_pointer_contradicts",),
+    ),
+    Mutation(
         "stamp: a version is known by its number",
         "ledger/stamps.py",
         "        if (version, stamp) in self.begun and not staged:",
