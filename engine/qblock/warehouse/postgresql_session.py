@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import psycopg
@@ -210,6 +210,12 @@ def server_version(connection: sa.Connection) -> int:
     return int(driver.info.server_version // 10_000)
 
 
+@cache
+def statement(name: str) -> sa.TextClause:
+    """A statement of sql/postgresql, whose parameters are looked for once."""
+    return sa.text(sql_text(name, "postgresql"))
+
+
 def login_path(connection: sa.Connection) -> tuple[str, ...]:
     """The schemas in which the login would look for a table, in order, whether they exist or not.
 
@@ -245,8 +251,9 @@ def home(connection: sa.Connection, table: TableName) -> TableName:
     """
     if table.schema is not None:
         return table
-    query = sa.text(sql_text("login_path_home", "postgresql"))
-    rows = connection.execute(query, {"schemas": list(login_path(connection)), "name": table.name}).all()
+    rows = connection.execute(
+        statement("login_path_home"), {"schemas": list(login_path(connection)), "name": table.name}
+    ).all()
     found = [row.schema for row in rows]
     if len(found) > 1 and not rows[0].trusted:
         raise InputError(

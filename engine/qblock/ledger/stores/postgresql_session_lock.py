@@ -43,7 +43,7 @@ class SessionLocks:
 
     def take(self, key: int, *, shared: bool = False) -> bool:
         """Whether the lock was free, and is ours now. Raises Pooled."""
-        row = self.connection.execute(_text("lock_take"), {"key": key, "shared": shared}).one()
+        row = self.connection.execute(postgresql_session.statement("lock_take"), {"key": key, "shared": shared}).one()
         if row.taken:
             self._taken.append(_Taken(key, shared, row.pid))
         if row.before or not self._own(row):
@@ -54,7 +54,7 @@ class SessionLocks:
         """Raise QblockError where the lock is not held any more. of: the release, for the message."""
         own = pooler.server_process(self.connection)
         try:
-            row = self.connection.execute(_text("lock_own"), {"key": key, "other": own}).one()
+            row = self.connection.execute(postgresql_session.statement("lock_own"), {"key": key, "other": own}).one()
         except sa.exc.SQLAlchemyError:
             row = None
         if row is not None and not self._own(row):
@@ -71,7 +71,7 @@ class SessionLocks:
             left = None
             with suppress(sa.exc.SQLAlchemyError):
                 values = {"key": taken.key, "shared": taken.shared}
-                left = self.connection.scalar(_text("lock_leave"), values)
+                left = self.connection.scalar(postgresql_session.statement("lock_leave"), values)
             if not left:
                 with suppress(psycopg.Error, OSError):
                     _leave_elsewhere(self._place.url, taken)
@@ -144,10 +144,6 @@ def _leave_elsewhere(url: sa.URL, taken: _Taken) -> None:
     finally:
         for driver in held:
             driver.close()
-
-
-def _text(name: str) -> sa.TextClause:
-    return sa.text(sql_text(name, "postgresql"))
 
 
 def _literal(name: str, taken: _Taken, other: int = 0) -> str:

@@ -7,12 +7,11 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from qblock.resources import sql_text
 from qblock.spec import Spec
 from qblock.spec.model import Attribute, Requirement
 from qblock.spec.prior import PriorTable
 from qblock.spec.sources import DimensionTable
-from qblock.warehouse.postgresql_session import home
+from qblock.warehouse.postgresql_session import home, statement
 from qblock.warehouse.protocol import TableName, quote
 
 One = TypeVar("One")
@@ -69,16 +68,16 @@ def home_of(connection: sa.Connection, table: TableName) -> TableName | None:
     if table.schema is None:
         return None
     name = ".".join(quote(part) for part in (table.schema, table.name) if part)
-    row = connection.execute(sa.text(sql_text("relation_home", "postgresql")), {"name": name}).one_or_none()
+    row = connection.execute(statement("relation_home"), {"name": name}).one_or_none()
     return None if row is None else TableName(row.schema, row.name)
 
 
 def readers_of(connection: sa.Connection, spec: Spec) -> tuple[str, ...]:
     """The readers of the spec, and everybody else who was granted something on the view (PUBLIC is everybody)."""
     view = {"schema": spec.publish.schema, "name": spec.view}
-    facts = connection.execute(sa.text(sql_text("relation_facts", "postgresql")), view).one_or_none()
+    facts = connection.execute(statement("relation_facts"), view).one_or_none()
     given: tuple[str, ...] = ()
     if facts is not None:
-        rows = connection.execute(sa.text(sql_text("relation_grantees", "postgresql")), {"oid": facts.oid})
+        rows = connection.execute(statement("relation_grantees"), {"oid": facts.oid})
         given = tuple(sorted("PUBLIC" if row.grantee is None else row.grantee for row in rows))
     return tuple(dict.fromkeys([*spec.publish.readers, *given]))

@@ -12,8 +12,8 @@ from qblock.errors import InputError, QblockError
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.place import SCHEMA
 from qblock.publish.targets.layout import Layout
-from qblock.resources import sql_text
 from qblock.spec import Spec
+from qblock.warehouse import postgresql_session
 from qblock.warehouse.lock_waits import REPLACE, Turn
 from qblock.warehouse.postgresql_session import LEDGER_PATH, looking_along
 from qblock.warehouse.protocol import quote
@@ -28,7 +28,7 @@ NAMED = 3
 
 def text(name: str) -> sa.TextClause:
     """A statement of sql/postgresql."""
-    return sa.text(sql_text(name, "postgresql"))
+    return postgresql_session.statement(name)
 
 
 def run(connection: sa.Connection, statement: str) -> None:
