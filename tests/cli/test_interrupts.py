@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
-from subprocess import PIPE
 from typing import Any
 
 import psycopg
 import pytest
+from faults.nursery import Nursery
+from faults.piped import Piped
 from integration.sources import execute
 
 from qblock.cli import app
@@ -55,18 +55,13 @@ def test_in_the_middle_of_a_statement(
     execute(url, f"CREATE VIEW slow AS SELECT a, s FROM people WHERE ({SLOW[engine_name]}) >= 0")
     file = spec(url, "slow", {"a": QUASI, "s": "sensitive"})
     (spill := tmp_path / "tmp").mkdir()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TMPDIR": str(spill)}
-    command = [sys.executable, "-c", START, "search", str(file), "--json"]
-    with subprocess.Popen(command, stdout=PIPE, stderr=PIPE, text=True, env=environment) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "reached\n"
-            if engine_name == "postgresql":
-                wait_for(lambda: running(url) == 1)
-            process.send_signal(sent)
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
+    arguments = ["search", str(file), "--json"]
+    with Nursery() as nursery, closing(Piped(nursery, START, tmp_path, arguments, {"TMPDIR": str(spill)})) as process:
+        assert process.stdout.readline() == "reached\n"
+        if engine_name == "postgresql":
+            wait_for(lambda: running(url) == 1)
+        process.send_signal(sent)
+        out, err = process.communicate()
     assert (process.returncode, out, err) == (status, "", f"qblock: {said}\n")
     assert list(spill.iterdir()) == []
     if engine_name == "postgresql":

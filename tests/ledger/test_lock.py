@@ -47,7 +47,7 @@ def test_a_second_run_waits_as_long_as_told(place: Place, start) -> None:
     assert waiting.stdout.readline() == "waits\n"
     with pytest.raises(Busy), release_lock(place, "r", wait_seconds=0.3):
         pass
-    assert waiting.poll() is None
+    assert waiting.running()
     holder.communicate("\n")
     assert waiting.communicate()[0] == "held\n"
     assert waiting.returncode == 0

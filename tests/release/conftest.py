@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
 from engines import database
+from faults.nursery import Nursery
+from faults.piped import Piped
 
 from qblock.ledger import migrate
 from qblock.ledger.place import Place
@@ -20,7 +19,7 @@ from release.crossing import crossing  # noqa: F401
 from release.jobs import copy_job, job, job_templates, make_job, released  # noqa: F401
 
 MakeLedger = Callable[[str, Path, str], AbstractContextManager[Place]]
-Start = Callable[..., "subprocess.Popen[str]"]
+Start = Callable[..., Piped]
 
 
 @pytest.fixture
@@ -71,29 +70,19 @@ def ledger(
 
 
 @pytest.fixture
-def start(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Start]:
+def start(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
     """`start(code)`: another Python process with the test's `place` (or `ledger`), which is ended with the test."""
     place: Place = request.getfixturevalue("ledger" if "ledger" in request.fixturenames else "place")
-    running = []
+    with Nursery() as nursery, ExitStack() as running:
 
-    def process(code: str) -> subprocess.Popen[str]:
-        file = "/qblock/ledger.duckdb" if place.engine == "duckdb" else ""
-        url = f"duckdb:///{tmp_path}{file}" if file else place.url.render_as_string(hide_password=False)
-        prologue = (
-            "import os, pathlib, signal, sys\nfrom qblock.ledger.stores import place_of_url\n"
-            f"place = place_of_url({url!r}, pathlib.Path({str(tmp_path)!r}))\n"
-        )
-        started = subprocess.Popen(
-            [sys.executable, "-W", "error", "-c", prologue + code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        )
-        running.append(started)
-        return started
+        def process(code: str) -> Piped:
+            file = "/qblock/ledger.duckdb" if place.engine == "duckdb" else ""
+            url = f"duckdb:///{tmp_path}{file}" if file else place.url.render_as_string(hide_password=False)
+            prologue = (
+                "import os, pathlib, signal, warnings\nwarnings.simplefilter('error')\n"
+                "from qblock.ledger.stores import place_of_url\n"
+                f"place = place_of_url({url!r}, pathlib.Path({str(tmp_path)!r}))\n"
+            )
+            return running.enter_context(closing(Piped(nursery, prologue + code, tmp_path_factory.mktemp("pipes"))))
 
-    yield process
-    for process_ in running:
-        process_.kill()
-        process_.communicate()
+        yield process
