@@ -172,15 +172,31 @@ def start_oldest() -> str:
 def database(server: str, template: str = "template1") -> Iterator[str]:
     """URL of a new database, a copy of another one that nobody is connected to; dropped at the end."""
     name = f"qblock_test_{secrets.token_hex(6)}"
-    handed_on.end()
-    # By files: what is written to the log beside costs more than the checkpoint, where nothing is synchronized.
-    _maintenance(server).execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
+    _copy_database(server, name, template)
     try:
         yield sa.make_url(server).set(database=name).render_as_string(hide_password=False)
     finally:
         connection = _maintenance(server)
         _end_sessions(connection, name)
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def replace_database(server: str, name: str, template: str) -> None:
+    """Put a copy of another database into the place of one."""
+    handed_on.end()
+    connection = _maintenance(server)
+    _end_sessions(connection, name)
+    connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+    _copy_database(server, name, template)
+
+
+def _copy_database(server: str, name: str, template: str) -> None:
+    handed_on.end()
+    connection = _maintenance(server)
+    if template != "template1":
+        _end_sessions(connection, template)
+    # By files: what is written to the log beside costs more than the checkpoint, where nothing is synchronized.
+    connection.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
 
 
 _connections: dict[str, psycopg.Connection[Any]] = {}

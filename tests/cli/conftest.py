@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from integration.sources import spec_text
-from release.jobs import copy_job, job, job_templates, make_job, released  # noqa: F401
+from release.jobs import copy_job, first_runs, job, job_templates, make_job, released  # noqa: F401
 
 from qblock.cli.app import run
 

@@ -11,6 +11,7 @@ from release.conftest import (  # noqa: F401
     copy_job,
     crossing,
     empty_ledger,
+    first_runs,
     job,
     job_templates,
     ledger,

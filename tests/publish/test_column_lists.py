@@ -46,7 +46,7 @@ def job(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> Job:
     made = make_job(versions={"joint": "none"})
     made.settings["publish"]["lock_timeout"] = 0.1
     made.change("ALTER TABLE people ADD COLUMN floor integer DEFAULT 3")
-    made.run()
+    made.begin()
     return made
 
 

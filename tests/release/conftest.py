@@ -16,7 +16,7 @@ from qblock.ledger import migrate
 from qblock.ledger.place import Place
 from qblock.ledger.stores import place_of_url
 from release.crossing import crossing  # noqa: F401
-from release.jobs import copy_job, job, job_templates, make_job, released  # noqa: F401
+from release.jobs import copy_job, first_runs, job, job_templates, make_job, released  # noqa: F401
 
 MakeLedger = Callable[[str, Path, str], AbstractContextManager[Place]]
 Start = Callable[..., Piped]

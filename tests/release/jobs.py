@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from qblock.joint import turnover
 from qblock.release.apply import release
 from qblock.release.result import ReleaseResult
 from qblock.spec import Spec, load_spec
+from release.first import FirstRuns
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 PEOPLE: dict[str, list[Any]] = {
@@ -60,6 +61,9 @@ class Job:
     folder: Path
     url: str
     settings: dict[str, Any]
+    changes: list[str] = field(default_factory=list, kw_only=True)
+    """What was done to the source."""
+    first_run: Callable[[Job], ReleaseResult] | None = field(default=None, kw_only=True)
 
     @property
     def target(self) -> Path:
@@ -86,6 +90,10 @@ class Job:
                 patched.setattr(turnover, "ONE_IN", 0)
             return release(self.spec, **options)
 
+    def begin(self) -> ReleaseResult:
+        """`run()` as the first one of a job of `make_job`: done once for the same table, spec and files, and copied."""
+        return self.first_run(self) if self.first_run is not None else self.run()
+
     def query(self, statement: str, url: str | None = None) -> list[tuple[Any, ...]]:
         """Ask what is published, as the owner (or as the login of another URL)."""
         if self.engine == "duckdb":
@@ -96,6 +104,7 @@ class Job:
 
     def change(self, statement: str) -> None:
         """Change the source."""
+        self.changes.append(statement)
         if self.engine == "duckdb":
             with duckdb.connect(str(self.folder / "warehouse.duckdb")) as connection:
                 connection.execute(statement)
@@ -176,8 +185,21 @@ def copy_job(
         yield copied
 
 
+@pytest.fixture(scope="session")
+def first_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FirstRuns]:
+    """What first runs have left, to be copied."""
+    made = FirstRuns(lambda: tmp_path_factory.mktemp("first"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def make_job(engine_name: str, warehouse: Callable[..., str], tmp_path: Path) -> MakeJob:
+def make_job(
+    engine_name: str,
+    warehouse: Callable[..., str],
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+) -> MakeJob:
     """`make_job(columns=PEOPLE, types=None, table="people", schema=None, **settings)`: a table and its job."""
 
     def make(
@@ -189,7 +211,13 @@ def make_job(engine_name: str, warehouse: Callable[..., str], tmp_path: Path) ->
     ) -> Job:
         url = warehouse(table, columns, types, schema)
         quoted = ".".join(f'"{part}"' for part in (schema, table) if part)
-        return new_job(engine_name, tmp_path, url, quoted, **settings)
+        made = new_job(engine_name, tmp_path, url, quoted, **settings)
+        if engine_name == "postgresql":
+            # A file that was moved is another one to DuckDB's target: there a first run is done where it belongs.
+            made.first_run = lambda job: request.getfixturevalue("first_runs").run(
+                job, request.getfixturevalue("server"), (columns, types, quoted)
+            )
+        return made
 
     return make
 

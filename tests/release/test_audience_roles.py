@@ -54,7 +54,8 @@ def named(job: Job, release: str, audience: list[str], readers: list[str] | None
     if job.engine == "duckdb":
         found["publish"]["url"] = f"duckdb:///{job.folder}/{release}.duckdb"
     versions = found.get("versions", {})
-    return Job(job.engine, job.folder, job.url, found | {"versions": {"audience": audience, **versions}})
+    settings = found | {"versions": {"audience": audience, **versions}}
+    return Job(job.engine, job.folder, job.url, settings, changes=job.changes, first_run=job.first_run)
 
 
 def one_and_two(job: Job, ours: dict[str, Any], theirs: dict[str, Any], **settings: Any) -> tuple[Job, Job]:
@@ -88,7 +89,7 @@ def test_an_audience_never_gets_what_one_of_its_releases_protects(job: Job, case
     privacy = {"privacy": NO_MODEL}
     one, two = one_and_two(job, SENSITIVE, theirs, **privacy)
     first, later = (two, one) if second_first else (one, two)
-    assert first.run().status == "published"
+    assert first.begin().status == "published"
     with pytest.raises(Refused, match=message) as raised:
         later.run()
     assert raised.value.exit_status == 3
@@ -103,7 +104,7 @@ def test_an_audience_never_gets_what_one_of_its_releases_protects(job: Job, case
 def test_one_who_is_named_and_names_nobody_is_refused_as_well(job: Job) -> None:
     one, two = one_and_two(job, SENSITIVE, {**HEIGHTS, "disease": "insensitive"}, privacy=NO_MODEL)
     two.settings["versions"] = {}
-    one.run()
+    one.begin()
     with pytest.raises(Refused, match="as insensitive"):
         two.run()
 
@@ -120,7 +121,7 @@ def test_what_was_published_once_stays_known(job: Job) -> None:
 
 def test_two_sensitive_releases_without_a_joint_check_are_refused(job: Job) -> None:
     one, two = one_and_two(job, SENSITIVE, SENSITIVE, privacy=NO_MODEL)
-    one.run()
+    one.begin()
     del two.settings["entity"]
     with pytest.raises(Refused, match="cannot be checked together"):
         two.run()
@@ -130,7 +131,7 @@ def test_two_releases_that_know_people_by_other_columns_are_refused(job: Job) ->
     job.change("ALTER TABLE people ADD COLUMN number text")
     job.change("UPDATE people SET number = 'n' || name")
     one, two = one_and_two(job, SENSITIVE, {**SENSITIVE, "number": "identifying"}, privacy=NO_MODEL)
-    one.run()
+    one.begin()
     two.set(entity="number")
     with pytest.raises(Refused, match="both need the same"):
         two.run()
@@ -138,7 +139,7 @@ def test_two_releases_that_know_people_by_other_columns_are_refused(job: Job) ->
 
 def test_releases_that_protect_each_other_are_published(job: Job) -> None:
     one, two = one_and_two(job, SENSITIVE, SENSITIVE, privacy=NO_MODEL)
-    assert any("second, which versions.audience names, has not been published" in note for note in one.run().notes)
+    assert any("second, which versions.audience names, has not been published" in note for note in one.begin().notes)
     assert two.run().status == "published"
     event = history(two.spec)["events"][-1]
     source = "main.people" if job.engine == "duckdb" else "public.people"
@@ -152,7 +153,7 @@ def test_releases_that_protect_each_other_are_published(job: Job) -> None:
 
 def test_only_the_release_whose_column_is_exposed_can_waive_it(job: Job) -> None:
     one, two = one_and_two(job, SENSITIVE, {**HEIGHTS, "disease": "insensitive"}, privacy=NO_MODEL)
-    one.run()
+    one.begin()
     two.settings["versions"]["joint"] = "none"
     with pytest.raises(Refused, match="as insensitive"):
         two.run()
@@ -170,7 +171,7 @@ def test_a_bare_quasi_identifier_is_noted(job: Job) -> None:
 
 def test_a_column_of_another_table_is_another_attribute(job: Job) -> None:
     one, two = one_and_two(job, SENSITIVE, {**HEIGHTS, "disease": "insensitive"}, privacy=NO_MODEL)
-    one.run()
+    one.begin()
     job.change("CREATE TABLE more AS SELECT * FROM people")
     two.settings["source"] = {"url": job.url, "table": "more"}
     assert two.run().status == "published"

@@ -66,7 +66,7 @@ def test_one_name_of_nobody_stops_a_whole_list_and_is_counted_alone(
 ) -> None:
     """A list in another form may name others, and whoever is taken out is never shown again."""
     job = entity_job(make_job)
-    job.run()
+    job.begin()
     (job.folder / "list.txt").write_text("6\n6\n007\n\n4711\n007\n", "utf-8")
     file = str(job.folder / "list.txt")
     for options in ([], ["--now"]):
@@ -85,7 +85,7 @@ def test_one_name_of_nobody_stops_a_whole_list_and_is_counted_alone(
 def test_who_is_known_anywhere_is_somebody_and_may_be_named_again(make_job: MakeJob) -> None:
     """In the source alone, in both, and in what was kept alone: shown and gone, or out before they were ever shown."""
     job = entity_job(make_job)
-    job.run()
+    job.begin()
     job.change("INSERT INTO people VALUES (20, 'q', 'c'), (21, 'q', 'd')")
     never_shown = erase(job.spec, ["20"], now=True)
     assert (never_shown.status, never_shown.shown, never_shown.published) == ("erased", 0, None)
@@ -103,7 +103,7 @@ def test_who_is_known_anywhere_is_somebody_and_may_be_named_again(make_job: Make
 
 def test_somebody_of_another_release_is_nobody_of_this_one(make_job: MakeJob) -> None:
     job = entity_job(make_job)
-    job.run()
+    job.begin()
     job.change("CREATE TABLE others AS SELECT id + 100 AS id, block, value FROM people")
     publish = {**job.settings["publish"], "view": "others"}
     if job.engine == "duckdb":
@@ -116,7 +116,7 @@ def test_somebody_of_another_release_is_nobody_of_this_one(make_job: MakeJob) ->
 
 def test_a_row_without_an_entity_is_nobody(make_job: MakeJob) -> None:
     job = entity_job(make_job, "text")
-    job.run()
+    job.begin()
     job.change("INSERT INTO people VALUES (NULL, 'q', 'c')")
     for name in ("", "NULL", "None", "null"):
         with pytest.raises(InputError, match="matches nobody"):
@@ -125,6 +125,6 @@ def test_a_row_without_an_entity_is_nobody(make_job: MakeJob) -> None:
 
 def test_bytes_that_are_no_text_name_nobody(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
     job = entity_job(make_job, "text")
-    job.run()
+    job.begin()
     assert run(["erase", str(job.spec.path), "person \udcff"]) == 2
     assert "1 of 1 name matches nobody" in " ".join(capsys.readouterr().err.split())

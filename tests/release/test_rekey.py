@@ -38,7 +38,7 @@ def rows_of(job: Job) -> list[dict[str, Any]]:
 
 def test_a_release_goes_on_with_its_new_key_as_with_the_old_one(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE, **HOLD_BACK)
-    job.run()
+    job.begin()
     before = rows_of(job)
     job.change("DELETE FROM people WHERE id = 'q0'")
     found = rekey(place_of(job.spec))
@@ -61,7 +61,7 @@ def test_a_release_goes_on_with_its_new_key_as_with_the_old_one(make_job: MakeJo
 
 def test_the_event_holds_no_secret(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE)
-    job.run()
+    job.begin()
     rekey(place_of(job.spec))
     with own_book(place_of(job.spec)) as book:
         secrets = book.own.fetch(sa.select(book.tables.key.c.secret))["secret"].to_pylist()
@@ -74,7 +74,7 @@ def test_the_event_holds_no_secret(make_job: MakeJob) -> None:
 
 def test_people_are_found_by_name_after_a_new_key(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE)
-    job.run()
+    job.begin()
     rekey(place_of(job.spec))
     found = erase(job.spec, ["q0", "q1"])
     assert (found.asked, found.shown) == (2, 2)
@@ -87,7 +87,7 @@ def test_people_are_found_by_name_after_a_new_key(make_job: MakeJob) -> None:
 
 def test_all_releases_of_a_place_move_at_once(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE)
-    job.run()
+    job.begin()
     publish, versions = job.settings["publish"], job.settings["versions"]
     job.set(release="second", publish={**publish, "view": "second"}, versions={**versions, "audience": ["people"]})
     if job.engine == "duckdb":
@@ -103,7 +103,7 @@ def test_all_releases_of_a_place_move_at_once(make_job: MakeJob) -> None:
 
 def test_nothing_is_rekeyed_while_any_release_runs(make_job: MakeJob) -> None:
     job = people_job(make_job, PEOPLE)
-    job.run()
+    job.begin()
     before = rows_of(job)
     place = place_of(job.spec)
     # A release that no ledger knows yet runs as well.
@@ -120,7 +120,7 @@ def test_nothing_is_rekeyed_while_any_release_runs(make_job: MakeJob) -> None:
 
 def test_no_release_begins_while_the_key_is_changed(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     job = people_job(make_job, PEOPLE)
-    job.run()
+    job.begin()
     place = place_of(job.spec)
     said: list[str] = []
 
@@ -144,7 +144,7 @@ def test_a_change_that_was_killed_before_its_event_is_written_is_finished(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, finish: str
 ) -> None:
     job = people_job(make_job, PEOPLE)
-    job.run()
+    job.begin()
     with monkeypatch.context() as patched:
         patched.setattr(keys, "ledger_transaction", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
@@ -165,7 +165,7 @@ def test_a_change_that_was_killed_before_its_event_is_written_is_finished(
 
 def test_a_change_that_fails_halfway_changes_nothing(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     job = people_job(make_job, PEOPLE)
-    job.run()
+    job.begin()
     before = rows_of(job)
 
     def half(book: Any) -> Any:
@@ -192,7 +192,7 @@ def test_without_a_crosswalk_there_is_no_key_to_change(make_job: MakeJob) -> Non
 def test_the_command_says_what_was_moved(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
     job = people_job(make_job, PEOPLE)
     assert run(["ledger", "rekey", str(job.spec.path)]) == 2
-    job.run()
+    job.begin()
     capsys.readouterr()
     assert run(["ledger", "rekey", str(job.spec.path)]) == 0
     told = capsys.readouterr().out

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.either_engine, pytest.mark.handed_on]
 
 def test_the_crossing_node_is_refused_while_nothing_changes(crossing: Any) -> None:
     job = crossing()
-    job.run()
+    job.begin()
     with pytest.raises(Refused, match="4 of 4 joint cells fail"):
         at(job, CROSSING).run()
 
@@ -62,7 +62,7 @@ def test_a_changed_type_is_refused_and_retyped_it_is_no_other_data(
         job.change("CREATE TYPE mood AS ENUM ('x', 'y')")
     if before == "mood":
         alter(job, column, "mood")
-    assert job.run().version == 1
+    assert job.begin().version == 1
     alter(job, column, now, using)
     with pytest.raises(
         Refused, match=rf"column {column} is of type .* now, and was of type .*ledger retype SPEC"

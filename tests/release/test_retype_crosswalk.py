@@ -73,7 +73,7 @@ def test_a_crosswalk_from_before_in_another_text_is_refused_until_it_is_moved(cr
 
 def test_values_that_do_not_read_the_same_are_counted_and_nothing_moves(crossing: Any) -> None:
     job = crossing(two("001", "2"), {"s": "VARCHAR(9)"})
-    job.run()
+    job.begin()
     before = crosswalk(job, "SELECT types FROM crosswalk_version")
     alter(job, "s", "INTEGER")
     with pytest.raises(Refused, match=r"1 of 2 values of column s, of type .* now, do not read the same") as raised:
@@ -104,7 +104,7 @@ def test_another_session_time_zone_changes_nothing(crossing: Any, engine_name: s
     if engine_name == "duckdb":
         pytest.skip("a DuckDB file has no time zone of its own")
     job = crossing(two("2026-01-01 10:00:00+00", "2026-01-01 11:00:00+00"), {"s": "TIMESTAMP WITH TIME ZONE"})
-    job.run()
+    job.begin()
     name = sa.make_url(job.url).database
     job.change(f"ALTER DATABASE {name} SET timezone = 'Asia/Kathmandu'")
     assert FOUR in refused(job, CROSSING)
@@ -113,7 +113,7 @@ def test_another_session_time_zone_changes_nothing(crossing: Any, engine_name: s
 def test_people_whose_type_changed_withdraw_by_the_text_of_now(crossing: Any) -> None:
     days = [f"2026-01-0{n}" for n in range(1, 9)]
     job = crossing({"person": days}, {"person": "DATE"})
-    job.run()
+    job.begin()
     alter(job, "person", "TIMESTAMP", "person::timestamp")
     retype(job.spec)
     assert FOUR in refused(job, CROSSING)
@@ -124,7 +124,7 @@ def test_people_whose_type_changed_withdraw_by_the_text_of_now(crossing: Any) ->
 
 def test_releases_of_one_audience_write_people_alike(crossing: Any) -> None:
     job = crossing()
-    job.run()
+    job.begin()
     job.change("CREATE TABLE others AS SELECT 'p' || person AS person, age, zip, s FROM people")
     publish = {**job.settings["publish"], "view": "others"}
     if job.engine == "duckdb":
@@ -138,7 +138,7 @@ def test_releases_of_one_audience_write_people_alike(crossing: Any) -> None:
 
 def test_a_move_that_is_killed_is_none_or_whole(crossing: Any) -> None:
     job = crossing()
-    job.run()
+    job.begin()
     alter(job, "s", "NUMERIC(10,1)")
     code = (
         "import os, signal, sys\nfrom qblock.release import retype\nfrom qblock.spec import load_spec\n"
@@ -156,7 +156,7 @@ def test_a_move_that_is_killed_is_none_or_whole(crossing: Any) -> None:
 
 def test_the_command_says_what_it_did(crossing: Any) -> None:
     job = crossing()
-    job.run()
+    job.begin()
     alter(job, "s", "NUMERIC(10,1)")
     planned = CliRunner().invoke(app, ["plan", str(job.write()), "--json"])
     assert "ledger retype" in " ".join(json.loads(planned.stdout)["notes"])

@@ -209,13 +209,16 @@ def without_stamps(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Run, "begin", lambda run, version, joint=None: vars(run).update(version=version))
 
 
-@pytest.fixture
-def unstamped(job: Job) -> Job:
-    """A job whose version 1 is from before stamps."""
+def publish_unstamped(job: Job) -> None:
     with pytest.MonkeyPatch.context() as patch:
         without_stamps(patch)
         job.set(**ENTITIES).run()
-    return job
+
+
+@pytest.fixture
+def unstamped(copy_job: CopyJob) -> Job:
+    """A job whose version 1 is from before stamps."""
+    return copy_job("unstamped", publish_unstamped)
 
 
 def test_a_version_from_before_stamps_is_known_by_its_content(unstamped: Job) -> None:

@@ -60,7 +60,7 @@ def kept(job: Job) -> dict[str, int]:
 
 def test_an_entity_column_that_was_recoded_makes_nobody_new(make_job: MakeJob) -> None:
     job = people_job(make_job, TEN)
-    job.run()
+    job.begin()
     before = shown(job)
     job.change("UPDATE people SET id = id || '-new', value = value || 'x'")
     with pytest.raises(TurnoverRefused, match="10 of the 10 people whom version 1 shows left the source") as raised:
@@ -92,7 +92,7 @@ def test_an_entity_column_that_was_recoded_makes_nobody_new(make_job: MakeJob) -
 
 def test_exactly_a_fifth_may_go_or_come_and_one_more_may_not(make_job: MakeJob) -> None:
     job = people_job(make_job, TEN)
-    job.run()
+    job.begin()
     insert(job, "n1:q:a n2:q:b n3:q:a")
     assert outcome(job) == "turnover"  # 3 of 10
     delete(job, "n3")
@@ -108,7 +108,7 @@ def test_exactly_a_fifth_may_go_or_come_and_one_more_may_not(make_job: MakeJob) 
 
 def test_who_waits_counts_once_and_others_in_their_place_count_again(make_job: MakeJob) -> None:
     job = people_job(make_job, TEN, on_refusal="hold_back", cohort=9)
-    job.run()
+    job.begin()
     insert(job, "w1:q:a w2:q:a w3:q:a")
     assert [outcome(job), outcome(job)] == ["turnover", "turnover"]
     delete(job, "w3")
@@ -127,7 +127,7 @@ def test_who_waits_counts_once_and_others_in_their_place_count_again(make_job: M
 
 def test_a_release_that_is_refused_each_week_counts_each_week_once(make_job: MakeJob) -> None:
     job = people_job(make_job, TEN)
-    job.run()
+    job.begin()
     for week in range(3):
         insert(job, f"n{week}:q:c")
         delete(job, f"p{week}")
@@ -142,7 +142,7 @@ def test_who_withdrew_and_who_is_not_covered_does_not_count(make_job: MakeJob) -
     (job.folder / "block.csv").write_text("block,all\nq,*\n")
     block = {"role": "quasi_identifier", "hierarchy": {"file": "block.csv"}, "uncovered": "quarantine"}
     job.set(attributes={**job.settings["attributes"], "block": block})
-    assert job.run().rows == 10
+    assert job.begin().rows == 10
     assert kept(job) == {"waiting": 3}
     erase(job.spec, ["p0", "p1", "p2", "p3"])
     delete(job, "p0", "p1", "p2", "p3")
@@ -152,7 +152,7 @@ def test_who_withdrew_and_who_is_not_covered_does_not_count(make_job: MakeJob) -
 
 def test_who_moves_stays(make_job: MakeJob) -> None:
     job = people_job(make_job, TEN)
-    job.run()
+    job.begin()
     job.change("UPDATE people SET block = 'r'")
     assert outcome(job) == "unchanged"
     assert not kept(job)
@@ -160,7 +160,7 @@ def test_who_moves_stays(make_job: MakeJob) -> None:
 
 def test_without_a_check_of_versions_together_nobody_is_counted(make_job: MakeJob) -> None:
     job = people_job(make_job, TEN, joint="none")
-    job.run()
+    job.begin()
     job.change("UPDATE people SET id = id || '-new', value = value || 'x'")
     assert outcome(job) == "published"
 
@@ -169,7 +169,7 @@ def test_a_run_that_stops_after_it_was_confirmed_goes_on_next_time(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = people_job(make_job, TEN)
-    job.run()
+    job.begin()
     insert(job, "n1:q:a n2:q:b n3:q:a")
     with monkeypatch.context() as patched:
         patched.setattr("qblock.release.apply.count_again", lambda *_: 1 / 0)
@@ -182,7 +182,7 @@ def test_a_run_that_stops_after_it_was_confirmed_goes_on_next_time(
 def test_random_people_who_come_and_go_are_counted_as_by_hand(make_job: MakeJob) -> None:
     """Cohorts of three that may fail, and leavers that may be refused, against sets of names."""
     job = people_job(make_job, TEN, on_refusal="hold_back", cohort=3)
-    job.run()
+    job.begin()
     rng = random.Random(7)
     here = {f"p{i}" for i in range(10)}
     ever, newest, waiting, gone = set(here), set(here), set(), set()
@@ -235,7 +235,7 @@ def test_the_source_digest_is_of_what_is_let_in_in_no_order(make_job: MakeJob) -
 
 def test_the_result_carries_what_to_confirm(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
     job = people_job(make_job, TEN)
-    job.run()
+    job.begin()
     insert(job, "n1:q:a n2:q:b n3:q:a")
     file = job.folder / "result.json"
     assert run(["release", str(job.spec.path), "--json", "--quiet", "--result", str(file)]) == 3

@@ -46,7 +46,7 @@ def events(job: Job, state: str) -> list[dict[str, Any]]:
 def test_a_cohort_that_fails_stays_out_and_the_run_goes_on(make_job: MakeJob) -> None:
     """The scenario of waiting until diverse: t and u have one value, w comes later with another one."""
     job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
-    job.run()
+    job.begin()
     insert(job, "t:q:a u:q:a")
     found = job.run()
     assert (found.status, shown(job), found.waiting) == ("unchanged", "q:a q:b", {})
@@ -64,7 +64,7 @@ def test_a_cohort_that_fails_stays_out_and_the_run_goes_on(make_job: MakeJob) ->
 
 def test_a_cohort_that_fails_does_not_keep_another_one_out(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:a p2:q:b r1:r:a r2:r:b", **HOLD_BACK)
-    job.run()
+    job.begin()
     insert(job, "t:q:a u:q:a v:r:a w:r:b")
     found = job.run()
     assert (found.status, shown(job)) == ("published", "q:a q:b r:a r:a r:b r:b")
@@ -72,7 +72,7 @@ def test_a_cohort_that_fails_does_not_keep_another_one_out(make_job: MakeJob) ->
 
 def test_a_cohort_that_fails_in_a_block_of_its_own_stays_out_too(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:1:a p2:1:b s1:3:a s2:3:b", **HOLD_BACK).set(search={"node": [0]})
-    job.run()
+    job.begin()
     insert(job, "t:2:a u:2:a x:1:a y:1:b")
     found = job.run()
     assert (found.status, shown(job)) == ("published", "1:a 1:a 1:b 1:b 3:a 3:b")
@@ -87,7 +87,7 @@ def test_a_cohort_that_fails_in_a_block_of_its_own_stays_out_too(make_job: MakeJ
 def test_a_cohort_in_a_block_that_would_be_suppressed_stays_out(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:1:a p2:1:b s1:3:a s2:3:b", **HOLD_BACK)
     job.set(search={"node": [0]}, suppression_limit=2)
-    job.run()
+    job.begin()
     insert(job, "t:2:a u:2:a")
     assert job.run().status == "unchanged"
     insert(job, "n1:1:a n2:1:b w:2:c x:2:d")
@@ -97,7 +97,7 @@ def test_a_cohort_in_a_block_that_would_be_suppressed_stays_out(make_job: MakeJo
 
 def test_a_cohort_that_fails_beside_something_else_stays_out_as_well(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:a p2:q:b p3:q:a", **HOLD_BACK)
-    job.run()
+    job.begin()
     job.change("DELETE FROM people WHERE id = 'p3'")
     insert(job, "t:q:a u:q:a")
     with pytest.raises(Refused, match="2 versions together"):
@@ -108,7 +108,7 @@ def test_a_cohort_that_fails_beside_something_else_stays_out_as_well(make_job: M
 
 def test_newcomers_wait_until_they_are_enough_whatever_they_have(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:a p2:q:b", on_refusal="hold_back", cohort=3)
-    job.run()
+    job.begin()
     insert(job, "t:q:a u:q:b")
     assert job.run().status == "unchanged"
     insert(job, "v:q:c")
@@ -131,7 +131,7 @@ def test_who_waits_is_counted_by_why_for_whoever_runs_the_job(make_job: MakeJob)
 
 def test_the_command_says_who_waits(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
     job = people_job(make_job, "p1:q:a p2:q:b p3:q:a p4:q:b p5:q:b", **HOLD_BACK)
-    job.run()
+    job.begin()
     assert run(["release", str(job.spec.path), "--quiet"]) == 0
     assert "Nothing to do" in capsys.readouterr().out
     insert(job, "t:q:a")
@@ -143,7 +143,7 @@ def test_the_command_says_who_waits(make_job: MakeJob, capsys: pytest.CaptureFix
 
 def test_a_change_that_no_newcomer_made_is_refused(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:a p2:q:b p3:q:a", **HOLD_BACK)
-    job.run()
+    job.begin()
     job.change("DELETE FROM people WHERE id = 'p3'")
     insert(job, "t:q:a u:q:b")
     with pytest.raises(Refused, match="2 versions together"):
@@ -160,7 +160,7 @@ def test_a_cohort_needs_a_size(make_job: MakeJob) -> None:
 
 def test_other_quasi_identifiers_have_no_blocks_to_wait_in(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
-    job.run()
+    job.begin()
     job.change("ALTER TABLE people ADD COLUMN other VARCHAR DEFAULT 'x'")
     job.set(attributes={"other": {"role": "quasi_identifier", "hierarchy": "suppress"}, "value": "sensitive"})
     with pytest.raises(Refused, match="has other quasi-identifiers; pin a node"):
@@ -172,7 +172,7 @@ BATCH = "p1:q:b p2:q:c p3:q:b t:q:a u:q:a r1:r:a r2:r:b r3:r:a r4:r:b"
 
 def test_who_withdraws_leaves_in_a_batch_that_passes(make_job: MakeJob) -> None:
     job = people_job(make_job, BATCH)
-    job.run()
+    job.begin()
     found = erase(job.spec, ["r3"])
     assert (found.status, found.asked, found.shown) == ("queued", 1, 1)
     assert job.run().status == "unchanged"
@@ -190,7 +190,7 @@ def test_who_withdraws_leaves_in_a_batch_that_passes(make_job: MakeJob) -> None:
 
 def test_a_batch_of_one_value_stays_in_and_is_not_topped_up(make_job: MakeJob) -> None:
     job = people_job(make_job, BATCH)
-    job.run()
+    job.begin()
     before = shown(job)
     erase(job.spec, ["t", "u"])
     found = job.run()
@@ -204,7 +204,7 @@ def test_a_batch_of_one_value_stays_in_and_is_not_topped_up(make_job: MakeJob) -
 
 def test_what_fails_for_another_reason_does_not_condemn_a_batch(make_job: MakeJob) -> None:
     job = people_job(make_job, BATCH)
-    job.run()
+    job.begin()
     erase(job.spec, ["r3", "r4"])
     job.change("UPDATE people SET value = 'z' WHERE id = 'p1'")
     with pytest.raises(Refused, match="2 versions together"):
@@ -215,7 +215,7 @@ def test_what_fails_for_another_reason_does_not_condemn_a_batch(make_job: MakeJo
 
 def test_a_run_that_stops_lets_nobody_go(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     job = people_job(make_job, BATCH)
-    job.run()
+    job.begin()
     erase(job.spec, ["r3", "r4"])
     with monkeypatch.context() as patched:
         patched.setattr("qblock.release.apply.count_again", lambda *_: 1 / 0)
@@ -229,7 +229,7 @@ def test_a_run_that_stops_lets_nobody_go(make_job: MakeJob, monkeypatch: pytest.
 
 def test_who_is_queued_and_gone_from_the_source_has_left(make_job: MakeJob) -> None:
     job = people_job(make_job, BATCH)
-    job.run()
+    job.begin()
     erase(job.spec, ["r3", "r4"])
     job.change("DELETE FROM people WHERE id IN ('r3', 'r4')")
     assert job.run().status == "published"
@@ -240,7 +240,7 @@ def test_who_is_queued_and_gone_from_the_source_has_left(make_job: MakeJob) -> N
 
 def test_a_spec_that_forgets_who_has_withdrawn_is_refused(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:b p2:q:c r1:r:a r2:r:b")
-    job.run()
+    job.begin()
     erase(job.spec, ["r1"], now=True)
     assert shown(job) == "q:b q:c"
     job.set(versions={"joint": "none"})
@@ -251,7 +251,7 @@ def test_a_spec_that_forgets_who_has_withdrawn_is_refused(make_job: MakeJob) -> 
 
 def test_who_leaves_at_once_takes_whole_joint_cells(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:b p2:q:c r1:r:a r2:r:b")
-    job.run()
+    job.begin()
     insert(job, "t:q:a u:q:b")
     job.run()
     found = erase(job.spec, ["t"], now=True)
@@ -267,7 +267,7 @@ def test_who_leaves_at_once_takes_whole_joint_cells(make_job: MakeJob) -> None:
 
 def test_where_nothing_is_left_that_could_be_published_the_message_says_what_readers_see(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:b p2:q:c")
-    job.run()
+    job.begin()
     with pytest.raises(Refused, match=r"version 1, which shows them, is still what readers see: .* is empty"):
         erase(job.spec, ["p1"], now=True)
     assert shown(job) == "q:b q:c"
@@ -293,7 +293,7 @@ def quarantine_job(make_job: MakeJob, folder: Path, people: str, **versions: Any
 def test_rows_that_no_hierarchy_covers_wait_and_come_as_a_cohort(make_job: MakeJob, tmp_path: Path) -> None:
     job = quarantine_job(make_job, tmp_path, "p1:q:a p2:q:b n1:x:a n2:x:b", **HOLD_BACK)
     job.set(search={"node": [0]}, versions=HOLD_BACK)
-    found = job.run()
+    found = job.begin()
     assert (found.rows, shown(job)) == (2, "q:a q:b")
     assert any("2 rows wait" in note for note in found.notes)
     assert events(job, "staged")[-1]["detail"] == {"quarantined": 2}
