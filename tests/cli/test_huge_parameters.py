@@ -13,6 +13,8 @@ from qblock.ledger.history import history
 from qblock.release.apply import release
 from qblock.spec import load_spec
 
+pytestmark = pytest.mark.handed_on
+
 QUASI: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": "suppress"}
 VALUES = ["1e400", "10000000000000000000", "1e-400"]
 ENTRIES = [

@@ -31,6 +31,7 @@ def test_the_published_rows_are_those_computed_by_hand(job: Job) -> None:
     assert not verify(job.spec).problems
 
 
+@pytest.mark.either_engine
 def test_the_same_again_is_nothing_to_do_and_force_publishes_it(job: Job) -> None:
     first = job.run()
     again = job.run()

@@ -9,6 +9,8 @@ from qblock.errors import Refused
 from qblock.ledger.history import history
 from release.jobs import PEOPLE, MakeJob
 
+pytestmark = pytest.mark.handed_on
+
 ZIPS = [f"A{zip_}" for zip_ in PEOPLE["zip"]]
 
 

@@ -19,7 +19,7 @@ from qblock.release import apply, recover, steps
 from qblock.release.verify import verify
 from release.jobs import CopyJob, Job
 
-pytestmark = pytest.mark.every_postgresql
+pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 
 STEPS = {"duckdb": 12, "postgresql": 13}
 """Log lines, one before each step; the last but one comes before `publish`."""
@@ -88,6 +88,7 @@ def test_a_fault_between_any_two_steps(published: Job) -> None:
     check_recovered(published)
 
 
+@pytest.mark.either_engine
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_an_interrupt_is_recorded_and_cleared_by_the_next_run(published: Job, error: type[BaseException]) -> None:
     with pytest.raises(error):
@@ -179,6 +180,7 @@ def test_a_crash_after_renaming_without_any_cleaning_up(published: Job, monkeypa
     assert verify(published.spec).problems == []
 
 
+@pytest.mark.either_engine
 def test_a_copy_that_differs_by_one_row_is_not_published(published: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     def one_more(*arguments: Any) -> Counted:
         counted = count_again(*arguments)
@@ -245,6 +247,7 @@ def test_a_lock_that_was_lost_stops_the_publication(published: Job) -> None:
     check_recovered(published)
 
 
+@pytest.mark.either_engine
 def test_versions_that_cannot_be_dropped_do_not_undo_the_publication(
     published: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,8 @@ import pytest
 from qblock.cli.app import run
 from release.jobs import ATTRIBUTES, CopyJob, Job
 
+pytestmark = pytest.mark.handed_on
+
 
 def publish_twice(job: Job) -> None:
     job.set(attributes=ATTRIBUTES, entity="name")

@@ -55,6 +55,7 @@ def test_an_erasure_performs_its_plan(job: Job, now: bool) -> None:
     assert ("copy_version" in said) == now
 
 
+@pytest.mark.either_engine
 def test_plans_write_nothing(job: Job, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from qblock.cli import main
 
@@ -115,6 +116,7 @@ def test_what_is_open_is_told_why_it_is_left(job: Job, closing: Exception | None
     assert [type(error) for error in recorded] == [KeyboardInterrupt]
 
 
+@pytest.mark.either_engine
 def test_a_withdrawal_is_recorded_whatever_is_wrong_with_the_target(job: Job) -> None:
     job.set(entity="name", attributes=ATTRIBUTES).run()
     # Newcomers are to wait, and the spec says for fewer than its models need.

@@ -175,10 +175,9 @@ def test_a_copy_that_was_altered(twice: Job, statement: str, found: str) -> None
     assert message.endswith("kept, and available to roll back to: 2")
 
 
-@pytest.mark.each_engine
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
 def test_a_private_file_with_something_else_in_it(twice: Job) -> None:
-    if twice.engine == "postgresql":
-        pytest.skip("a partition holds nothing else")
+    """A partition holds nothing else."""
     alter(twice, "CREATE TABLE more AS SELECT 1 AS x")
     assert "no longer kept" in refusal(twice, 1)
     stored(twice).write_bytes(b"not a database")
@@ -345,13 +344,12 @@ def test_a_crash_before_the_ledger_row(twice: Job, monkeypatch: pytest.MonkeyPat
     assert verify(twice.spec).problems == []
 
 
-@pytest.mark.each_engine
+@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
 @pytest.mark.parametrize("quiet", [False, True])
 def test_a_crash_before_the_file_is_renamed_keeps_the_version(
     twice_here: Job, monkeypatch: pytest.MonkeyPatch, quiet: bool
 ) -> None:
-    if twice_here.engine == "postgresql":
-        pytest.skip("PostgreSQL renames nothing")
+    """PostgreSQL renames nothing."""
     replace = Path.replace
 
     def broken(self: Path, target: Any) -> Any:

@@ -14,6 +14,8 @@ from qblock.release.verify import verify
 from release.before import old_program, run_old
 from release.jobs import Job, MakeJob
 
+pytestmark = pytest.mark.handed_on
+
 COLUMNS: dict[str, list[Any]] = {
     "person": list(range(8)),
     "age": [21, 22, 23, 24, 31, 32, 33, 34],

@@ -16,7 +16,7 @@ from integration.sources import execute, keys_of, opened
 
 from qblock.errors import InputError
 
-pytestmark = pytest.mark.every_postgresql
+pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 
 TYPES: list[tuple[str, list[Any], list[str]]] = [
     ("SMALLINT", [1, -2, 0], ["1", "-2", "0"]),
