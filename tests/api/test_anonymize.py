@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from fractions import Fraction
 from pathlib import Path
@@ -34,6 +35,7 @@ PEOPLE = pd.DataFrame(
     }
 )  # fmt: skip
 QUASI = {"age": {"ranges": [10, 20]}, "sex": "suppress"}
+TABLES = 25 if os.environ.get("QBLOCK_TEST_ENGINES") == "all" else 12
 K3: list[dict[str, Any]] = [{"k_anonymity": {"k": 3}}]
 
 
@@ -67,7 +69,7 @@ def label(value: Any, name: str, level: int) -> str:
     return str(value) if level == 0 else f"{value // width * width}-{value // width * width + width - 1}"
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=TABLES, deadline=None, derandomize=True)
 @given(
     rows=st.lists(
         st.tuples(st.integers(0, 59), st.sampled_from("fm"), st.sampled_from("xyz")), min_size=1, max_size=14

@@ -19,7 +19,8 @@ import qblock
 from .forms import EXAMPLES, forms
 
 TYPES = sorted(EXAMPLES)
-TABLES = 25 if os.environ.get("QBLOCK_TEST_ENGINES") == "all" else 12
+EVERY = os.environ.get("QBLOCK_TEST_ENGINES") == "all"
+TABLES = 25 if EVERY else 7
 
 
 @st.composite
@@ -73,8 +74,9 @@ def test_each_type_alone(type_: str, tmp_path: Path) -> None:
     assert found[0].levels == (("a", 0),)
     for other in found[1:]:
         pd.testing.assert_frame_equal(found[0].frame, other.frame)
-    audits = [qblock.audit(form.data, ["a"], ["s"], types=form.types).to_dict() for form in given.values()]
-    assert audits.count(audits[0]) == 4
+    read = list(given.values()) if EVERY else [given["pandas"], given["csv"]]
+    audits = [qblock.audit(form.data, ["a"], ["s"], types=form.types).to_dict() for form in read]
+    assert audits.count(audits[0]) == len(read)
 
 
 def test_other_data_has_another_digest() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import psycopg
@@ -18,6 +19,9 @@ from qblock.publish.targets import postgresql_rights as rights
 from qblock.publish.targets.postgresql import PostgresqlTarget
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.either_engine]
+
+EVERY = os.environ.get("QBLOCK_TEST_ENGINES") == "all"
+"""Else what nothing stands in the way of is published once."""
 
 
 @pytest.fixture
@@ -67,7 +71,9 @@ def test_a_way_to_the_source_is_refused_until_its_advice_is_followed(
         job.run()
     assert refused.value.exit_status == 3
     follow(job)
-    assert job.run().status == "published"
+    assert advice(job, 0) == []
+    if name == next(iter(WAYS)) or EVERY:
+        assert job.run().status == "published"
     assert VALUE not in as_role(job, roles["reader"], shows)
 
 
