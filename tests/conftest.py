@@ -7,10 +7,12 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import either
 import pytest
+import typer.main
 from either import pytest_runtest_makereport  # noqa: F401
 from engines import (  # noqa: F401
     Absent,
@@ -50,6 +52,8 @@ def pytest_configure() -> None:
     if os.environ.get("QBLOCK_TEST_ENGINES") != "all":
         # A table of a few rows has nothing for a second thread, and waking it costs a fifth of the time.
         duckdb_session.SETTINGS["threads"] = "1"
+    # A process has one command line; the suite gives it hundreds.
+    typer.main.get_command = cache(typer.main.get_command)
     memory = in_memory()
     if memory is not None:
         # DuckDB synchronizes a file with every commit.

@@ -19,7 +19,7 @@ from qblock.ledger.stores import place_of
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 
-pytestmark = pytest.mark.every_postgresql
+pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
 BLOCKS = [block for block in re.findall(r"```sql\n(.*?)```", README, re.DOTALL) if " TO job;" in block]

@@ -11,7 +11,11 @@ from release.jobs import Job
 from qblock.publish.targets.postgresql_view import View
 from qblock.release.verify import verify
 
-pytestmark = [pytest.mark.every_postgresql(alone=True), pytest.mark.usefixtures("postgresql_version")]
+pytestmark = [
+    pytest.mark.every_postgresql(alone=True),
+    pytest.mark.usefixtures("postgresql_version"),
+    pytest.mark.handed_on,
+]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from qblock.cli.app import run
 from qblock.errors import Refused
 from qblock.publish.targets import postgresql_rights as rights
 
-pytestmark = pytest.mark.every_postgresql
+pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 
 POLICY = "ALTER TABLE {table} ENABLE ROW LEVEL SECURITY; CREATE POLICY shown ON {table} USING ({condition})"
 EVERYTHING = len(PEOPLE["zip"])
