@@ -27,6 +27,7 @@ from engines import (  # noqa: F401
     versions_of,
     warehouse,
 )
+from faults.nursery import THREADS
 from handed_on import handing_on
 
 from qblock.warehouse import duckdb_session
@@ -51,7 +52,7 @@ def golden(shared: Path) -> dict[str, dict]:
 def pytest_configure() -> None:
     if os.environ.get("QBLOCK_TEST_ENGINES") != "all":
         # A table of a few rows has nothing for a second thread, and waking it costs a fifth of the time.
-        duckdb_session.SETTINGS["threads"] = "1"
+        duckdb_session.SETTINGS["threads"] = os.environ[THREADS] = "1"
     # A process has one command line; the suite gives it hundreds.
     typer.main.get_command = cache(typer.main.get_command)
     memory = in_memory()

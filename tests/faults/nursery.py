@@ -25,6 +25,8 @@ from typing import Any
 TESTS = Path(__file__).resolve().parents[1]
 GONE = "gone"
 """In the place of a file: a pipe that nobody reads."""
+THREADS = "QBLOCK_TEST_THREADS"
+"""How many threads DuckDB has in every run; as many as it takes where it is not said."""
 MAIN = "from qblock.cli import main\nmain()\n"
 
 
@@ -116,7 +118,10 @@ def _serve() -> None:
     import qblock.release.verify
     import qblock.releases.release  # noqa: F401
     from faults import points  # noqa: F401
+    from qblock.warehouse import duckdb_session
 
+    if THREADS in os.environ:
+        duckdb_session.SETTINGS["threads"] = os.environ[THREADS]
     gc.freeze()
     for line in sys.stdin:
         command = json.loads(line)
