@@ -54,7 +54,7 @@ def earlier(job: Job) -> Job:
     publish_as_before(job.set(privacy=PRIVACY))
     with ledger_reader(place_of(job.spec)) as reader:
         (current,) = [e for e in reader.history("people") if e.state == "published"]
-        kept = [row["parameters"] for row in reader._guarantees("people")[current.number]]
+        kept = [row["parameters"] for row in reader._rows("people").guarantees[current.number]]
     assert current.spec_digest == spec_digest(job.spec, 0) != spec_digest(job.spec)
     assert all("format" not in text for text in kept)
     assert '"bandwidth":null' in "".join(kept)
