@@ -91,3 +91,9 @@ def sessions(request: pytest.FixtureRequest) -> Iterator[None]:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         required(mark.args[0])
+
+
+@pytest.fixture(scope="session")
+def scenarios(shared: Path) -> list[dict]:
+    """The worked scenarios of successive releases."""
+    return json.loads((shared / "golden" / "release_scenarios.json").read_text("utf-8"))

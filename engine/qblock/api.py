@@ -19,6 +19,7 @@ from qblock.releases.release import Release
 from qblock.releases.results import (
     Checked,
     Compared,
+    DryRun,
     Ended,
     Erased,
     History,
@@ -51,6 +52,7 @@ __all__ = [
     "Checked",
     "Compared",
     "Comparison",
+    "DryRun",
     "Ended",
     "Entry",
     "Erased",

@@ -121,7 +121,10 @@ class World:
             "privacy": [{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}],
             "search": {"node": list(self.node)},
             "publish": publish,
+            "versions": {},
         }
+        # Every version shows the source: one that lags has attackers of its own (tests/steady).
+        changed = {**changed, "versions": {"on_refusal": "refuse", **changed.get("versions", {})}}
         path = self.folder / f"{name}.yaml"
         path.write_text(yaml.safe_dump(settings | changed, sort_keys=False), "utf-8")
         return path

@@ -353,11 +353,9 @@ CASES = [
         "earlier versions without a crosswalk",
         3,
         "published without a crosswalk",
-        both(with_(entity="name"), change(NEW)),
+        both(with_(entity="name", versions={"on_refusal": "refuse"}), change(NEW)),
     ),
-    Wrong(
-        "newcomers that wait without a number", 2, "cohort", both(ENTITY, with_(versions={"on_refusal": "hold_back"}))
-    ),
+    Wrong("newcomers that wait for fewer than a block has", 2, "cohort", both(ENTITY, with_(versions={"cohort": 1}))),
     Wrong("an audience that cannot be checked with", 3, "of release people, which versions.audience names", audience),
     # Faults outside.
     Wrong(

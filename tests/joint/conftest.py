@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
@@ -19,12 +18,6 @@ from qblock.warehouse.postgresql import PostgresqlWarehouse
 
 MakePlace = Callable[[str, Path, str], AbstractContextManager[Place]]
 OpenBook = Callable[[], AbstractContextManager[Book]]
-
-
-@pytest.fixture(scope="session")
-def scenarios(shared: Path) -> list[dict]:
-    """The worked scenarios of successive releases."""
-    return json.loads((shared / "golden" / "release_scenarios.json").read_text("utf-8"))
 
 
 @pytest.fixture(scope="session")

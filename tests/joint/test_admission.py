@@ -199,7 +199,7 @@ def test_a_quasi_identifier_that_is_added_later_is_frozen_from_then_on(warehouse
         assert contents(task)[0] == ("11", 91)
 
 
-def test_people_set_apart_are_left_out_and_newcomers_wait_unless_admitted(warehouse, tmp_path: Path) -> None:
+def test_people_set_apart_are_left_out(warehouse, tmp_path: Path) -> None:
     url = warehouse("people", PEOPLE)
     spec = make_spec(url, tmp_path)
     publish(spec, 1, (1, 2))
@@ -209,10 +209,8 @@ def test_people_set_apart_are_left_out_and_newcomers_wait_unless_admitted(wareho
         who = book.entity(sa.cast(source.relation.c.id, sa.Text)).label("entity")
         query = sa.select(source.relation.c.id, who).select_from(source.relation)
         digests = {row["id"]: row["entity"] for row in source.session.fetch(query).to_pylist()}
-    with opened(spec, admitted=[]) as (task, _, _admission):
-        assert set(contents(task)) == set(range(8))
-    with opened(spec, admitted=[digests[8]], leaving=[digests[3]]) as (task, _, _admission):
-        assert set(contents(task)) == {0, 1, 2, 4, 5, 6, 7, 8}
+    with opened(spec, leaving=[digests[3]]) as (task, _, _admission):
+        assert set(contents(task)) == {0, 1, 2, 4, 5, 6, 7, 8, 9}
     with opened(spec) as (_, book, _admission):
         t = book.tables.apart
         states = {0: "out", 1: "leaving", 2: "queued", 3: "failed"}

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from qblock.errors import InputError
 from qblock.joint.admission import freeze
-from qblock.joint.cohorts import Newcomers, failing, keep_out, newcomers
+from qblock.joint.cohorts import cohort_size
 from qblock.joint.crosswalk import Book
 from qblock.joint.episodes import VersionKey
 from qblock.joint.excluded import counts, digests_of, entities_apart
@@ -73,103 +72,8 @@ def publish(spec: Spec, version: int, **more: Any) -> Verdict:
     return verdict
 
 
-def publish_with_cohorts(spec: Spec, version: int) -> tuple[Newcomers, set[str]]:
-    """The job's turn with hold_back: the newcomers, and who is published."""
-    while True:
-        with opened(spec) as (task, book, admission):
-            found = None if admission.known is None else newcomers(book, task.source, admission, NODE)
-        more = {} if found is None else {"admitted": found.admitted}
-        with opened(spec, **more) as (task, book, _):
-            made, verdict = judged(book, task, version)
-            if verdict.passed:
-                record(book, made)
-                freeze(book, task.source, made)
-                return found or Newcomers((), 0), set(contents(task))
-            bad, others = failing(book, spec, verdict, made, found.cohorts)
-        assert bad
-        assert not others
-        with opened(spec) as (_, book, _admission):
-            keep_out(book, spec, bad, version)
-
-
-def test_a_cohort_that_fails_stays_out_and_is_not_topped_up(warehouse, tmp_path: Path) -> None:
-    """The scenario of waiting until diverse: t and u have one value, w comes later with another one."""
-    url = warehouse("people", table("p1:q:a p2:q:b"))
-    spec = make_spec(url, tmp_path)
-    assert publish_with_cohorts(spec, 1)[1] == {"p1", "p2"}
-    insert(url, "t:q:a u:q:a")
-    found, shown = publish_with_cohorts(spec, 2)
-    assert (found.cohorts, found.waiting) == ((), 0)
-    assert shown == {"p1", "p2"}
-    with opened(spec) as (_, book, _admission):
-        assert entities_apart(book, "people", ["out"]) == sorted(digests_of(book, ["t", "u"]))
-    insert(url, "w:q:c")
-    found, shown = publish_with_cohorts(spec, 3)
-    assert (found.cohorts, found.waiting) == ((), 1)
-    assert shown == {"p1", "p2"}
-    insert(url, "x:q:a")
-    found, shown = publish_with_cohorts(spec, 4)
-    assert shown == {"p1", "p2", "w", "x"}
-    with opened(spec) as (_, book, _admission):
-        assert counts(book, "people") == {"cohort out": 2}
-
-
-def test_the_worked_scenarios_of_holding_back(warehouse, tmp_path: Path, scenarios) -> None:
-    """By size only, what is listed as published is published; the table that waiting until diverse gives is not."""
-    known = {scenario["id"]: scenario for scenario in scenarios}
-    listed = known["hold_back_by_size_only"]["published_csv"]
-    disclosing = known["hold_back_until_diverse"]["published_csv"]
-    people = table(" ".join(f"p{i}:{line.replace(',', ':')}" for i, line in enumerate(listed[0].split()[1:])))
-    url = warehouse("people", people)
-    spec = make_spec(url, tmp_path)
-    arrivals = {1: "", 2: "t:q:a u:q:a", 3: "w:q:c"}
-    values = known["hold_back_by_size_only"]["true_values"]
-    assert {item.split(":")[0]: item.split(":")[2] for text in arrivals.values() for item in text.split()} == values
-    for version, text in arrivals.items():
-        insert(url, text)
-        publish_with_cohorts(spec, version)
-        with opened(spec, admitted=[]) as (task, _, _admission):
-            relation = task.source.relation
-            rows = task.source.session.fetch(sa.select(relation.c.block, relation.c.value)).to_pylist()
-        published = ["block,value", *sorted(f"{row['block']},{row['value']}" for row in rows)]
-        assert published == listed[version - 1].split()
-        assert (published == disclosing[version - 1].split()) == (version < 3)
-
-
-def test_newcomers_wait_by_block_and_size(warehouse, tmp_path: Path) -> None:
-    url = warehouse("people", table("p1:q:a p2:q:b r1:r:a r2:r:b"))
-    spec = make_spec(url, tmp_path, cohort=3)
-    publish(spec, 1)
-    insert(url, "n1:q:a n2:q:b n3:r:a n4:r:b n5:r:c")
-    found, shown = publish_with_cohorts(spec, 2)
-    assert (len(found.cohorts), found.waiting) == (1, 2)
-    assert shown == {"p1", "p2", "r1", "r2", "n3", "n4", "n5"}
-    insert(url, "n6:q:c")
-    found, shown = publish_with_cohorts(spec, 3)
-    assert (len(found.cohorts), found.waiting) == (1, 0)
-    assert {"n1", "n2", "n6"} <= shown
-
-
-def test_a_failure_that_is_not_of_newcomers_alone_is_no_cohorts(warehouse, tmp_path: Path) -> None:
-    url = warehouse("people", table("p1:q:a p2:q:b p3:q:a p4:q:b"))
-    spec = make_spec(url, tmp_path)
-    publish(spec, 1)
-    change(url, "DELETE FROM people WHERE id = 'p1'")
-    insert(url, "t:q:a u:q:b")
-    with opened(spec) as (task, book, admission):
-        found = newcomers(book, task.source, admission, NODE)
-        made, verdict = judged(book, task, 2)
-        assert not verdict.passed
-        assert failing(book, spec, verdict, made, found.cohorts)[1]
-
-
-@pytest.mark.parametrize("cohort", [1, None])
-def test_a_cohort_needs_a_size(tmp_path: Path, cohort: int | None) -> None:
-    from qblock.joint.cohorts import cohort_size
-
-    text = SPEC.format(cohort=cohort or 1).replace("cohort: 1", "" if cohort is None else "cohort: 1")
-    text = text.replace("on_refusal: hold_back, ", "on_refusal: refuse, ").replace(", }", "}")
-    spec = read_spec(text, tmp_path / "spec.yaml", {"URL": "duckdb:///w.duckdb"})
+def test_a_cohort_is_no_smaller_than_any_block(tmp_path: Path) -> None:
+    spec = make_spec("duckdb:///w.duckdb", tmp_path, cohort=1)
     with pytest.raises(InputError, match="give a number of at least 2"):
         cohort_size(spec)
 

@@ -279,13 +279,14 @@ def test_an_upgrade_of_the_ledger_does_not_wait_for_a_dump(
     monkeypatch.setattr(migrate, "LOCK_SECONDS", 0.1)
     place = place_of_url(postgresql_url, tmp_path)
     known, upgrade = migrate.revisions(), alembic.command.upgrade
+    earlier = known[: known.index("0009")]  # the newest one that changes the table of events
     with monkeypatch.context() as before:
-        before.setattr(migrate, "revisions", lambda: known[:-1])
-        before.setattr(alembic.command, "upgrade", lambda config, _: upgrade(config, known[-2]))
+        before.setattr(migrate, "revisions", lambda: earlier)
+        before.setattr(alembic.command, "upgrade", lambda config, _: upgrade(config, earlier[-1]))
         migrate.upgrade_ledger(place)
     end_soon(postgresql_url)
     with psycopg.connect(postgresql_url) as dump:
         dump.execute("LOCK TABLE qblock.event, qblock.pointer IN ACCESS SHARE MODE")
         with pytest.raises(Busy, match=f"server process {dump.info.backend_pid} of user"):
             migrate.upgrade_ledger(place)
-    assert migrate.upgrade_ledger(place) == (known[-2], known[-1])
+    assert migrate.upgrade_ledger(place) == (earlier[-1], known[-1])

@@ -6,6 +6,7 @@ from mutation.mutation import Mutation
 
 APART = "tests/joint/test_apart.py"
 GATE = "tests/joint/test_gate.py"
+STEADY = "tests/release/test_steady_job.py"
 
 JOINT: tuple[Mutation, ...] = (
     Mutation(
@@ -13,7 +14,7 @@ JOINT: tuple[Mutation, ...] = (
         "joint/admission.py",
         "            query = query.where(who.not_in(sa.select(self.apart.c.entity)))\n",
         "            query = query.where(who.is_not(None))\n",
-        tests=("tests/joint/test_admission.py::test_people_set_apart_are_left_out_and_newcomers_wait_unless_admitted",),
+        tests=("tests/joint/test_admission.py::test_people_set_apart_are_left_out",),
     ),
     Mutation(
         "admission: only what is published is frozen",
@@ -23,18 +24,60 @@ JOINT: tuple[Mutation, ...] = (
         tests=("tests/joint/test_admission.py::test_who_was_suppressed_for_the_values_of_a_block_is_frozen",),
     ),
     Mutation(
-        "cohort: one of them closes too early",
-        "joint/cohorts.py",
-        "for key, found in sorted(blocks.items()) if len(found) >= size]",
-        "for key, found in sorted(blocks.items()) if len(found) >= size - 1]",
-        tests=(f"{APART}::test_newcomers_wait_by_block_and_size",),
-    ),
-    Mutation(
         "cohort: smaller than a block must be",
         "joint/cohorts.py",
-        "if asked is None or asked < least:",
-        "if asked is None:",
-        tests=(f"{APART}::test_a_cohort_needs_a_size",),
+        "    if asked < least:",
+        "    if asked < 0:",
+        tests=(f"{APART}::test_a_cohort_is_no_smaller_than_any_block",),
+    ),
+    Mutation(
+        "lag: what was decided does not outlast the run",
+        "joint/lag/turn.py",
+        "                keep(book, release, self.turn)\n",
+        "                book.key_numbers()\n",
+        tests=(f"{STEADY}::test_a_run_that_stops_after_a_batch_closed_lets_nobody_join_it",),
+    ),
+    Mutation(
+        "lag: a dry run is kept",
+        "joint/lag/turn.py",
+        "        if not self.dry:\n            with own_book",
+        "        if kept:\n            with own_book",
+        tests=(f"{STEADY}::test_a_dry_run_tells_the_ledger_alone_what_a_run_would_come_to",),
+    ),
+    Mutation(
+        "lag: who withdrew counts as present",
+        "joint/lag/policy.py",
+        "    withdrawn = {*queued, *stuck}\n    found",
+        "    withdrawn = {*stuck}\n    found",
+        tests=(f"{STEADY}::test_people_who_withdraw_leave_by_the_rules_of_leavers",),
+    ),
+    Mutation(
+        "lag: the distribution of a model moves",
+        "joint/lag/turn.py",
+        'not needs & {"distribution", "domain"}',
+        'needs & {"distribution", "domain"}',
+        tests=(f"{STEADY}::test_the_distribution_that_models_compare_with_is_that_of_the_first_version",),
+    ),
+    Mutation(
+        "lag: an edited hierarchy leaves joint cells as they were",
+        "joint/lag/edits.py",
+        "t.c.block != loaded.c.label)).to_pylist()",
+        "t.c.block == t.c.cell)).to_pylist()",
+        tests=(f"{STEADY}::test_an_edit_of_a_hierarchy_splits_the_cells_of_those_whom_it_moves",),
+    ),
+    Mutation(
+        "lag: a release that was published before merges its joint cells",
+        "joint/lag/begin.py",
+        '        cell = Cell(block_of(row["label"]), 1, (), was)\n',
+        '        cell = Cell(block_of(row["label"]), 1, ())\n',
+        tests=(f"{STEADY}::test_a_release_that_was_published_before_goes_on_with_what_its_newest_version_shows",),
+    ),
+    Mutation(
+        "lag: a state outlives a version that shows the source",
+        "joint/turn.py",
+        "        for table in (t.shown, t.waiting, t.steady):\n",
+        "        for table in (t.waiting,):\n",
+        tests=(f"{STEADY}::test_a_release_that_lags_no_more_forgets_what_it_showed",),
     ),
     Mutation(
         "audience: who names this release is not asked",
@@ -70,9 +113,12 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "withdrawal: who leaves at once leaves alone",
         "joint/withdrawals.py",
-        "query = sa.select(one.c.entity).where(one.c.running, one.c.cell.in_(theirs)).distinct()",
-        "query = sa.select(one.c.entity).where(one.c.cell.in_(theirs), ~one.c.running).distinct()",
-        tests=(f"{APART}::test_leaving_at_once_takes_whole_joint_cells",),
+        "query = sa.select(cells.c.entity).where(cells.c.cell.in_(theirs)).distinct()",
+        "query = sa.select(cells.c.entity).where(cells.c.entity.in_(sa.select(wanted.c.entity)))",
+        tests=(
+            f"{APART}::test_leaving_at_once_takes_whole_joint_cells",
+            f"{STEADY}::test_who_changed_with_others_leaves_at_once_with_these_alone",
+        ),
     ),
     Mutation(
         "turnover: those who went and those who came make up for each other",

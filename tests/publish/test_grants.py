@@ -116,7 +116,7 @@ def test_what_the_readme_lists_is_enough(job: Job, names: dict[str, str], statem
 def test_a_job_that_can_only_append_to_the_ledger(job: Job, names: dict[str, str]) -> None:
     granted(job, names, LISTS[1])
     mine, job.settings["source"]["url"] = job.settings["source"]["url"], job.url
-    job.set(entity="name", versions={})
+    job.set(entity="name", versions={"on_refusal": "refuse"})
     upgrade_ledger(place_of(job.spec))
     job.settings["source"]["url"] = mine
     with pytest.raises(QblockError):

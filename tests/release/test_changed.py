@@ -27,7 +27,14 @@ def crossed(make_job: MakeJob) -> Job:
         "s": "sensitive",
     }
     privacy = [{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}]
-    job = make_job(CROSSED, attributes=attributes, entity="who", privacy=privacy, search={"node": [1, 1]})
+    job = make_job(
+        CROSSED,
+        attributes=attributes,
+        entity="who",
+        privacy=privacy,
+        search={"node": [1, 1]},
+        versions={"on_refusal": "refuse"},
+    )
     job.run()
     return job.set(search={"node": [2, 0]})
 

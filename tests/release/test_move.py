@@ -29,7 +29,7 @@ NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '
 
 
 def two_versions(job: Job) -> None:
-    job.set(entity="name", privacy=[{"k_anonymity": {"k": 2}}])
+    job.set(entity="name", privacy=[{"k_anonymity": {"k": 2}}], versions={"on_refusal": "refuse"})
     job.run()
     job.run(force=True)
 
@@ -145,12 +145,12 @@ def test_a_release_cannot_take_a_name_that_another_one_had(told: Job) -> None:
 
 
 def test_who_names_a_moved_release_is_told_its_new_name(told: Job) -> None:
-    third = renamed(told, "third", "third", "third").set(versions={"audience": ["people"]})
+    third = renamed(told, "third", "third", "third").set(versions={"on_refusal": "refuse", "audience": ["people"]})
     third.run()
     move(renamed(told).spec, "people")
     with pytest.raises(InputError, match="people was moved, and is patients now; name that one"):
         third.run()
-    third.set(versions={"audience": ["patients"]})
+    third.set(versions={"on_refusal": "refuse", "audience": ["patients"]})
     third.change(NEWCOMER)
     with pytest.raises(Refused, match=r"[34] versions together"):
         third.run()

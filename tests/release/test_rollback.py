@@ -263,7 +263,7 @@ def test_a_model_that_needs_more_than_the_published_rows_is_taken_from_the_ledge
 def test_versions_that_were_checked_together(make_job: MakeJob) -> None:
     """Going back shows nothing that the joint check has not seen, and the next version is checked with both."""
     attributes = {name: role for name, role in ATTRIBUTES.items() if name != "ward"}
-    job = make_job(entity="name", attributes=attributes, search={"node": [1, 2]})
+    job = make_job(entity="name", attributes=attributes, search={"node": [1, 2]}, versions={"on_refusal": "refuse"})
     job.run()
     for number in range(4):
         values = f"('new {number}', '14853', 49, '{('cancer', 'flu')[number % 2]}', 'A')"

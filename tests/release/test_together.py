@@ -18,7 +18,7 @@ from release.jobs import ATTRIBUTES, Job, MakeJob
 
 pytestmark = pytest.mark.either_engine
 
-ENTITIES = {"attributes": ATTRIBUTES, "entity": "name"}
+ENTITIES = {"attributes": ATTRIBUTES, "entity": "name", "versions": {"on_refusal": "refuse"}}
 NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '13053', 28, 'flu', 'A')"
 NEWCOMERS = [
     f"INSERT INTO people (name, zip, age, disease, ward) VALUES ('late {i}', '{zip_}', {age}, '{disease}', 'A')"
@@ -103,7 +103,7 @@ def crossed(make_job: MakeJob, policy: str) -> Job:
 
 @pytest.mark.parametrize("joint", ["episodes", "linked"])
 def test_another_node_of_the_same_people_is_refused(make_job: MakeJob, joint: str) -> None:
-    job = crossed(make_job, "refuse").set(versions={"joint": joint})
+    job = crossed(make_job, "refuse").set(versions={"on_refusal": "refuse", "joint": joint})
     with pytest.raises(Refused, match=r"4 of 4 joint cells fail, with 8 people in them \(distinct_l_diversity"):
         job.run()
 
@@ -125,7 +125,8 @@ def test_somebody_who_moved_stays_where_the_first_version_showed_them(make_job: 
 
 def named(job: Job, release: str, other: str) -> Job:
     """A release of the table of `crossed` that names another one, as a view of its own."""
-    settings = copy.deepcopy(job.settings) | {"release": release, "versions": {"audience": [other]}}
+    settings = copy.deepcopy(job.settings) | {"release": release}
+    settings["versions"] = {"on_refusal": "refuse", "audience": [other]}
     settings["publish"]["view"] = release
     if job.engine == "duckdb":
         settings["publish"]["url"] = f"duckdb:///{job.folder}/{release}.duckdb"
@@ -164,6 +165,7 @@ def test_a_version_that_shows_who_has_left_is_not_published_again(
         attributes={"block": {"role": "quasi_identifier", "hierarchy": "suppress"}, "value": "sensitive"},
         privacy=[{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}],
         entity="id",
+        versions={"on_refusal": "refuse"},
     )
     job.run()
     erase(job.spec, ["r0", "r1"])

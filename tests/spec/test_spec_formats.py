@@ -25,6 +25,9 @@ GOLDEN = {
     ("drawn", 1): "04018a025850bbb9ad3da007f13ccb5ad4870933e8f6db49dadf276a8252b5d9",
     ("every_key", 1): "99134fc83d69df64fecceb789149c7f34bf6be7ae9765dc4b5dbfe4dc18e42b9",
     ("plain", 1): "e20af11d387bfc8470915662489175def9c6359cc694929801c2b5fd2825aaf5",
+    ("drawn", 2): "dab25ae1e4bb2b74d929bf849838ed5ddcda3f6bdeac612c94a4ff62324bcabc",
+    ("every_key", 2): "8edfedab48767787e524f4bbdc1e9785c040df1d171022ed55e58c0677a139b4",
+    ("plain", 2): "4099f37ce6fa2dd85d8aede9658d048d63c7bda5193279ee36f631e8e9194e44",
 }
 CLASSES: list[type] = [
     *(model.Spec, model.Attribute, model.Source, model.Search, model.Publish, model.Versions, model.Requirement),

@@ -27,7 +27,7 @@ from qblock.deeds import outcome
 from qblock.errors import InputError, QblockError, Refused
 
 if TYPE_CHECKING:
-    from qblock.api import Published, Release
+    from qblock.api import DryRun, Published, Release
 
 HOOK_VARIABLES = ("PATH", "HOME", "LANG")
 
@@ -120,7 +120,7 @@ class Job:
             self._result = None
             raise
 
-    def run(self, perform: Callable[[], Published], show: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    def run(self, perform: Callable[[], Published | DryRun], show: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
         """Perform, print with `show`, and tell; returns the result as JSON.
 
         show: prints a result, which has a `reason` where the run failed. What is raised (by `perform`, by a signal, or
@@ -174,10 +174,14 @@ class Job:
         if "reason" in found:
             log.say(f"{found['status']}: {found['reason']}", step="outcome", level="error")
         else:
-            for note in found["notes"]:
+            for note in found.get("notes", ()):
                 log.say(note, step="outcome", level="warning")
-            what = f"version {found['version']}, {found['rows']} rows, {found['suppressed']} suppressed"
-            log.say(f"{found['status']}: {what}, ledger head {found['ledger_head']}", step="outcome")
+            what = "done"
+            if "rows" in found:
+                what = f"version {found['version']}, {found['rows']} rows, {found['suppressed']} suppressed"
+                what += f", ledger head {found['ledger_head']}"
+            log.say(f"{found['status']}: {what}", step="outcome")
+        found = _told(found)
         file = self._write(found)
         if self._hook is None:
             return
@@ -208,6 +212,13 @@ class Job:
             print(f"qblock: {message}", file=sys.stderr)
         else:
             self.log.say(message, step="hook", level="warning")
+
+
+def _told(found: dict[str, Any]) -> dict[str, Any]:
+    """A result as file and hook get it: one that lags by more than the spec allows is known by its status."""
+    if not (found.get("lag") or {}).get("beyond"):
+        return found
+    return {**found, "status": "lagging", "run_status": found["status"]}
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, 
 from qblock.cli.result_file import ResultFile
 
 if TYPE_CHECKING:
-    from qblock.api import Planned, Published
+    from qblock.api import DryRun, Planned, Published
 
 Result = Annotated[
     Path | None,
@@ -95,6 +95,14 @@ def release(
             help="Publish again even if nothing has changed, or if the release was retired. Includes --result-force.",
         ),
     ] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Decide and publish nothing. What a run would come to is in the ledger alone (`history`), since it "
+            "depends on people whom no version shows yet: output and exit status are always the same.",
+        ),
+    ] = False,
     wait: Wait = 0,
     result: Result = None,
     result_force: Annotated[bool, typer.Option("--result-force", help=REPLACE)] = False,
@@ -118,9 +126,11 @@ def release(
     replaced = ResultFile(result, force=force or result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
-    def perform() -> Published:
+    def perform() -> Published | DryRun:
         loaded = Release(spec, name_values=True)
         job.begin(loaded)
+        if dry_run:
+            return loaded.dry_run(wait=wait)
         if log.format is not None:
             return loaded.publish(force=force, wait=wait, progress=log.progress(), entries=log)
         with progress(quiet) as report:
@@ -129,10 +139,12 @@ def release(
     def show(found: dict[str, Any]) -> None:
         if json_:
             answer(found)
+        elif found["status"] == "dry_run":
+            console().print(f"A dry run of {found['release']} is done: `qblock history` has what it came to.")
         elif found["status"] == "unchanged":
             again, version = "--force publishes again.", found["version"]
             if found["waiting"]:
-                console().print(f"Version {version} stays: {waiting_words(found['waiting'])}; {again}")
+                console().print(f"Version {version} stays: {waiting_words(found['waiting'], found['lag'])}; {again}")
             else:
                 console().print(f"Nothing to do: version {version} holds this data and this spec; {again}")
         elif "reason" not in found:
@@ -152,7 +164,7 @@ def _print_published(found: dict[str, Any], what: str) -> None:
     for note in found.get("notes", []):
         out.print(f"Note: {note}")
     if found["waiting"]:
-        out.print(f"Not shown yet: {waiting_words(found['waiting'])}")
+        out.print(f"Not shown yet: {waiting_words(found['waiting'], found['lag'])}")
     out.print(f"Content {found['digest']}")
     out.print(f"Ledger head {found['ledger_head']} (keep it elsewhere: it shows whether the ledger's end was cut)")
 

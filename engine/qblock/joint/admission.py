@@ -2,7 +2,7 @@
 
 Somebody who moves to another block would be alone in a joint cell. So the quasi-identifiers of an entity are those of
 its first publication, and moves wait. Entities that are set apart (a cohort that failed, people who withdrew) are left
-out. Where newcomers wait, so are all who were never shown, except those whose cohort closes with this version.
+out.
 """
 
 from __future__ import annotations
@@ -38,16 +38,14 @@ _ESCAPE, _SEPARATOR = sa.literal_column("chr(30)", sa.Text), sa.literal_column("
 class Admission:
     """The hook of `open_source` that lets the source in: `open_task(spec, relation=Admission(spec, place))`.
 
-    admitted: digests of newcomers whose cohort closes with this version, or None where newcomers do not wait; leaving:
-    digests of people whose withdrawal takes effect; shown: the versions that were published, whose column types those
-    of the source must be (None: not checked). After the call, `known` and `apart` are what it left beside the
-    source: the frozen quasi-identifiers (entity, names, place) and the entities left out (entity), or None; `everybody`
-    is the whole source with the digests (column DIGEST).
+    leaving: digests of people whose withdrawal takes effect; shown: the versions that were published, whose column
+    types those of the source must be (None: not checked). After the call, `known` and `apart` are what it left beside
+    the source: the frozen quasi-identifiers (entity, names, place) and the entities left out (entity), or None;
+    `everybody` is the whole source with the digests (column DIGEST).
     """
 
     spec: Spec
     place: Place
-    admitted: Sequence[str] | None = None
     leaving: Sequence[str] = ()
     shown: Collection[int] | None = None
     known: sa.FromClause | None = field(default=None, init=False)
@@ -82,7 +80,7 @@ class Admission:
             who = book.entity(entity_text(session, person, columns[entity], first)).label(DIGEST)
             rows = sa.select(*table.c, who).subquery("qblock_source")
             self.everybody = rows
-            if not names and self.apart is None and self.admitted is None and not self.leaving:
+            if not names and self.apart is None and not self.leaving:
                 return table
         joined: sa.FromClause = rows
         if self.known is not None:
@@ -154,12 +152,6 @@ class Admission:
         if self.leaving:
             leaving = session.load(fresh_name(), pa.table({"entity": pa.array(self.leaving, pa.string())}))
             query = query.where(who.not_in(sa.select(leaving.c.entity)))
-        if self.admitted is not None:
-            let_in = session.load(fresh_name(), pa.table({"entity": pa.array(self.admitted, pa.string())}))
-            allowed: sa.ColumnElement[bool] = who.in_(sa.select(let_in.c.entity))
-            if self.known is not None:
-                allowed = sa.or_(allowed, self.known.c.entity.is_not(None))
-            query = query.where(allowed)
         return query
 
 

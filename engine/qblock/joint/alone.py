@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any
 
 from qblock.blocks import Reference
 from qblock.errors import Refused
@@ -21,6 +22,8 @@ from qblock.warehouse.protocol import Session
 
 WAITS = {
     "newcomers_waiting": "newcomers",
+    "leavers_waiting": "leavers",
+    "changes_waiting": "changes",
     "moves_waiting": "moves",
     "leaving_waiting": "withdrawals",
     "quarantined": "uncovered",
@@ -31,11 +34,13 @@ WAITS = {
 class NotJoint:
     """Versions are not checked together: nobody waits, and everybody in the source is let in.
 
-    admission: who is in the snapshot, None for everybody; inherited: the event of the version whose node is kept;
-    detail: counts for the private ledger; notes: those of the run, to which this adds.
+    admission: who is in the snapshot, None for everybody; inherited: the event of the version whose node is kept; dry:
+    whether nothing is to be kept of what is decided; detail: counts for the private ledger; notes: those of the run, to
+    which this adds.
     """
 
     together = False
+    dry = False
     admission: Admission | None = None
     inherited: RecordedEvent | None = None
 
@@ -73,6 +78,10 @@ class NotJoint:
         """Whom of the source to open again, where some wait or leave; None where it is to be used as it is."""
         return None
 
+    def settled(self, source: SourceTable) -> SourceTable:
+        """The source with the quantities of the whole table that its models are to use."""
+        return source
+
     def opened(self, source: SourceTable) -> None:
         """Count who waits, once the source is opened for good."""
         self.detail = {"quarantined": source.quarantined} if source.quarantined else {}
@@ -81,8 +90,9 @@ class NotJoint:
         """How many the version that readers see does not show as the source has them, by why (WAITS)."""
         return {word: self.detail[name] for name, word in WAITS.items() if name in self.detail}
 
-    def check_alone(self, task: Task, version: int) -> None:
-        """Raise StartOver where cohorts fail by themselves at the node that is kept."""
+    def lag(self) -> dict[str, Any]:
+        """How far the view lags behind the source (`release.result`); empty where it shows the source as it is."""
+        return {}
 
     def attempts(self, task: Task, found: SearchResult, first: Assessment, kept: Node | None) -> Iterator[Assessment]:
         """The nodes to try, by `versions.on_refusal`: the chosen one, then the published one, or coarser ones."""

@@ -220,7 +220,7 @@ def judge(
             if not mask.any():
                 continue
             used = references_of(requirement, versions[i], known[i], current)
-            bad[np.flatnonzero(mask)] |= ~_passes(cells, mask, requirement, sensitives, used)
+            bad[np.flatnonzero(mask)] |= ~passing(cells, mask, requirement, sensitives, used)
             if not any(model.needs for model in requirement.models):
                 todo[mask] = False  # counts alone decide: every version says the same
         if bad.any():
@@ -256,7 +256,7 @@ def references_of(
     return found
 
 
-def _passes(
+def passing(
     cells: Cells, mask: Mask, requirement: Requirement, sensitives: Sequence[str], references: Sequence[Reference]
 ) -> Mask:
     """bool[mask.sum()]: which of the masked cells satisfy a requirement."""

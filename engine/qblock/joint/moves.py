@@ -75,8 +75,8 @@ def apply_moves(book: Book, release: str, own: Sequence[RecordedVersion], moves:
         same = (t.row.c.release == release, t.row.c.version == version.key.version)
         if any(moves.get(name) for name in version.sensitive):
             texts = book.own.fetch(sa.select(t.row.c.value).where(*same).distinct())["value"].to_pylist()
-            values = {text: encoded_texts(_through(moves, version.sensitive, decoded(text))) for text in texts}
-            _replace(book, t.row.c.value, values, same)
+            values = {text: encoded_texts(through(moves, version.sensitive, decoded(text))) for text in texts}
+            replace_texts(book, t.row.c.value, values, same)
         content = _content(version, moves, now)
         here = (t.version.c.release == release, t.version.c.version == version.key.version)
         book.own.run(sa.update(t.version).where(*here).values(content=content))
@@ -86,8 +86,8 @@ def apply_moves(book: Book, release: str, own: Sequence[RecordedVersion], moves:
         if any(moves.get(name) for name in names):
             same = (t.frozen.c.release == release, t.frozen.c.names == layout)
             places = book.own.fetch(sa.select(t.frozen.c.place).where(*same).distinct())["place"].to_pylist()
-            _replace(
-                book, t.frozen.c.place, {p: placed_texts(_through(moves, names, parts_of(p))) for p in places}, same
+            replace_texts(
+                book, t.frozen.c.place, {p: placed_texts(through(moves, names, parts_of(p))) for p in places}, same
             )
     _roll_anew(book, release)
 
@@ -100,7 +100,8 @@ def _roll_anew(book: Book, release: str) -> None:
             book.own.run(sa.delete(rolled).where(rolled.c.release == row["release"]))
 
 
-def _through(moves: Moves, names: Sequence[str], texts: Sequence[str | None]) -> list[str | None]:
+def through(moves: Moves, names: Sequence[str], texts: Sequence[str | None]) -> list[str | None]:
+    """Texts of columns in their present types."""
     pairs = zip(names, texts, strict=True)
     return [None if text is None else moves.get(name, {}).get(text, text) for name, text in pairs]
 
@@ -119,9 +120,10 @@ def placed_texts(texts: Sequence[str | None]) -> str:
     return SEPARATOR.join(parts)
 
 
-def _replace(
+def replace_texts(
     book: Book, column: sa.Column[Any], texts: Mapping[str, str], same: Sequence[sa.ColumnElement[bool]]
 ) -> None:
+    """Write other texts in a column of the crosswalk; same: of which rows."""
     wanted = {before: after for before, after in texts.items() if before != after}
     pairs = pa.table({"before": pa.array(list(wanted), pa.string()), "after": pa.array(wanted.values(), pa.string())})
     loaded = book.own.load(fresh_name(), pairs)

@@ -1,4 +1,5 @@
-"""The crosswalk's tables as statements see them; migrations 0003 to 0006 and 0008 create them."""
+"""The crosswalk's tables as statements see them; migrations 0003 to 0006, 0008 and 0010 create
+them."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ class Tables:
     the labels of a version's blocks, for explanations. episode and signature: what was rolled from the rows for the
     checks of a release; rolled: how far. frozen: the quasi-identifiers of an entity's first publication. apart:
     entities that are set apart, why, and in which state. turnover: who waited and who was gone when a run last looked.
-    rekeyed: changes of the key that a release's ledger may not record yet.
+    rekeyed: changes of the key that a release's ledger may not record yet. shown: what the newest version of a steady
+    job shows of each person; waiting: who waits, since which run, and how values changed that are shown as they were;
+    steady: what else it remembers.
     """
 
     def __init__(self, schema: str | None) -> None:
@@ -74,6 +77,18 @@ class Tables:
         self.apart = table("crosswalk_apart", release=text, entity=text, why=text, state=text, version=number)
         self.turnover = table("crosswalk_turnover", release=text, entity=text, state=text)
         self.rekeyed = table("crosswalk_rekeyed", release=text, key=number, people=number)
+        self.shown = table(
+            "crosswalk_shown",
+            release=text,
+            entity=text,
+            block=text,
+            cell=text,
+            place=text,
+            value=text,
+            earlier=text,
+        )
+        self.waiting = table("crosswalk_waiting", release=text, entity=text, since=number, seen=text, times=number)
+        self.steady = table("crosswalk_steady", release=text, state=text)
         self.of_entities = [one for one in metadata.tables.values() if "entity" in one.c]
         """All tables that hold digests of entities."""
 

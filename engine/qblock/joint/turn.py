@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+
+import sqlalchemy as sa
 
 from qblock.blocks import Reference
 from qblock.errors import Refused
@@ -18,7 +19,7 @@ from qblock.joint.explanation import explanation
 from qblock.joint.gate import Verdict, check, unchanged
 from qblock.joint.keys import owed, settle
 from qblock.joint.versions import Candidate, candidate, discard, least_rows, published_node, record, recorded
-from qblock.joint.waiting import NOBODY, STAY_IN, StartOver, Waiting, start_over, start_over_alone, waiting_at
+from qblock.joint.waiting import NOBODY, STAY_IN, StartOver, Waiting, start_over, waiting_at
 from qblock.joint.withdrawals import Batch, failed, left
 from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
@@ -43,7 +44,6 @@ COARSENED = (
     "sensitive values (versions.on_refusal: coarsen)"
 )
 PINNED = "the best node failed together with earlier versions: the published node was kept (versions.on_refusal: pin)"
-KEPT = "the published node was kept, since all versions must have the same node (versions.on_refusal: hold_back)"
 
 
 class TogetherRefused(Refused):
@@ -101,19 +101,7 @@ class JointVersions(NotJoint):
         self.waiting = None
         # With the quasi-identifiers of the first publication; moves wait.
         self.admission = Admission(self.spec, self.place, shown=tuple(shown))
-        spec = self.spec
-        if spec.versions.on_refusal != "hold_back" or spec.pinned is not None or current is None:
-            return spec
-        if current.node is None:
-            return spec
-        if current.quasi_identifiers != spec.quasi_identifiers:
-            raise Refused(
-                f"newcomers wait by the blocks of the published node, and version {current.version} of release "
-                f"{spec.release} has other quasi-identifiers; pin a node in the spec (search.node), or publish under "
-                "another release name"
-            )
-        self.inherited = current
-        return replace(spec, search=replace(spec.search, node=current.node))
+        return self.spec
 
     def let_in(self, source: SourceTable) -> Admission | None:
         assert self.admission is not None
@@ -122,14 +110,12 @@ class JointVersions(NotJoint):
             node = source.spec.pinned if source.spec.pinned is not None else shown
             if shown is None or node is None:
                 return None
-            self.waiting = waiting_at(book, source, self.admission, node, self.doubted is not None)
+            self.waiting = waiting_at(book, source, node, self.doubted is not None)
         if self.waiting is None:
             return None
-        wait = self.waiting.newcomers
         self.admission = Admission(
             self.spec,
             self.place,
-            admitted=None if wait is None else wait.admitted,
             leaving=self.waiting.leaving.members,
             shown=self.admission.shown,
         )
@@ -142,16 +128,9 @@ class JointVersions(NotJoint):
         found |= self.waiting.counts if self.waiting else {}
         self.detail = {name: n for name, n in found.items() if n}
 
-    def check_alone(self, task: Task, version: int) -> None:
-        if task.spec.pinned is None or self.waiting is None:
-            return
-        again = start_over_alone(self.spec, self.waiting, task.assess(task.spec.pinned), max(version, self.least))
-        if again is not None:
-            raise again
-
     def attempts(self, task: Task, found: SearchResult, first: Assessment, kept: Node | None) -> Iterator[Assessment]:
         yield first
-        policy, outcome = self.spec.versions.on_refusal, found.outcome
+        policy, outcome = self.spec.on_refusal, found.outcome
         if policy == "pin" and kept is not None and kept != first.node and kept in task.lattice:
             assessment = task.assess(kept)
             if assessment.satisfied:
@@ -184,6 +163,7 @@ class JointVersions(NotJoint):
             check_audience(book, spec, self.place)
             _check_recorded(spec, self.place, set(shown) - set(known))
             found = candidate(book, task, chosen, version)
+            self._compared(book, found)
             verdict = check(book, spec, references, found)
             verdict, changed = check_changed(book, spec, references, found, verdict)
             self.detail |= changed.detail if changed else {}
@@ -194,12 +174,27 @@ class JointVersions(NotJoint):
                     raise again
                 why = explanation(book, spec, task.source.hierarchies, least_rows(spec.privacy), found)
                 raise TogetherRefused(refusal(verdict, why.lines(), changed))
+            if self.dry:
+                return
             record(book, found, begin(version))
             # Those who leave are in no version from this one on.
             left(book, spec, self.waiting.leaving if self.waiting else NOBODY, found)
             self._condemn_doubted(book, version)
             freeze(book, task.source, found)
+            self._recorded(book, task.source, found)
         self.verdict = verdict
+
+    def _compared(self, book: Book, found: Candidate) -> None:
+        """Raise StartOver where a candidate is not what was decided."""
+
+    def _recorded(self, book: Book, source: SourceTable, found: Candidate) -> None:
+        """What else is kept of a version that passed, with its record.
+
+        What was shown is the source now: a state from which versions lagged holds no more.
+        """
+        t = book.tables
+        for table in (t.shown, t.waiting, t.steady):
+            book.own.run(sa.delete(table).where(table.c.release == self.spec.release))
 
     def unchanged(self, version: int) -> None:
         if self.doubted is not None:
@@ -243,11 +238,6 @@ class JointVersions(NotJoint):
         if self.doubted is not None:
             failed(book, self.spec, self.doubted, version)
             self.notes.append(STAY_IN.format(len(self.doubted.members)))
-
-
-def joint_versions(spec: Spec, place: Place, run: str, notes: list[str]) -> NotJoint:
-    """The versions of a release in a run. notes: of the run, to which theirs are added."""
-    return (JointVersions if spec.checked_together else NotJoint)(spec, place, run, notes)
 
 
 def record_erasure(place: Place, release: str, run: str, people: Mapping[str, int]) -> None:

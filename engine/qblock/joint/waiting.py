@@ -1,26 +1,20 @@
-"""Who waits and who leaves with a version: newcomers in cohorts, people who withdrew in batches, by sizes alone."""
+"""Who leaves with a version: people who withdrew, in batches that close by size alone; where versions do not lag."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from qblock.errors import Refused
-from qblock.joint.admission import Admission
-from qblock.joint.cohorts import Cohort, Newcomers, cohort_size, failing, keep_out, newcomers
+from qblock.joint.cohorts import cohort_size
 from qblock.joint.crosswalk import Book
-from qblock.joint.gate import Verdict
-from qblock.joint.versions import Candidate, least_rows
+from qblock.joint.gate import Verdict, members_of
+from qblock.joint.versions import Candidate
 from qblock.joint.withdrawals import Batch, batch, failed
 from qblock.lattice import Node
-from qblock.search.task import Assessment
 from qblock.source import SourceTable
 from qblock.spec import Spec
 
-STAY_OUT = (
-    "{} cohorts of newcomers fail together with earlier versions, and stay out for good: topping them up "
-    "until they pass would reveal their values"
-)
 STAY_IN = (
     "the batch of {} people who withdrew fails: it would reveal the values of its leavers or of those who stay; they "
     "stay in, and can leave with their whole joint cells (`qblock erase --now`)"
@@ -31,24 +25,16 @@ NOBODY = Batch((), 0, 0)
 
 @dataclass(frozen=True)
 class Waiting:
-    """newcomers: None where newcomers do not wait; leaving: whose withdrawal takes effect with this version;
-    quarantined: rows whose values no hierarchy covers, of which none is let in when the source is opened again."""
+    """leaving: whose withdrawal takes effect with this version; quarantined: rows whose values no hierarchy covers, of
+    which none is let in when the source is opened again."""
 
-    newcomers: Newcomers | None
     leaving: Batch
     quarantined: int
 
     @property
-    def cohorts(self) -> Sequence[Cohort]:
-        return self.newcomers.cohorts if self.newcomers else ()
-
-    @property
     def counts(self) -> dict[str, int]:
         """How many people wait or leave: only for the private ledger."""
-        found = {"leaving": len(self.leaving.members), "leaving_waiting": self.leaving.waiting}
-        if self.newcomers is not None:
-            found |= {"newcomers": len(self.newcomers.admitted), "newcomers_waiting": self.newcomers.waiting}
-        return found
+        return {"leaving": len(self.leaving.members), "leaving_waiting": self.leaving.waiting}
 
 
 class StartOver(Exception):
@@ -62,8 +48,8 @@ class StartOver(Exception):
         self.doubted = doubted
 
 
-def waiting_at(book: Book, source: SourceTable, admission: Admission, node: Node, doubted: bool) -> Waiting | None:
-    """Who waits and who leaves at a node; None where nobody does. doubted: whether the batch is tried without.
+def waiting_at(book: Book, source: SourceTable, node: Node, doubted: bool) -> Waiting | None:
+    """Who leaves at a node; None where nobody does. doubted: whether the batch is tried without.
 
     Raises Refused for a published node that is not in the lattice any more.
     """
@@ -75,12 +61,8 @@ def waiting_at(book: Book, source: SourceTable, admission: Admission, node: Node
             f"the published node {list(node)} is no longer in the lattice: hierarchies have changed; pin a node in "
             "the spec (search.node)"
         )
-    waits = newcomers(book, source, admission, node) if spec.versions.on_refusal == "hold_back" else None
-    size = least_rows(spec.privacy) if spec.versions.cohort is None else cohort_size(spec)
-    leaving = NOBODY if doubted else batch(book, source, node, max(2, size))
-    if not leaving.members and (waits is None or not (waits.cohorts or waits.waiting)):
-        return None
-    return Waiting(waits, leaving, source.quarantined)
+    leaving = NOBODY if doubted else batch(book, source, node, max(2, cohort_size(spec)))
+    return Waiting(leaving, source.quarantined) if leaving.members else None
 
 
 def start_over(
@@ -88,31 +70,14 @@ def start_over(
 ) -> StartOver | None:
     """Who is to be set apart after a check that failed; None where nobody can be, and the version is refused."""
     leaving = waiting.leaving
-    bad, others = failing(book, spec, verdict, found, waiting.cohorts)
-    # Whoever has left is in no row of the candidate: that their cell fails is told by the episode that ended.
-    batch_failed = bool(others & set(leaving.members))
-    if not bad and not batch_failed and not (others and leaving.members):
+    if not leaving.members:
         return None
-    said = [STAY_OUT.format(len(bad))] if bad else []
-    said += [STAY_IN.format(len(leaving.members))] if batch_failed else []
-    # Those who stay fail, for the batch or for another reason: without the batch it will show.
-    doubted = None if said else leaving
-    said = said or [DOUBTED.format(len(leaving.members))]
-
-    def settle(own: Book) -> None:
-        if bad:
-            keep_out(own, spec, bad, version)
-        if batch_failed:
-            failed(own, spec, leaving, version)
-
-    return StartOver("; ".join(said), settle, doubted)
-
-
-def start_over_alone(spec: Spec, waiting: Waiting, assessment: Assessment, version: int) -> StartOver | None:
-    """Cohorts in blocks that fail by themselves at the node that is kept: they are to be set apart as well."""
-    keys = assessment.counts.keys[assessment.counts.failing]
-    blocks = {tuple(key) for key in keys.tolist()}
-    bad = [cohort for cohort in waiting.cohorts if cohort.block in blocks]
+    query = members_of(book, spec, verdict.names, found, verdict.mode)
+    bad = set(book.own.fetch(query)["entity"].to_pylist())
     if not bad:
         return None
-    return StartOver(STAY_OUT.format(len(bad)), lambda own: keep_out(own, spec, bad, version))
+    # Whoever has left is in no row of the candidate: that their cell fails is told by the episode that ended.
+    if bad & set(leaving.members):
+        return StartOver(STAY_IN.format(len(leaving.members)), lambda own: failed(own, spec, leaving, version))
+    # Those who stay fail, for the batch or for another reason: without the batch it will show.
+    return StartOver(DOUBTED.format(len(leaving.members)), lambda own: None, leaving)

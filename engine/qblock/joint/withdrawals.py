@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.cohorts import by_block
+from qblock.joint.cohorts import in_blocks
 from qblock.joint.crosswalk import Book, fresh_name
 from qblock.joint.episodes import PUBLISHED, VersionKey, episodes, placed, roll
 from qblock.joint.excluded import (
@@ -83,7 +83,7 @@ def batch(book: Book, source: SourceTable, node: Node, size: int) -> Batch:
     if not queued:
         return Batch((), 0, 0)
     loaded = source.session.load(fresh_name(), pa.table({"entity": pa.array(queued, pa.string())}))
-    blocks = by_block(book, source, node, loaded, known=True)
+    blocks = in_blocks(book, source, node, loaded)
     closing = [entities for entities in blocks.values() if len(entities) >= size]
     leaving = tuple(entity for entities in closing for entity in entities)
     return Batch(leaving, len(closing), len(queued) - len(leaving))
@@ -136,15 +136,20 @@ def failed(book: Book, spec: Spec, found: Batch, version: int) -> None:
 def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
     """What must leave when people (digests) leave at once: everybody who shares a joint cell with them now.
 
-    The difference that readers see then is cells that have passed already.
+    The difference that readers see then is cells that have passed already: those of the steady job where there is one.
     """
     gone = set(entities_apart(book, spec.release, [OUT]))
-    versions = members(spec, recorded(book))
-    roll(book, spec.release, [version.key for version in versions])
     wanted = book.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
-    one = placed(book, episodes(book, spec.release), mode_of(spec))
-    theirs = sa.select(one.c.cell).where(one.c.running, one.c.entity.in_(sa.select(wanted.c.entity)))
-    query = sa.select(one.c.entity).where(one.c.running, one.c.cell.in_(theirs)).distinct()
+    cells: sa.FromClause
+    if book.own.scalar(sa.select(sa.func.count()).select_from(book.tables.steady).where(_of(book, spec))):
+        state = book.tables.shown
+        cells = sa.select(state.c.entity, state.c.cell).where(state.c.release == spec.release).subquery("cells")
+    else:
+        roll(book, spec.release, [version.key for version in members(spec, recorded(book))])
+        one = placed(book, episodes(book, spec.release), mode_of(spec))
+        cells = sa.select(one.c.entity, one.c.cell).where(one.c.running).subquery("cells")
+    theirs = sa.select(cells.c.cell).where(cells.c.entity.in_(sa.select(wanted.c.entity)))
+    query = sa.select(cells.c.entity).where(cells.c.cell.in_(theirs)).distinct()
     found = set(book.own.fetch(query)["entity"].to_pylist())
     t = book.tables.row
     shows = sa.select(t.c.version).where(
@@ -153,6 +158,10 @@ def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
     numbers = sorted(book.own.fetch(shows.distinct())["version"].to_pylist())
     keys = tuple(VersionKey(spec.release, number) for number in numbers)
     return Removal(tuple(sorted(set(entities))), tuple(sorted(found - gone - set(entities))), keys)
+
+
+def _of(book: Book, spec: Spec) -> sa.ColumnElement[bool]:
+    return book.tables.steady.c.release == spec.release
 
 
 def withdrawn(book: Book, release: str) -> list[str]:

@@ -39,6 +39,8 @@ State = Literal[
     "moved",
     "rekeyed",
     "confirmed",
+    "waiting",
+    "dry_run",
 ]
 STATES: tuple[State, ...] = get_args(State)
 PUBLISHING: tuple[State, ...] = ("published", "rolled_back")
@@ -70,9 +72,9 @@ class Event:
     version: None for a refusal before there was one. node: the level of each of `quasi_identifiers`. choice: how the
     node was chosen; protected: whether an attacker who knows the search learns nothing from the choice; joint: how
     versions were checked together; stamp: what the published object carries; stale_after: the age at which the version
-    counts as stale; reason: why it was refused or failed; confirmed: the source digest by which somebody let a turnover
-    of people pass. recorded_at: now, unless given (an aware time). source_files: number, size,
-    time and digest of the files that are the source, as JSON.
+    counts as stale; reason: why it was refused or failed, or who waits; confirmed: the source digest by which somebody
+    let a turnover of people pass. recorded_at: now, unless given (an aware time). source_files: number, size, time and
+    digest of the files that are the source, as JSON.
 
     source: the table as `schema.table`; source_database: a digest of the DuckDB file that it is in (None on PostgreSQL:
     the ledger's own database); target: the view, with a file of the spec's folder relative to that; entity: the column

@@ -16,7 +16,10 @@ from typing import Any
 from qblock.canonical import canonical, number_text
 from qblock.models import BY_NAME, Model
 from qblock.models import asked as asked_of
-from qblock.spec.formats import DEFAULTS, NEWEST
+from qblock.spec.formats import DEFAULTS
+
+FORMAT = 1
+"""The number of the newest format of parameters: the one of specs since which no model has other defaults."""
 
 
 def parameters_text(models: Sequence[Model]) -> str:
@@ -52,6 +55,6 @@ def parameter_json(value: Any) -> Any:
 
 
 def _short(model: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    defaults = DEFAULTS[NEWEST].get(model, {})
+    defaults = DEFAULTS[FORMAT].get(model, {})
     same = {name for name in defaults if name in asked and asked[name] == parameter_json(defaults[name])}
-    return {"format": NEWEST, **{name: value for name, value in asked.items() if name not in same}}
+    return {"format": FORMAT, **{name: value for name, value in asked.items() if name not in same}}

@@ -9,7 +9,8 @@ from typing import Any
 
 from qblock.deeds import outcome
 from qblock.errors import QblockError, Refused
-from qblock.joint.turn import KEPT, TogetherRefused
+from qblock.joint.lag.turn import KEPT
+from qblock.joint.turn import TogetherRefused
 from qblock.publish.columns_ahead import check_view
 from qblock.publish.copy import disclosure, nearly_unique
 from qblock.publish.digest import content_digest
@@ -21,7 +22,7 @@ from qblock.release.log import Entries
 from qblock.release.outcome import published
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers, record_failure
-from qblock.release.result import ReleaseResult, waiting_words
+from qblock.release.result import ReleaseResult
 from qblock.release.retire import check_not_retired
 from qblock.release.run import Run, retirable
 from qblock.release.runner import run_steps
@@ -83,7 +84,7 @@ def _snapshot(run: Run, _: steps.Snapshot) -> None:
     if fewer is not None:
         session.clear()
         source = open_source(spec, session, name_values=False, relation=fewer)
-    run.task = run.transaction.enter_context(task_over(source))
+    run.task = run.transaction.enter_context(task_over(run.joint.settled(source)))
     if run.identity.source is None:  # it was made since
         runner.settle_identity(run)
     run.joint.opened(run.task.source)
@@ -97,7 +98,6 @@ def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
 
 def _search(run: Run, _: steps.Search | steps.CheckNode) -> None:
     found = run_search(run.task, progress=run.progress)
-    run.joint.check_alone(run.task, run.version)
     if run.joint.inherited is not None:
         found = replace(found, why=KEPT + ("" if found.chosen is not None else f", and fails: {found.why}"))
     if found.chosen is None:
@@ -112,12 +112,19 @@ def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
         for given in run.target.grant():
             run.say(f"granted {given}")
         run.joint.unchanged(run.version)
-        waits = run.joint.waits()
+        waits = run.waits_in_words()
         if waits:
-            run.say(f"version {run.version} stays: {waiting_words(waits)}")
+            run.record_waiting()
+            run.say(f"version {run.version} stays: {waits}")
         else:
             run.say(f"nothing to do: version {run.version} holds this data and this spec")
-    elif run.joint.together:
+    else:
+        check_earlier(run, step)
+
+
+def check_earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
+    """Check what would be published together with what ever was, as the spec says."""
+    if run.joint.together:
         _check_together(run)
     elif step.joint != "none":
         _check_same_content(run)

@@ -34,8 +34,8 @@ from qblock.spec import Spec
 from qblock.warehouse import warehouse_of
 
 QUEUED = (
-    "they stay in the versions until a batch of their block closes, so the source must keep their rows as long; the "
-    "next releases see to it"
+    "they stay in the versions until a batch of their people can go, so the source must keep their rows as long (not "
+    "where versions lag); the next releases see to it"
 )
 RECORDED = "the withdrawal was recorded"
 STUCK = "{} of them were in a batch that failed, which is not topped up: they can only leave at once (--now)"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-from qblock.joint.turn import joint_versions
+from qblock.joint.policies import joint_versions
 from qblock.ledger.lock import HeldLock
 from qblock.ledger.place import Place
 from qblock.publish.targets import Identity, Target

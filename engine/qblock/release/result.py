@@ -12,16 +12,39 @@ Status = Literal["published", "rolled_back", "unchanged", "refused"]
 
 
 WORDS = {
-    "newcomers": ("newcomer waits", "newcomers wait"),
-    "moves": ("move waits", "moves wait"),
-    "withdrawals": ("withdrawal waits", "withdrawals wait"),
-    "uncovered": ("row with values that no hierarchy covers waits", "rows with values that no hierarchy covers wait"),
+    "newcomers": ("newcomer", "newcomers"),
+    "leavers": ("leaver", "leavers"),
+    "changes": ("change", "changes"),
+    "moves": ("move", "moves"),
+    "withdrawals": ("withdrawal", "withdrawals"),
+    "uncovered": ("row with values that no hierarchy covers", "rows with values that no hierarchy covers"),
 }
+AGES = (("week", 7 * 86_400), ("day", 86_400), ("hour", 3600), ("minute", 60))
 
 
-def waiting_words(waiting: Mapping[str, int]) -> str:
-    """Who waits, as the end of a sentence."""
-    return ", ".join(f"{n:,} {WORDS[why][n != 1]}" for why, n in waiting.items())
+def waiting_words(waiting: Mapping[str, int], lag: Mapping[str, Any] | None = None) -> str:
+    """Who waits, as the end of a sentence. lag: as of `ReleaseResult`."""
+    lag = lag or {}
+    named = [f"{n:,} {WORDS[why][n != 1]}" for why, n in waiting.items()]
+    if lag.get("blocks") and waiting.get("newcomers"):
+        named[0] += f" in {_count(lag['blocks'], 'block')}"
+    who = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    verb = "waits" if sum(waiting.values()) == 1 else "wait"
+    if "share" not in lag:
+        return f"{who} {verb}"
+    oldest = f", oldest {_age(lag['oldest_seconds'])}" if lag["oldest_seconds"] is not None else ""
+    return f"{who} {verb} (lag {100 * lag['share']:.2g} % of the rows{oldest})"
+
+
+def _age(seconds: float) -> str:
+    for word, length in AGES:
+        if seconds >= length:
+            return _count(int(seconds // length), word)
+    return "less than a minute"
+
+
+def _count(n: int, word: str) -> str:
+    return f"{n:,} {word}{'' if n == 1 else 's'}"
 
 
 @dataclass(frozen=True)
@@ -30,8 +53,12 @@ class ReleaseResult:
 
     tightest: as in `search --json`, recomputed from the copy. notes: what the person who runs the job should know.
     search: how large the lattice is, and what its search took. waiting: how many the view does not show as the source
-    has them, by why: `newcomers`, `moves` (people in another block), `withdrawals` (people who are still shown),
-    `uncovered` (rows whose values no hierarchy covers). For whoever runs the job, never for readers.
+    has them, by why: `newcomers`, `leavers` (people who are still shown), `changes` (of values that are shown as they
+    were), `moves` (people in another block), `withdrawals` (people who are still shown), `uncovered` (rows whose values
+    no hierarchy covers). lag, of a release that lags behind its source: `rows` of the source that the view does not
+    show as they are, and their `share`; the `blocks` in which newcomers wait; `oldest_seconds`, how long somebody has
+    waited (None: nobody does); `beyond`, which of max_lag and max_wait that is more than. All for whoever runs the job,
+    never for readers.
     """
 
     status: Status
@@ -53,6 +80,7 @@ class ReleaseResult:
     notes: list[str] = field(default_factory=list)
     search: dict[str, Any] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
+    lag: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "seconds": round(self.seconds, 3)}

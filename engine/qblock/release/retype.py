@@ -14,6 +14,7 @@ from typing import Any
 
 from qblock.errors import Busy, InputError, Refused
 from qblock.joint.crosswalk import Book, has_book, open_book, prepare, record_with
+from qblock.joint.lag.retyped import move_state
 from qblock.joint.moves import Moves, apply_moves, moves_to
 from qblock.joint.type_checks import changed, first_found, first_of_unknown, newest_types, write_types
 from qblock.joint.types import Types, named, types_of
@@ -139,6 +140,7 @@ def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:
     now = types_of(spec, columns, first)
     moves = moves_to(book, spec, own, known, now)
     apply_moves(book, spec.release, own, moves, now)
+    move_state(book, spec.release, moves)
     write_types(book, spec.release, now)
     return RetypeResult("retyped", spec.release, _changes(spec, known, now, moves), len(own))
 

@@ -14,7 +14,7 @@ from qblock.ledger.events import PUBLISHING, Event, Guarantee, HowChosen, Record
 from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept
 from qblock.ledger.reader import LedgerReader, ledger_reader
 from qblock.ledger.stamps import Begun, begin
-from qblock.ledger.writer import record, set_pointer
+from qblock.ledger.writer import ledger_transaction, record, set_pointer
 from qblock.models import Tightest
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import Counted
@@ -24,7 +24,7 @@ from qblock.release.chosen import Chosen
 from qblock.release.job import Job
 from qblock.release.log import Entries
 from qblock.release.plan import Plan
-from qblock.release.result import ReleaseResult
+from qblock.release.result import ReleaseResult, waiting_words
 from qblock.search import Progress
 from qblock.search.answer import requirements_json
 from qblock.search.run import SearchResult
@@ -209,7 +209,7 @@ class Run(Job):
             view=self.target.view,
             stale_after=self.spec.versions.stale_after,
             detail=self.joint.detail,
-            reason=NOT_JOINT if joint == "none" and state == "published" else None,
+            reason=self._reason(state),
             **self.identity.columns(),
             source_files=None if self.task.source.files is None else self.task.source.files.text(),
             entity=roles.entity_checked(self.spec),
@@ -217,6 +217,25 @@ class Run(Job):
             audience=self.spec.versions.audience,
             confirmed=self.confirmed,
         )
+
+    def _reason(self, state: State) -> str | None:
+        if state != "published":
+            return None
+        return NOT_JOINT if self.spec.versions.joint == "none" else self.waits_in_words() or None
+
+    def waits_in_words(self) -> str:
+        """Who waits, for the private ledger and whoever runs the job; empty where nobody does."""
+        waits = self.joint.waits()
+        return waiting_words(waits, self.joint.lag()) if waits else ""
+
+    def record_waiting(self) -> None:
+        """Write in the ledger who waits while the version stays."""
+        detail = {"version": self.version, **self.joint.detail}
+        event = Event(
+            release=self.spec.release, state="waiting", run=self.id, detail=detail, reason=self.waits_in_words()
+        )
+        with ledger_transaction(self.place) as connection:
+            record(connection, event)
 
     def result(self) -> ReleaseResult:
         """The result of the run."""
@@ -241,6 +260,7 @@ class Run(Job):
             notes=self._notes(),
             search={k: v for k, v in self.found.to_json().items() if k in SEARCH_FIGURES},
             waiting=self.joint.waits(),
+            lag=self.joint.lag(),
         )
 
     def _head(self) -> str | None:

@@ -144,6 +144,14 @@ class CheckEarlierVersions(Step):
 
 
 @dataclass(frozen=True)
+class RecordVerdict(Step):
+    release: str
+
+    def describe(self) -> str:
+        return f"Write in the ledger what a run of {self.release} would come to, and say it nowhere else."
+
+
+@dataclass(frozen=True)
 class CopyVersion(Step):
     version: int
     columns: tuple[str, ...]

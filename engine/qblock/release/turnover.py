@@ -36,7 +36,7 @@ def check_turnover(run: Run, source: SourceTable) -> None:
         raise StartOver(
             f"{_counts(found)}; confirmed by versions.confirm", lambda own: _confirm(run, own, found, digest)
         )
-    if found.waiting is not None:
+    if found.waiting is not None and not run.joint.dry:
         with own_book(run.place) as own:
             keep(own, run.spec.release, found)
 

@@ -12,6 +12,7 @@ from qblock.files import OwnFile
 from qblock.ledger.history import history
 from qblock.publish.hierarchies import load_hierarchies, write_hierarchies
 from qblock.release.apply import release
+from qblock.release.dry_run import dry_run
 from qblock.release.erase import check_erasable, erase
 from qblock.release.foresee import foreseen
 from qblock.release.log import Entries
@@ -25,6 +26,7 @@ from qblock.releases.files import own_files
 from qblock.releases.results import (
     Checked,
     Compared,
+    DryRun,
     Ended,
     Erased,
     History,
@@ -144,6 +146,11 @@ class Release:
         """
         found = release(self.spec, force=force, wait=wait, progress=progress, log=log, entries=entries)
         return Published.of(found.to_json())
+
+    def dry_run(self, *, wait: float = 0) -> DryRun:
+        """Decide what `publish` would come to, and publish nothing. What it came to is in the ledger alone (`history`),
+        since it depends on people whom no version shows yet."""
+        return DryRun.of(dry_run(self.spec, wait=wait).to_json())
 
     def verify(self, *, head: str | None = None) -> Verified:
         """Count again what is published, and compare it with the ledger. head: the ledger head that was kept last.

@@ -106,7 +106,8 @@ class Planned(Answer):
 class Published(Answer):
     """How a release or a rollback ended. status: published, rolled_back or unchanged; levels: of the node, by
     quasi-identifier; guarantees: counted again in what was published; ledger_head: of the newest event, to be kept
-    elsewhere; waiting: how many the view does not show as the source has them, by why, for nobody who reads it."""
+    elsewhere; waiting: how many the view does not show as the source has them, by why; lag: how many rows of the
+    source, their share, and how long the oldest has waited. Both for nobody who reads it."""
 
     columns = COLUMNS
 
@@ -122,6 +123,7 @@ class Published(Answer):
     digest: str | None
     ledger_head: str | None
     waiting: tuple[tuple[str, int], ...]
+    lag: tuple[tuple[str, Any], ...]
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -132,6 +134,7 @@ class Published(Answer):
             "levels": tuple(found["node"].items()),
             "guarantees": tuple(map(Guarantee.of, found["tightest"])),
             "waiting": tuple(found["waiting"].items()),
+            "lag": tuple((name, tuple(n) if isinstance(n, list) else n) for name, n in found["lag"].items()),
         }
 
     @property
@@ -140,6 +143,18 @@ class Published(Answer):
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
         return guarantee_rows(self.guarantees)
+
+
+@dataclass(frozen=True)
+class DryRun(Answer):
+    """That a release was decided and not made: the same whatever it came to."""
+
+    run: str
+    status: str
+
+    @classmethod
+    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().values(found), "run": found["run"], "status": found["status"]}
 
 
 @dataclass(frozen=True)

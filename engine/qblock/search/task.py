@@ -22,6 +22,7 @@ from qblock.source.population import Population
 from qblock.source.priors import with_prior
 from qblock.spec import GuardTable, Requirement, Spec
 
+QUARANTINED = "{} rows wait until their hierarchies cover them (uncovered: quarantine)"
 TASKS = itertools.count()
 """Several tasks may share one session, each with temporary tables of its own."""
 
@@ -118,9 +119,7 @@ class Task:
         self.budget = self.spec.suppressed_rows_allowed(source.rows)
         self.warnings: list[str] = list(self.spec.warnings)
         if source.quarantined:
-            self.warnings.append(
-                f"{source.quarantined} rows wait until their hierarchies cover them (uncovered: quarantine)"
-            )
+            self.warnings.append(QUARANTINED.format(source.quarantined))
         self._index = {name: i for i, name in enumerate(source.sensitives)}
         self._sizes = Reference(source.rows, (), np.zeros(0, dtype=np.int64))
         self._guards: dict[tuple[GuardTable, str], GuardSets] = {}
@@ -206,6 +205,11 @@ class Task:
         """Whether a model's verdict survives generalization under the counting and suppression limit in force."""
         flags = model.monotone.for_entities if self.spec.count == "entities" else model.monotone
         return flags.suppression if self.budget else flags.generalization
+
+    @property
+    def references(self) -> list[list[Reference]]:
+        """The quantities of the whole table for each requirement, one for each of its sensitive attributes."""
+        return [[reference for _, reference in self._bound(q)] if q.sensitive else [] for q in self.spec.privacy]
 
     def _bound(self, requirement: Requirement) -> list[tuple[Model, Reference]]:
         return self._bounds[id(requirement)]

@@ -10,7 +10,7 @@ from typing import Any
 
 from qblock.canonical import canonical as json_text
 from qblock.models import Model, asked
-from qblock.spec.formats import NEWEST, NotExpressible, kept
+from qblock.spec.formats import NEWEST, NotExpressible, as_in, kept
 from qblock.spec.model import Publish, Requirement, Source, Spec
 
 LEFT_OUT: dict[type, tuple[str, ...]] = {
@@ -48,7 +48,10 @@ def canonical(spec: Spec, format_: int = NEWEST) -> str:
     Keys are sorted, except that columns stay in their order, which is that of a node's levels. Format 0, from before
     formats had numbers, has none and writes every key.
     """
-    plain = _plain(dataclasses.replace(spec, publish=dataclasses.replace(spec.publish, view=spec.view)), format_)
+    publish, said = dataclasses.replace(spec.publish, view=spec.view), spec.on_refusal
+    default = dataclasses.replace(spec, versions=dataclasses.replace(spec.versions, on_refusal=None)).on_refusal
+    versions = dataclasses.replace(spec.versions, on_refusal=None if format_ > 1 and said == default else said)
+    plain = _plain(dataclasses.replace(spec, publish=publish, versions=versions), format_)
     plain["attributes"] = list(plain["attributes"].items())
     if spec.pinned is not None:
         plain["search"]["node"] = list(spec.pinned)  # written as a mapping or as a list, it is the same node
@@ -62,6 +65,7 @@ def _plain(value: Any, format_: int) -> Any:
     if dataclasses.is_dataclass(value):
         left_out = LEFT_OUT.get(type(value), ())
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.name not in left_out}
+        fields = as_in(type(value).__name__, fields, format_)
         found = kept(type(value).__name__, _items(fields, format_), format_)
         return found | ({"form": value.form} if hasattr(value, "form") else {})
     if isinstance(value, Fraction):

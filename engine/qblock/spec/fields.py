@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import timedelta
 from fractions import Fraction
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, SecretStr, WithJsonSchema
 from pydantic_core import PydanticCustomError
@@ -152,6 +152,22 @@ def _limit(raw: object) -> int | Fraction:
     return value
 
 
+def _share(raw: object) -> Fraction:
+    value = exact_number(raw)
+    if not 0 < value <= 1:
+        raise ValueError("{it} is out of range; valid: a fraction above 0, at most 1")
+    return Fraction(value)
+
+
+def _cohort(raw: object) -> int | str:
+    return "auto" if raw is None or text_or_none(raw) == "auto" else least(1)(raw)
+
+
+def text_or_none(raw: object) -> str | None:
+    """The text of what was written, if it is one."""
+    return raw if isinstance(raw, str) else raw.text if isinstance(raw, Scalar) else None
+
+
 def _age(raw: object) -> timedelta:
     if isinstance(raw, timedelta):
         return raw
@@ -222,4 +238,12 @@ Seconds = Annotated[
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MOST_SECONDS}),
 ]
 Names = Annotated[tuple[str, ...], BeforeValidator(listed(_named, "names"))]
+Share = Annotated[
+    Fraction, BeforeValidator(_share), WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+]
+Cohort = Annotated[
+    int | Literal["auto"],
+    BeforeValidator(_cohort),
+    WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]}),
+]
 Positive = Annotated[int, BeforeValidator(least(1)), WithJsonSchema({"type": "integer", "minimum": 1})]

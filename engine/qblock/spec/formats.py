@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-NEWEST = 1
+NEWEST = 2
 
 DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
     1: {
@@ -67,12 +67,17 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
         "delta_presence": {"population": None},
     },
 }
+DEFAULTS[2] = {
+    **DEFAULTS[1],
+    # Versions lag behind the source where they are checked together, and say so nowhere: on_refusal is left out.
+    "Versions": {**DEFAULTS[1]["Versions"], "on_refusal": None, "cohort": "auto", "leavers": "carry", "skip": "1/100"},
+}
 """Format -> class, or name of a model -> key -> the default, as it is written in the canonical form."""
 
 NO_PART: dict[str, tuple[str, ...]] = {
     "Search": ("strategy", "roll_up", "memory_limit"),
     "Publish": ("lock_timeout",),
-    "Versions": ("confirm",),
+    "Versions": ("confirm", "max_lag", "max_wait"),
 }
 """Keys that cannot change what is published: not part of any format since 1."""
 
@@ -123,12 +128,27 @@ class NotExpressible(Exception):
 
 def kept(owner: str, plain: dict[str, Any], format_: int) -> dict[str, Any]:
     """What a format writes of a class or model with these keys. Raises NotExpressible."""
-    defaults = DEFAULTS[format_ or 1].get(owner, {})
+    newest, defaults = DEFAULTS[NEWEST].get(owner, {}), DEFAULTS[format_ or 1].get(owner, {})
     without = {name: value for name, value in plain.items() if name not in NO_PART.get(owner, ())}
-    changed = {name: value for name, value in without.items() if name not in defaults or value != defaults[name]}
+    # A key that came later is left out where it is not used.
+    later = {name for name in newest if name not in defaults and name in without}
+    if any(without[name] != newest[name] for name in later):
+        raise NotExpressible(owner)
+    changed = {
+        name: value
+        for name, value in without.items()
+        if name not in later and (name not in defaults or value != defaults[name])
+    }
     if format_:
         return changed
     known = FORMAT_0.get(owner, "").split()
     if owner not in FORMAT_0 or not changed.keys() <= set(known):
         raise NotExpressible(owner)
     return {name: plain[name] for name in known if name in plain}
+
+
+def as_in(owner: str, fields: dict[str, Any], format_: int) -> dict[str, Any]:
+    """The fields of a class with the words that a format has for what they mean."""
+    if owner == "Versions" and format_ < 2 and fields["cohort"] == "auto":
+        return fields | {"cohort": None}
+    return fields

@@ -18,6 +18,7 @@ from qblock.spec.document import Scalar, dotted
 from qblock.spec.fields import (
     TEXTS,
     Age,
+    Cohort,
     Digest,
     Limit,
     Memory,
@@ -26,6 +27,7 @@ from qblock.spec.fields import (
     Positive,
     ReleaseName,
     Seconds,
+    Share,
     TableName,
     Url,
     least,
@@ -41,6 +43,7 @@ from qblock.spec.workload import WorkloadField
 
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
 ROLES: tuple[Role, ...] = get_args(Role)
+OnRefusal = Literal["refuse", "pin", "hold_back", "coarsen"]
 if TYPE_CHECKING:
     MetricName = str
 else:
@@ -167,13 +170,21 @@ class Publish:
 class Versions:
     """How versions of the release are checked together. audience: other releases the same readers may hold.
 
-    confirm: the digest of a source that may be published although more than a fifth of the people left or came.
+    on_refusal None: hold_back where versions are checked together (`Spec.on_refusal`). cohort: the newcomers of a block
+    who are shown together; leavers: whether people who left are shown until a batch closes, or leave at once with their
+    whole joint cells; skip: how often a batch is set aside unseen, where models need it. max_lag: the share of the rows
+    that may wait, and max_wait how long, before a run says that it lags. confirm: the digest of a source that may be
+    published although more than a fifth of the people left or came.
     """
 
     joint: Literal["episodes", "linked", "none"] = "episodes"
     audience: Names = ()
-    on_refusal: Literal["refuse", "pin", "hold_back", "coarsen"] = "refuse"
-    cohort: Positive | None = None
+    on_refusal: OnRefusal | None = None
+    cohort: Cohort = "auto"
+    leavers: Literal["carry", "withdraw"] = "carry"
+    skip: Share = Fraction(1, 100)
+    max_lag: Share | None = None
+    max_wait: Age | None = None
     keep: Positive = 3
     stale_after: Age | None = None
     confirm: Digest | None = None
@@ -269,6 +280,11 @@ class Spec:
     def checked_together(self) -> bool:
         """Whether versions are checked together: the spec says who a row is about, and does not waive it."""
         return self.entity is not None and self.count == "rows" and self.versions.joint != "none"
+
+    @property
+    def on_refusal(self) -> OnRefusal:
+        """What a run does where versions together would be refused; without a word in the spec, versions lag behind."""
+        return self.versions.on_refusal or ("hold_back" if self.checked_together else "refuse")
 
     @property
     def pinned(self) -> tuple[int, ...] | None:

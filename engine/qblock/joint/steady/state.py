@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 Value = Hashable
 """What a version shows of a person beside the block: the sensitive value, with further columns that are published."""
-Block = tuple[int, ...]
-"""The codes of a block at the node that all versions keep."""
+Block = tuple[int | str, ...]
+"""The codes or labels of a block at the node that all versions keep."""
 Histogram = Mapping[Hashable, int]
 """People by sensitive value."""
 
@@ -21,11 +21,13 @@ class Cell(NamedTuple):
 
     Whoever is shown has been shown ever since, and with the same block; so the label vector is the block and the first
     version, and changed are the versions from which on another value was shown (J1-linked, releases.md section 2).
+    was: of people who were shown before the policy began, the joint cell that they had then.
     """
 
     block: Block
     first: int
     changed: tuple[int, ...] = ()
+    was: str = ""
 
 
 class Unit(NamedTuple):

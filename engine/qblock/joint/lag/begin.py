@@ -1,0 +1,149 @@
+"""The first state of a steady job: what a version shows that has just been recorded, or was published before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.joint.admission import frozen, together
+from qblock.joint.crosswalk import Book, decoded, fresh_name
+from qblock.joint.episodes import PUBLISHED, episodes, next_episodes, placed, roll
+from qblock.joint.excluded import FAILED, OUT, entities_apart, set_apart
+from qblock.joint.gate import members
+from qblock.joint.lag.differences import texts_of
+from qblock.joint.lag.memory import Kept, Layout, Row, block_of, cell_text, save
+from qblock.joint.moves import placed_texts
+from qblock.joint.steady import Cell, Memory, Unit
+from qblock.joint.versions import Candidate, RecordedVersion, entity_of, recorded
+from qblock.ledger.events import canonical
+from qblock.source import SourceTable
+from qblock.spec import Spec
+from qblock.warehouse.queries import Query
+
+
+def begin(book: Book, spec: Spec, source: SourceTable, found: Candidate) -> None:
+    """Keep what a version shows, in the transaction that records it: the first one of the state.
+
+    source: that the version is made of. Blocks that it suppresses are part of the state, and no batch touches them.
+    """
+    own, release, layout = book.own, found.about.key.release, Layout.of(source.spec)
+    columns = {
+        "entity": entity_of(book, source),
+        "place": together(texts_of(source, layout.quasi)),
+        "value": together(texts_of(source, layout.valued)),
+    }
+    query = sa.select(*(value.label(name) for name, value in columns.items())).select_from(source.relation)
+    texts = book.bring(query)
+    joined = found.rows.join(texts, texts.c.entity == found.rows.c.entity)
+    cells = [Cell(tuple(json.loads(label)), 1) for label in found.labels]
+    types = {name: source.columns[name].compare_as for name in layout.further}
+    hidden = [cell for cell, shown in zip(cells, found.shown, strict=True) if shown != PUBLISHED]
+    if len(recorded(book, release)) == 1:
+        _insert_all(book, found, texts, joined, cells)
+        save(book, release, _kept(layout, found.about, found.about, hidden, types))
+    else:
+        now = sa.select(texts.c.entity, found.rows.c.block, texts.c.place, texts.c.value).select_from(joined)
+        past = _past(book, spec, next_episodes(book, release, found.rows, found.about.key))
+        rows: dict[str, Row] = {}
+        for row in own.fetch(now).to_pylist():
+            cell, values = past[row["entity"]]
+            unit = Unit(cells[row["block"]]._replace(was=cell), (*values[:-1], row["value"]))
+            rows[row["entity"]] = Row(unit, row["place"])
+        blocks = {cell.block for cell in hidden}
+        frozen_cells = [row.unit.cell for row in rows.values() if row.unit.cell.block in blocks]
+        set_apart(book, release, [one for one in past if one not in rows], "left", OUT, None)
+        save(book, release, _kept(layout, found.about, found.about, frozen_cells, types), (), rows)
+    own.drop(texts)
+
+
+def _insert_all(
+    book: Book, found: Candidate, texts: sa.TableClause, joined: sa.FromClause, cells: Sequence[Cell]
+) -> None:
+    own = book.own
+    blocks = own.load(
+        fresh_name(),
+        pa.table(
+            {
+                "block": pa.array(range(len(cells)), pa.int64()),
+                "label": pa.array(found.labels, pa.string()),
+                "cell": pa.array([cell_text(cell) for cell in cells], pa.string()),
+            }
+        ),
+    )
+    release = sa.cast(sa.literal(found.about.key.release), sa.Text)
+    names = ["release", "entity", "block", "cell", "place", "value"]
+    chosen: list[Any] = [release, texts.c.entity, blocks.c.label, blocks.c.cell, texts.c.place, texts.c.value]
+    query = sa.select(*chosen).select_from(joined.join(blocks, blocks.c.block == found.rows.c.block))
+    own.run(sa.insert(book.tables.shown).from_select(names, query))
+    own.drop(blocks)
+
+
+def _kept(
+    layout: Layout,
+    newest: RecordedVersion,
+    first: RecordedVersion,
+    hidden: Iterable[Cell],
+    types: Mapping[str, str],
+    stuck: Iterable[Cell] = (),
+) -> Kept:
+    cells = frozenset(hidden)
+    memory = Memory(run=1, version=1, frozen=cells | frozenset(stuck))
+    blocks = frozenset(cell.block for cell in cells)
+    return Kept(layout, newest.node, memory, first.key.version, hidden=blocks, types=types)
+
+
+def _past(book: Book, spec: Spec, found: Query) -> dict[str, tuple[str, list[str]]]:
+    """The joint cell of J1-linked of everybody who was ever shown, and the values in its parts, oldest first."""
+    one = placed(book, found, "linked")
+    query = sa.select(one.c.entity, one.c.value, one.c.cell).order_by(one.c.entity, one.c.episode)
+    past: dict[str, tuple[str, list[str]]] = {}
+    for row in book.own.fetch(query).to_pylist():
+        past.setdefault(row["entity"], (row["cell"], []))[1].append(placed_texts(decoded(row["value"])))
+    return past
+
+
+def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
+    """Keep what the newest version of a release shows that was published before the steady job; False where the
+    crosswalk does not have all of it, since columns are published as they are.
+
+    Its joint cells are those of J1-linked, with what earlier versions showed of them. Whoever was shown before, and is
+    not now, is never shown again.
+    """
+    if spec.insensitives:
+        return False
+    t, own, release = book.tables, book.own, spec.release
+    own_versions = [v for v in recorded(book, release) if v.key.version in shown]
+    newest, layout = own_versions[-1], Layout.of(spec)
+    roll(book, release, [v.key for v in members(spec, recorded(book))])
+    past = _past(book, spec, episodes(book, release))
+    places = frozen(book, release).subquery("places")
+    same = sa.and_(
+        t.block.c.release == t.row.c.release, t.block.c.version == t.row.c.version, t.block.c.block == t.row.c.block
+    )
+    query = (
+        sa.select(t.row.c.entity, t.row.c.shown, t.row.c.value, t.block.c.label, places.c.place, places.c.names)
+        .select_from(t.row.join(t.block, same).join(places, places.c.entity == t.row.c.entity))
+        .where(t.row.c.release == release, t.row.c.version == newest.key.version)
+    )
+    names = canonical(list(layout.quasi))
+    rows: dict[str, Row] = {}
+    failed = set(entities_apart(book, release, [FAILED]))
+    hidden: set[Cell] = set()
+    stuck: set[Cell] = set()
+    for row in own.fetch(query).to_pylist():
+        was, values = past[row["entity"]]
+        if row["names"] != names or values[-1] != placed_texts(decoded(row["value"])):
+            return False
+        cell = Cell(block_of(row["label"]), 1, (), was)
+        rows[row["entity"]] = Row(Unit(cell, tuple(values)), row["place"])
+        if row["shown"] != PUBLISHED:
+            hidden.add(cell)
+        if row["entity"] in failed:
+            stuck.add(cell)
+    set_apart(book, release, [one for one in past if one not in rows], "left", OUT, None)
+    save(book, release, _kept(layout, newest, own_versions[0], hidden, {}, stuck), (), rows)
+    return True

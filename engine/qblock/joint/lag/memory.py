@@ -1,0 +1,263 @@
+"""What the steady job keeps of a release in the crosswalk: the units of the state shown, who waits, and the rest."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.errors import QblockError
+from qblock.joint.crosswalk import Book, fresh_name
+from qblock.joint.steady import Cell, Memory, Pending, Unit
+from qblock.joint.steady.state import Block
+from qblock.ledger.events import canonical
+from qblock.spec import Spec
+
+FORM = 1
+
+
+class Layout(NamedTuple):
+    """The columns of a release by what they are; further: those published as they are."""
+
+    quasi: tuple[str, ...]
+    sensitive: tuple[str, ...]
+    further: tuple[str, ...]
+
+    @classmethod
+    def of(cls, spec: Spec) -> Layout:
+        return cls(spec.quasi_identifiers, spec.sensitives, spec.insensitives)
+
+    @property
+    def valued(self) -> tuple[str, ...]:
+        """The columns of which a unit's value is made."""
+        return (*self.sensitive, *self.further)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is remembered of a release beside its units.
+
+    sizes: people who close a batch of newcomers, by block, as the first version has it (None: none closes); whole: of a
+    block that was never shown; first: the number of that version; hidden: the blocks that it suppressed. moments: when
+    the runs were from which on somebody has waited, as ISO text. closed, failed: batches so far, by kind. types: of the
+    columns that are published as they are.
+    """
+
+    layout: Layout
+    node: tuple[int, ...]
+    memory: Memory
+    first: int
+    hidden: frozenset[Block] = frozenset()
+    sizes: Mapping[Block, int | None] = field(default_factory=dict)
+    whole: int | None = None
+    moments: Mapping[int, str] = field(default_factory=dict)
+    closed: Mapping[str, int] = field(default_factory=dict)
+    failed: Mapping[str, int] = field(default_factory=dict)
+    types: Mapping[str, str] = field(default_factory=dict)
+
+    def text(self) -> str:
+        """Canonical JSON, without what is kept by person."""
+        memory = self.memory
+        return canonical(
+            {
+                "form": FORM,
+                "layout": [list(names) for names in self.layout],
+                "node": list(self.node),
+                "run": memory.run,
+                "version": memory.version,
+                "frozen": sorted(cell_text(cell) for cell in memory.frozen),
+                "batches": sorted([block_text(block), n] for block, n in memory.batches.items()),
+                "first": self.first,
+                "hidden": sorted(map(block_text, self.hidden)),
+                "sizes": sorted(
+                    ([block_text(block), n] for block, n in self.sizes.items()), key=lambda pair: str(pair[0])
+                ),
+                "whole": self.whole,
+                "moments": {str(run): moment for run, moment in self.moments.items()},
+                "closed": dict(self.closed),
+                "failed": dict(self.failed),
+                "types": dict(self.types),
+            }
+        )
+
+
+class Row(NamedTuple):
+    """A unit as it is kept. place: the texts of its quasi-identifiers as one (`admission.together`)."""
+
+    unit: Unit
+    place: str
+
+
+def cell_text(cell: Cell) -> str:
+    return canonical([list(cell.block), cell.first, list(cell.changed), cell.was])
+
+
+def cell_of(text: str) -> Cell:
+    block, first, changed, was = json.loads(text)
+    return Cell(tuple(block), first, tuple(changed), was)
+
+
+def block_text(block: Block) -> str:
+    return canonical(list(block))
+
+
+def block_of(text: str) -> Block:
+    return tuple(json.loads(text))
+
+
+def load(book: Book, release: str) -> Kept | None:
+    """What is remembered of a release; None where the steady job has not begun. Raises QblockError for a newer form."""
+    t = book.tables
+    text = book.own.scalar(sa.select(t.steady.c.state).where(t.steady.c.release == release))
+    if text is None:
+        return None
+    found = json.loads(text)
+    if found["form"] > FORM:
+        raise QblockError("the crosswalk was written by a newer qblock; install that one, or a later one")
+    rows = book.own.fetch(sa.select(t.waiting).where(t.waiting.c.release == release)).to_pylist()
+    memory = Memory(
+        run=found["run"],
+        version=found["version"],
+        frozen=frozenset(map(cell_of, found["frozen"])),
+        pending={r["entity"]: Pending(r["seen"], r["times"]) for r in rows if r["times"] is not None},
+        since={r["entity"]: r["since"] for r in rows if r["since"] is not None},
+        batches={block_of(block): n for block, n in found["batches"]},
+    )
+    return Kept(
+        Layout(*map(tuple, found["layout"])),
+        tuple(found["node"]),
+        memory,
+        found["first"],
+        frozenset(map(block_of, found["hidden"])),
+        {block_of(block): n for block, n in found["sizes"]},
+        found["whole"],
+        {int(run): moment for run, moment in found["moments"].items()},
+        found["closed"],
+        found["failed"],
+        found["types"],
+    )
+
+
+def units_in(book: Book, release: str, cells: Collection[str]) -> dict[str, Row]:
+    """Everybody in some cells, by digest. cells: as text."""
+    t, own = book.tables.shown, book.own
+    wanted = own.load(fresh_name(), pa.table({"cell": pa.array(sorted(cells), pa.string())}))
+    query = sa.select(t.c.entity, t.c.cell, t.c.place, t.c.value, t.c.earlier).where(
+        t.c.release == release, t.c.cell.in_(sa.select(wanted.c.cell))
+    )
+    found = own.fetch(query.order_by(t.c.entity))
+    own.drop(wanted)
+    known: dict[str, Cell] = {}
+    rows: dict[str, Row] = {}
+    columns = (found[name].to_pylist() for name in ("entity", "cell", "place", "value", "earlier"))
+    for entity, text, place, value, earlier in zip(*columns, strict=True):
+        cell = known.get(text)
+        if cell is None:
+            cell = known[text] = cell_of(text)
+        values = (value,) if earlier is None else (*json.loads(earlier), value)
+        rows[entity] = Row(Unit(cell, values), place)
+    return rows
+
+
+def cells_of(book: Book, release: str, entities: Collection[str]) -> set[str]:
+    """The cells, as text, in which some people are."""
+    t, own = book.tables.shown, book.own
+    wanted = own.load(fresh_name(), pa.table({"entity": pa.array(sorted(entities), pa.string())}))
+    query = sa.select(t.c.cell).where(t.c.release == release, t.c.entity.in_(sa.select(wanted.c.entity))).distinct()
+    found = set(own.fetch(query)["cell"].to_pylist())
+    own.drop(wanted)
+    return found
+
+
+def another_unit(book: Book, release: str, cells: Collection[str]) -> dict[str, Row]:
+    """One unit outside some cells, if there is any: whether a version would be left without anybody."""
+    t, own = book.tables.shown, book.own
+    wanted = own.load(fresh_name(), pa.table({"cell": pa.array(sorted(cells), pa.string())}))
+    query = (
+        sa.select(sa.func.min(t.c.cell))
+        .select_from(t.outerjoin(wanted, wanted.c.cell == t.c.cell))
+        .where(t.c.release == release, wanted.c.cell.is_(None))
+    )
+    cell = own.scalar(query)
+    own.drop(wanted)
+    if cell is None:
+        return {}
+    entity = own.scalar(sa.select(sa.func.min(t.c.entity)).where(t.c.release == release, t.c.cell == cell))
+    return {entity: units_in(book, release, [cell])[entity]}
+
+
+def counts_by_block(book: Book, release: str, blocks: Collection[Block] | None = None) -> dict[Block, dict[str, int]]:
+    """People by value in the blocks of the state shown. blocks: only these."""
+    t, own = book.tables.shown, book.own
+    query = sa.select(t.c.block, t.c.value, sa.func.count().label("n")).where(t.c.release == release)
+    if blocks is not None:
+        texts = pa.array(sorted(map(block_text, blocks)), pa.string())
+        wanted = own.load(fresh_name(), pa.table({"block": texts}))
+        query = query.where(t.c.block.in_(sa.select(wanted.c.block)))
+    found: dict[Block, dict[str, int]] = {}
+    for row in own.fetch(query.group_by(t.c.block, t.c.value)).to_pylist():
+        found.setdefault(block_of(row["block"]), {})[row["value"]] = int(row["n"])
+    return found
+
+
+def save(book: Book, release: str, kept: Kept, gone: Iterable[str] = (), rows: Mapping[str, Row] | None = None) -> None:
+    """Write what is remembered, take units out (`gone`), and write units anew (`rows`), in the caller's transaction."""
+    t, own, rows = book.tables, book.own, rows or {}
+    taken = own.load(fresh_name(), pa.table({"entity": pa.array(sorted({*gone, *rows}), pa.string())}))
+    own.run(sa.delete(t.shown).where(t.shown.c.release == release, t.shown.c.entity.in_(sa.select(taken.c.entity))))
+    own.drop(taken)
+    if rows:
+        _insert(book, t.shown, release, unit_columns(rows))
+    own.run(sa.delete(t.waiting).where(t.waiting.c.release == release))
+    memory = kept.memory
+    people = sorted({*memory.since, *memory.pending})
+    if people:
+        pending = [memory.pending.get(one) for one in people]
+        columns = {
+            "entity": pa.array(people, pa.string()),
+            "since": pa.array([memory.since.get(one) for one in people], pa.int64()),
+            "seen": pa.array([None if one is None else one.value for one in pending], pa.string()),
+            "times": pa.array([None if one is None else one.times for one in pending], pa.int64()),
+        }
+        _insert(book, t.waiting, release, columns)
+    known = own.scalar(sa.select(sa.func.count()).select_from(t.steady).where(t.steady.c.release == release))
+    if known:
+        own.run(sa.update(t.steady).where(t.steady.c.release == release).values(state=kept.text()))
+    else:
+        own.run(sa.insert(t.steady).values(release=release, state=kept.text()))
+
+
+def forget(book: Book, release: str) -> None:
+    """Forget all of a release: of a first version that nobody ever saw."""
+    t = book.tables
+    for table in (t.shown, t.waiting, t.steady):
+        book.own.run(sa.delete(table).where(table.c.release == release))
+
+
+def unit_columns(rows: Mapping[str, Row]) -> dict[str, pa.Array]:
+    """Units as the columns of `crosswalk_shown`."""
+    people = sorted(rows)
+    found = [rows[one] for one in people]
+    earlier = [canonical(list(row.unit.values[:-1])) if len(row.unit.values) > 1 else None for row in found]
+    texts: dict[str, Sequence[str | None]] = {
+        "entity": people,
+        "block": [block_text(row.unit.cell.block) for row in found],
+        "cell": [cell_text(row.unit.cell) for row in found],
+        "place": [row.place for row in found],
+        "value": [str(row.unit.values[-1]) for row in found],
+        "earlier": earlier,
+    }
+    return {name: pa.array(column, pa.string()) for name, column in texts.items()}
+
+
+def _insert(book: Book, table: sa.Table, release: str, columns: Mapping[str, pa.Array]) -> None:
+    own = book.own
+    loaded = own.load(fresh_name(), pa.table(dict(columns)))
+    named = sa.cast(sa.literal(release), sa.Text).label("release")
+    query = sa.select(named, *(loaded.c[name] for name in columns))
+    own.run(sa.insert(table).from_select(["release", *columns], query))
+    own.drop(loaded)

@@ -1,0 +1,273 @@
+"""One run of the steady job's policy on the crosswalk: what the next version shows, and what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+import sqlalchemy as sa
+
+from qblock.blocks import Reference
+from qblock.joint.crosswalk import Book, decoded
+from qblock.joint.episodes import PUBLISHED
+from qblock.joint.excluded import set_apart
+from qblock.joint.lag.differences import Differences, differences
+from qblock.joint.lag.judged import judged
+from qblock.joint.lag.memory import (
+    Kept,
+    Row,
+    another_unit,
+    block_of,
+    cells_of,
+    counts_by_block,
+    save,
+    units_in,
+)
+from qblock.joint.steady import Counts, Person, Rules, Step, Unit, no_coin, private_coin, rules_for, step
+from qblock.joint.steady.cohort import chance_of, cohort_size
+from qblock.joint.steady.state import Block, Histogram
+from qblock.joint.type_checks import parts_of
+from qblock.joint.versions import RecordedVersion, recorded
+from qblock.source import SourceTable
+from qblock.spec import Spec
+
+OUT_WHY = {"left": "left", "erased": "withdrawn", "cell": "cell", "failed": "cohort", "aside": "aside"}
+"""Why somebody is set apart for good, by what became of them."""
+OUT_STATE = "out"
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What a run decided. kept: to be remembered; gone: units that are shown no more; rows: units that are new or shown
+    otherwise; out: who is set apart for good, and why; counts: for the private ledger; admitted: newcomers who are
+    shown; blocks: those in which others wait; withdrawals: people who withdrew and are shown still."""
+
+    kept: Kept
+    gone: frozenset[str]
+    rows: Mapping[str, Row]
+    out: Mapping[str, str]
+    counts: Counts
+    admitted: int = 0
+    blocks: int = 0
+    withdrawals: int = 0
+
+
+def rules_of(spec: Spec, several: bool) -> Rules:
+    """The rules that a spec gets. several: whether readers may hold other releases too, which was not simulated."""
+    models = [model for requirement in spec.privacy for model in requirement.models]
+    rules = rules_for(
+        models,
+        sensitives=len(spec.sensitives),
+        suppression=spec.suppression_limit != 0,
+        withdraw=spec.versions.leavers == "withdraw",
+    )
+    if not several or not rules.cells:
+        return rules
+    return replace(rules, cells=False, reason="several releases to the same readers were not simulated")
+
+
+def decide(
+    book: Book,
+    source: SourceTable,
+    current: Sequence[Sequence[Reference]],
+    kept: Kept,
+    *,
+    queued: Collection[str],
+    stuck: Collection[str],
+    several: bool,
+    everybody: int,
+) -> Turn:
+    """Decide the batches of one run; writes nothing.
+
+    source: opened by an Admission; current: its references, one list for each requirement; queued: digests of people
+    who withdrew and wait to leave, stuck: of those whose batch failed before there was a state: both count as absent;
+    several: whether readers may hold other releases; everybody: rows of the whole source. Raises Refused as `judged`
+    does.
+    """
+    spec, release = source.spec, source.spec.release
+    withdrawn = {*queued, *stuck}
+    found = differences(book, source, kept.node, kept.layout, kept.memory.pending, withdrawn)
+    concerned = {*found.left, *found.values}
+    cells = cells_of(book, release, concerned) if concerned else set()
+    rows = units_in(book, release, cells) if cells else {}
+    rows |= another_unit(book, release, cells)
+    rows = {one: row for one, row in rows.items() if one not in found.gone}
+    shown = {one: row.unit for one, row in rows.items()}
+    present = {one: Person(new.block, new.value) for one, new in found.newcomers.items()}
+    present |= {
+        one: Person(unit.cell.block, found.values.get(one, unit.values[-1]))
+        for one, unit in shown.items()
+        if one not in found.left
+    }
+
+    first = next(version for version in recorded(book, release) if version.key.version == kept.first)
+    number = len(kept.layout.sensitive)
+
+    @cache
+    def sensitive(value: str) -> tuple[str | None, ...]:
+        return tuple(parts_of(value)[:number])
+
+    def of_blocks(blocks: Sequence[Block]) -> Mapping[Block, Histogram]:
+        return {
+            block: _added((sensitive(value), n) for value, n in counts.items())
+            for block, counts in counts_by_block(book, release, blocks).items()
+        }
+
+    rules = rules_of(spec, several)
+    sizes = Sizes(book, spec, kept, first, rules)
+    memory = replace(kept.memory, pending={one: p for one, p in kept.memory.pending.items() if one not in found.gone})
+    result = step(
+        shown,
+        present,
+        memory,
+        rules,
+        judged(spec, first, current, of_blocks),
+        cohort=sizes,
+        coin=private_coin(_secret(book), release, spec.versions.skip) if rules.coin else no_coin,
+        least=2 * rules.k,
+        counted=lambda value: sensitive(str(value)),
+    )
+    turn = _turn(kept, result, found, rows, shown, sizes)
+    # The withdrawal of those who were queued takes effect when a version without them is published (`left`).
+    out = {one: why for one, why in turn.out.items() if one not in set(queued)}
+    withdrawals = sum(one in result.shown for one in withdrawn)
+    # Whoever is set apart is in the source, and in no version.
+    lag = turn.counts.lag + max(0, everybody - source.rows)
+    return replace(turn, out=out, withdrawals=withdrawals, counts=replace(turn.counts, source=everybody, lag=lag))
+
+
+def _turn(
+    kept: Kept, result: Step, found: Differences, rows: Mapping[str, Row], shown: Mapping[str, Unit], sizes: Sizes
+) -> Turn:
+    new: dict[str, Row] = {}
+    for one, unit in result.shown.items():
+        if unit is not shown.get(one):
+            new[one] = Row(unit, rows[one].place if one in rows else found.newcomers[one].place)
+    memory, run = result.memory, result.memory.run
+    moments = {**kept.moments, run: datetime.now(UTC).isoformat(timespec="seconds")}
+    waited = {*memory.since.values(), run}
+    after = replace(
+        kept,
+        memory=replace(memory, out={}),
+        sizes=sizes.blocks,
+        whole=sizes.whole,
+        moments={number: moment for number, moment in moments.items() if number in waited},
+        closed=_added([*kept.closed.items(), *result.counts.closed.items()]),
+        failed=_added([*kept.failed.items(), *result.counts.failed.items()]),
+    )
+    gone = {*found.gone, *(one for one in shown if one not in result.shown)}
+    return Turn(
+        after,
+        frozenset(gone),
+        new,
+        memory.out,
+        result.counts,
+        admitted=sum(one not in rows for one in new),
+        blocks=len({found.newcomers[one].block for one in memory.since if one in found.newcomers}),
+    )
+
+
+def keep(book: Book, release: str, turn: Turn) -> None:
+    """Remember what was decided, in a book of its own: a verdict outlasts the run, whatever becomes of it."""
+    save(book, release, turn.kept, turn.gone, turn.rows)
+    for reason, why in OUT_WHY.items():
+        people = [one for one, found in turn.out.items() if found == reason]
+        if people:
+            set_apart(book, release, people, why, OUT_STATE, None)
+
+
+class Sizes:
+    """The people who close a batch of newcomers of a block (`joint.steady.cohort`).
+
+    From what the first version shows, and kept from then on; computed when somebody first waits in a block.
+    """
+
+    def __init__(self, book: Book, spec: Spec, kept: Kept, first: RecordedVersion, rules: Rules) -> None:
+        cohort = spec.versions.cohort
+        self.declared = None if cohort == "auto" else cohort
+        self.hidden = kept.hidden
+        self.blocks: dict[Block, int | None] = dict(kept.sizes)
+        self.whole = kept.whole
+        self._least = rules.k
+        self._of_first = cache(lambda: first_counts(book, first))
+        self._sized = cache(lambda counts: _size(spec, first, counts, rules.k))
+
+    def __call__(self, block: Block) -> int | None:
+        if block in self.hidden:
+            return None
+        if self.declared is not None:
+            return self.declared
+        if block not in self.blocks:
+            counts = self._of_first()
+            if block in counts:
+                self.blocks[block] = self._sized(_frozen(counts[block]))
+            else:
+                if self.whole is None:
+                    self.whole = self._sized(_frozen(_added(pair for one in counts.values() for pair in one.items())))
+                self.blocks[block] = self.whole
+        return self.blocks[block]
+
+
+Values = tuple[str | None, ...]
+"""One for each sensitive attribute."""
+Counted = tuple[tuple[Values, int], ...]
+
+
+def _size(spec: Spec, first: RecordedVersion, counts: Counted, least: int) -> int | None:
+    """For several sensitive attributes the largest of their sizes."""
+    found: list[int | None] = []
+    for index, name in enumerate(spec.sensitives):
+        reference = first.references[name]
+        code = {text: i for i, text in enumerate(reference.domain)}
+        column = np.zeros(len(code), dtype=np.int64)
+        for value, n in counts:
+            column[code[value[index]]] += n
+        models = [q.model for q in spec.privacy if not q.sensitive]
+        models += [q.models[q.sensitive.index(name)] for q in spec.privacy if name in q.sensitive]
+        found.append(cohort_size(column.tolist(), least, chance_of(models, reference)))
+    if not found:
+        return max(2 * least, 2)
+    return None if None in found else max(size for size in found if size is not None)
+
+
+def first_counts(book: Book, first: RecordedVersion) -> dict[Block, dict[Values, int]]:
+    """The people by sensitive values whom each block of the first version shows."""
+    t = book.tables
+    key = first.key
+    same = sa.and_(
+        t.block.c.release == t.row.c.release, t.block.c.version == t.row.c.version, t.block.c.block == t.row.c.block
+    )
+    query = (
+        sa.select(t.block.c.label, t.row.c.value, sa.func.count().label("n"))
+        .select_from(t.row.join(t.block, same))
+        .where(t.row.c.release == key.release, t.row.c.version == key.version, t.row.c.shown == PUBLISHED)
+        .group_by(t.block.c.label, t.row.c.value)
+    )
+    found: dict[Block, dict[Values, int]] = {}
+    for row in book.own.fetch(query).to_pylist():
+        found.setdefault(block_of(row["label"]), {})[decoded(row["value"])] = int(row["n"])
+    return found
+
+
+def _secret(book: Book) -> bytes:
+    """The first key of the digests, which stays whatever keys come later."""
+    t = book.tables.key
+    return str(book.own.scalar(sa.select(t.c.secret).where(t.c.id == min(book.key_numbers())))).encode()
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def _added(pairs: Iterable[tuple[Key, int]]) -> dict[Key, int]:
+    found: dict[Key, int] = {}
+    for key, n in pairs:
+        found[key] = found.get(key, 0) + n
+    return found
+
+
+def _frozen(counts: Mapping[Values, int]) -> Counted:
+    return tuple(sorted(counts.items(), key=repr))

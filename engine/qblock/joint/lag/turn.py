@@ -1,0 +1,235 @@
+"""The part of a steady job in one run: the version that it makes lags behind the source (`on_refusal: hold_back`)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from qblock.blocks import Reference
+from qblock.errors import Refused
+from qblock.joint.admission import Admission
+from qblock.joint.crosswalk import Book, open_book, own_book
+from qblock.joint.excluded import FAILED, QUEUED, entities_apart
+from qblock.joint.gate import check_models, members
+from qblock.joint.lag import memory
+from qblock.joint.lag.begin import adopt, begin
+from qblock.joint.lag.edits import moved_by_edits, refine
+from qblock.joint.lag.memory import Kept, Layout
+from qblock.joint.lag.policy import Turn, decide, keep
+from qblock.joint.lag.relation import Shown
+from qblock.joint.turn import JointVersions
+from qblock.joint.versions import Candidate, recorded
+from qblock.joint.waiting import StartOver
+from qblock.ledger.events import RecordedEvent
+from qblock.search.task import QUARANTINED, Task
+from qblock.source import SourceTable
+from qblock.spec import Spec
+
+OTHER_COLUMNS = (
+    "version {first} of release {release} was made with other columns ({before}) than the spec has now ({now}), and "
+    "those whom the source has no more are shown as they were; nothing is published. Write the columns as they were, "
+    "or begin another release"
+)
+KEPT = "the published node was kept, since all versions must have the same node (versions.on_refusal: hold_back)"
+NO_STATE = (
+    "columns are published as they are, and what version {} shows of whom was not kept: the next version is checked as "
+    "with `on_refusal: refuse`, and those after it lag"
+)
+EDITED = "hierarchies were edited, which shows {} people in another block: their joint cells are split"
+FAILED_WORDS = {
+    "newcomers": "{} of newcomers failed: its people stay out for good, since topping them up until they pass would "
+    "reveal their values",
+    "leavers": "{} of people who left failed: their joint cells stay as they are shown",
+    "changed values": "{} of changed values failed: their joint cells stay as they are shown",
+    "whole cell": "{} of people who left failed: they stay as they are shown",
+}
+
+
+class LaggingVersions(JointVersions):
+    """kept: what is remembered, None before there is a state, when versions are made as without it; turn: what this run
+    decided; moved, uncovered: people in another block, and rows that no hierarchy covers."""
+
+    kept: Kept | None = None
+    turn: Turn | None = None
+    moved = uncovered = 0
+
+    def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
+        spec = super().begin(current, shown)
+        self.turn = None
+        with own_book(self.place) as book:
+            self.kept = memory.load(book, self.spec.release)
+            if self.kept is not None and self.kept.first not in shown:
+                memory.forget(book, self.spec.release)
+                self.kept = None
+            if self.kept is None and shown and adopt(book, self.spec, frozenset(shown)):
+                self.kept = memory.load(book, self.spec.release)
+        if self.kept is None:
+            if shown:
+                self.notes.append(NO_STATE.format(max(shown)))
+            return spec
+        self._check_layout(self.kept)
+        if current is None or spec.pinned is not None:
+            return spec
+        self.inherited = current
+        return replace(spec, search=replace(spec.search, node=self.kept.node))
+
+    def let_in(self, source: SourceTable) -> Admission | None:
+        kept, release = self.kept, self.spec.release
+        if kept is None:
+            return super().let_in(source)
+        assert self.admission is not None
+        if kept.node not in source.frequency_sets.lattice:
+            raise Refused(
+                f"the published node {list(kept.node)} is no longer in the lattice: hierarchies have changed; nothing "
+                "is published. Change them back, or begin another release"
+            )
+        self._check_types(kept, source)
+        check_models(self.spec)
+        references = Task(source).references
+        self.moved, self.uncovered = self.admission.moves(source.session), source.quarantined
+        with open_book(self.place, source.session) as book:
+            several = any(v.key.release != release for v in members(self.spec, recorded(book)))
+            self.turn = decide(
+                book,
+                source,
+                references,
+                kept,
+                queued=entities_apart(book, release, [QUEUED]),
+                stuck=entities_apart(book, release, [FAILED]),
+                several=several,
+                everybody=self._everybody(source),
+            )
+        if not self.dry:
+            with own_book(self.place) as book:
+                keep(book, release, self.turn)
+        self.kept = self.turn.kept
+        self._say(self.turn)
+        layout = self.kept.layout
+        self.admission = Shown(
+            self.spec, self.place, shown=self.admission.shown, layout=layout, gone=self.turn.gone, rows=self.turn.rows
+        )
+        return self.admission
+
+    def settled(self, source: SourceTable) -> SourceTable:
+        """With the distribution of the first version, where a model asks for one: moving, it would tell who came."""
+        needs = frozenset().union(*(model.needs for q in self.spec.privacy for model in q.models))
+        if self.turn is None or self.kept is None or not needs & {"distribution", "domain"}:
+            return source
+        with open_book(self.place, source.session) as book:
+            first = next(v for v in recorded(book, self.spec.release) if v.key.version == self.kept.first)
+        known = first.references
+        return replace(
+            source,
+            sensitives={
+                name: replace(values, reference=_as_first(self.spec, name, values.reference, known[name]))
+                for name, values in source.sensitives.items()
+            },
+        )
+
+    def opened(self, source: SourceTable) -> None:
+        if self.turn is None:
+            super().opened(source)
+            return
+        counts = self.turn.counts
+        found: dict[str, Any] = {
+            "newcomers": self.turn.admitted,
+            "newcomers_waiting": counts.newcomers,
+            "leavers_waiting": counts.leavers - self.turn.withdrawals,
+            "leaving_waiting": self.turn.withdrawals,
+            "changes_waiting": counts.changes,
+            "blocks_waiting": counts.blocks,
+            "oldest_wait": counts.oldest_wait,
+            "lag": min(counts.source, counts.lag + self.moved),
+            "moves_waiting": self.moved,
+            "quarantined": self.uncovered,
+            "cells_frozen": counts.frozen,
+            "batches_closed": dict(counts.closed),
+            "batches_failed": dict(counts.failed),
+            "batches_aside": counts.aside,
+        }
+        self.detail = {name: n for name, n in found.items() if n}
+
+    def lag(self) -> dict[str, Any]:
+        if self.turn is None:
+            return {}
+        counts, kept, asked = self.turn.counts, self.turn.kept, self.spec.versions
+        since = min(kept.memory.since.values(), default=None)
+        oldest = None
+        if since is not None:
+            oldest = (datetime.now(UTC) - datetime.fromisoformat(kept.moments[since])).total_seconds()
+        behind = min(counts.source, counts.lag + self.moved)
+        over = {
+            "max_lag": asked.max_lag is not None and behind > asked.max_lag * max(1, counts.source),
+            "max_wait": asked.max_wait is not None and oldest is not None and oldest > asked.max_wait.total_seconds(),
+        }
+        return {
+            "rows": behind,
+            "share": behind / max(1, counts.source),
+            "blocks": self.turn.blocks,
+            "oldest_seconds": oldest,
+            "beyond": [name for name, is_over in over.items() if is_over],
+        }
+
+    def _recorded(self, book: Book, source: SourceTable, found: Candidate) -> None:
+        if self.kept is None:
+            begin(book, self.spec, source, found)
+
+    def _compared(self, book: Book, found: Candidate) -> None:
+        moved = moved_by_edits(book, found) if self.kept is not None else {}
+        if moved:
+            release = self.spec.release
+            raise StartOver(EDITED.format(len(moved)), lambda own: refine(own, release, moved))
+
+    def _check_layout(self, kept: Kept) -> None:
+        now = Layout.of(self.spec)
+        if kept.layout != now:
+            before, names = (", ".join((*one.quasi, *one.valued)) for one in (kept.layout, now))
+            raise Refused(OTHER_COLUMNS.format(first=kept.first, release=self.spec.release, before=before, now=names))
+        pinned = self.spec.pinned
+        if pinned is not None and pinned != kept.node:
+            raise Refused(
+                f"{self.spec.at('search', 'node')}: all versions must have one node, and version {kept.first} of "
+                f"release {self.spec.release} has {list(kept.node)}; nothing is published. Pin that one, or begin "
+                "another release"
+            )
+
+    def _check_types(self, kept: Kept, source: SourceTable) -> None:
+        for name, before in kept.types.items():
+            now = source.columns[name].compare_as
+            if now != before:
+                raise Refused(
+                    f"column {name} is of type {now} now, and was of type {before} when version {kept.first} of "
+                    f"release {self.spec.release} was made: values that did not change may read differently; nothing "
+                    "is published. Give the column its type again, or begin another release"
+                )
+
+    def _everybody(self, source: SourceTable) -> int:
+        """The rows of the whole source."""
+        assert self.admission is not None
+        assert self.admission.everybody is not None
+        query = sa.select(sa.func.count()).select_from(self.admission.everybody)
+        return int(source.session.scalar(query))
+
+    def _say(self, turn: Turn) -> None:
+        if self.uncovered:
+            self.notes.append(QUARANTINED.format(self.uncovered))
+        for kind, n in turn.counts.failed.items():
+            self.notes.append(FAILED_WORDS[kind].format("a batch" if n == 1 else f"{n} batches"))
+
+
+def _as_first(spec: Spec, name: str, now: Reference, first: Reference) -> Reference:
+    """The quantities of the first version over the values of now."""
+    total: dict[str | None, int] = dict(zip(first.domain, first.totals.tolist(), strict=True))
+    if any(n for value, n in total.items() if value not in now.domain):
+        raise Refused(
+            f"{spec.at('attributes', name)}: nobody whom the release shows has some of the values of {name} that the "
+            "first version had, and a model compares with all of them; nothing is published. Declare the values "
+            "(`domain`) and begin another release"
+        )
+    totals = np.array([total.get(value, 0) for value in now.domain], dtype=np.int64)
+    return replace(now, rows=first.rows, totals=totals)

@@ -1,0 +1,112 @@
+"""A release that is decided and not made: it tells nobody but the private ledger what it came to.
+
+What a run would come to depends on the values of people whom no version shows yet. Whoever could try it again and
+again, with one person more or less, would read them off; so all that is said is that it was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from qblock.errors import QblockError, Refused
+from qblock.joint.waiting import StartOver
+from qblock.ledger.events import Event
+from qblock.ledger.writer import ledger_transaction, record
+from qblock.release import steps
+from qblock.release.apply import PERFORM, check_earlier
+from qblock.release.plan import plan
+from qblock.release.recover import record_failure
+from qblock.release.run import Run
+from qblock.release.runner import run_steps
+from qblock.spec import Spec
+
+NOT_MADE = (steps.CopyVersion, steps.Recheck, steps.Publish, steps.Retire)
+
+
+@dataclass(frozen=True)
+class DryRunResult:
+    """The same for every verdict."""
+
+    release: str
+    run: str
+    status: str = "dry_run"
+
+    def to_json(self) -> dict[str, Any]:
+        return vars(self)
+
+
+def dry_run(spec: Spec, *, wait: float = 0) -> DryRunResult:
+    """Decide what a release would publish; stores one event of the ledger with the verdict, and says nothing of it.
+
+    wait: seconds to wait for another run of the release. Raises what `release` raises, but for what a version would be
+    refused for.
+    """
+    made = plan(spec, wait=wait, judge=False)
+    decided = tuple(step for step in made.steps if not isinstance(step, NOT_MADE))
+    made = replace(made, steps=(*decided, steps.RecordVerdict(spec.release)))
+    run = _DryRun(made)
+    run.joint.dry = True
+    try:
+        run_steps(run, made.steps, {step: _once(perform) for step, perform in DECIDE.items()}, _failed)
+    except QblockError:
+        if not run.told:
+            raise
+    return DryRunResult(spec.release, run.id)
+
+
+class _DryRun(Run):
+    """would: what a run would come to; told: whether the ledger has it."""
+
+    would = ""
+    told = False
+
+
+class _BeginsAgain(QblockError):
+    """A run would settle something, and begin again."""
+
+
+def _once(perform: Callable[[Any, Any], None]) -> Callable[[Any, Any], None]:
+    def performed(run: _DryRun, step: steps.Step) -> None:
+        try:
+            perform(run, step)
+        except StartOver as again:
+            raise _BeginsAgain(str(again)) from None
+
+    return performed
+
+
+def _compare(run: _DryRun, step: steps.CheckEarlierVersions) -> None:
+    if run.nothing_changed():
+        run.would = f"version {run.version} would stay"
+        return
+    check_earlier(run, step)
+    run.would = f"version {run.version} would be published"
+
+
+def _decided(run: _DryRun, _: steps.RecordVerdict) -> None:
+    _record(run, run.would)
+
+
+def _failed(run: _DryRun, error: BaseException) -> None:
+    if isinstance(error, Refused) and run.state_known:
+        _record(run, f"a run would be refused: {error}")
+    elif isinstance(error, _BeginsAgain):
+        _record(run, f"a run would begin again: {error}")
+    else:
+        record_failure(run, error)
+
+
+def _record(run: _DryRun, reason: str) -> None:
+    event = Event(release=run.spec.release, state="dry_run", run=run.id, detail=run.joint.detail, reason=reason)
+    with ledger_transaction(run.place) as connection:
+        record(connection, event)
+    run.told = True
+
+
+DECIDE: dict[type[steps.Step], Callable[[Any, Any], None]] = {
+    **PERFORM,
+    steps.CheckEarlierVersions: _compare,
+    steps.RecordVerdict: _decided,
+}

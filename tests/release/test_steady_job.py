@@ -1,0 +1,535 @@
+"""A release that goes on while people come, leave and change: what each version shows, through the job itself."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from qblock.cli.app import run
+from qblock.errors import Refused
+from qblock.joint import turnover
+from qblock.joint.crosswalk import own_book
+from qblock.joint.steady import Memory, Person, Step, first_version, judge, rules_for, step
+from qblock.ledger.history import history
+from qblock.ledger.stores import place_of
+from qblock.models import DistinctLDiversity, KAnonymity
+from qblock.release.erase import erase
+from qblock.release.rekey import rekey
+from qblock.release.retype import retype
+from qblock.release.rollback import rollback
+from qblock.release.verify import verify
+from release.jobs import Job, MakeJob
+from release.test_waiting import HOLD_BACK, events, insert, people_job, shown
+
+pytestmark = pytest.mark.either_engine
+
+SIXTEEN = " ".join(f"p{i:02}:q:{'ab'[i % 2]}" for i in range(16))
+
+
+def change(job: Job, value: str, *names: str) -> None:
+    job.change(f"UPDATE people SET value = '{value}' WHERE id IN ({', '.join(map(repr, names))})")
+
+
+def delete(job: Job, *names: str) -> None:
+    job.change(f"DELETE FROM people WHERE id IN ({', '.join(map(repr, names))})")
+
+
+def counts(job: Job) -> Counter[str]:
+    return Counter(shown(job).split())
+
+
+def test_leavers_go_together_where_even_failing_would_leave_candidates(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    delete(job, "p00", "p01", "p02")
+    assert (job.run().status, job.run().waiting) == ("unchanged", {"leavers": 3})
+    delete(job, "p03")
+    found = job.run()
+    assert (found.status, found.waiting, counts(job)) == ("published", {}, {"q:a": 6, "q:b": 6})
+    assert events(job, "published")[-1]["detail"]["batches_closed"] == {"leavers": 1}
+    assert not verify(job.spec).problems
+
+
+def test_leavers_of_one_value_stay_and_their_cell_is_left_alone(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    delete(job, "p00", "p02", "p04", "p06")
+    found = job.run()
+    assert (found.status, found.waiting, counts(job)) == ("unchanged", {"leavers": 4}, {"q:a": 8, "q:b": 8})
+    assert any("their joint cells stay as they are shown" in note for note in found.notes)
+    delete(job, "p01", "p03", "p05", "p07")
+    assert (job.run().status, counts(job)) == ("unchanged", {"q:a": 8, "q:b": 8})
+
+
+def test_changed_values_are_shown_together_and_others_as_they_were(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    change(job, "c", "p00", "p01")
+    found = job.run()
+    assert (found.status, found.waiting, counts(job)) == ("unchanged", {"changes": 2}, {"q:a": 8, "q:b": 8})
+    change(job, "d", "p02", "p03")
+    found = job.run()
+    assert (found.status, found.waiting) == ("published", {})
+    assert counts(job) == {"q:a": 6, "q:b": 6, "q:c": 2, "q:d": 2}
+
+
+def test_who_changed_twice_since_last_shown_keeps_what_is_shown(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    change(job, "c", "p00", "p01")
+    job.run()
+    change(job, "e", "p00")
+    change(job, "d", "p02", "p03")
+    assert (job.run().status, job.run().waiting) == ("unchanged", {"changes": 4})
+    change(job, "a", "p00")
+    assert job.run().waiting == {"changes": 3}
+    change(job, "f", "p04")
+    assert job.run().status == "published"
+    assert counts(job) == {"q:a": 6, "q:b": 6, "q:c": 1, "q:d": 2, "q:f": 1}
+
+
+def test_who_left_and_comes_back_is_not_shown_again(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b r1:r:a r2:r:b", **HOLD_BACK)
+    job.run()
+    delete(job, "r1", "r2")
+    assert (job.run().status, shown(job)) == ("published", "q:a q:b")
+    insert(job, "r1:r:a r2:r:b")
+    found = job.run()
+    assert (found.status, found.waiting, shown(job)) == ("unchanged", {}, "q:a q:b")
+    insert(job, "s1:r:a s2:r:b")
+    assert (job.run().status, shown(job)) == ("published", "q:a q:b r:a r:b")
+
+
+def test_a_leaver_who_comes_back_before_anything_was_shown_is_nothing_new(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    delete(job, "p00")
+    assert job.run().waiting == {"leavers": 1}
+    insert(job, "p00:q:a")
+    assert (job.run().status, job.run().waiting) == ("unchanged", {})
+
+
+def test_the_last_cell_waits_for_another_one(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
+    job.run()
+    delete(job, "p1", "p2")
+    insert(job, "s1:q:c")
+    assert (job.run().status, shown(job)) == ("unchanged", "q:a q:b")
+    insert(job, "s2:q:a")
+    assert (job.run().status, counts(job)) == ("published", {"q:a": 2, "q:b": 1, "q:c": 1})
+    assert (job.run().status, shown(job)) == ("published", "q:a q:c")
+
+
+def test_people_who_withdraw_leave_by_the_rules_of_leavers(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    assert erase(job.spec, ["p00", "p01", "p02"]).status == "queued"
+    found = job.run()
+    assert (found.status, found.waiting) == ("unchanged", {"withdrawals": 3})
+    delete(job, "p03")
+    found = job.run()
+    assert (found.status, counts(job)) == ("published", {"q:a": 6, "q:b": 6})
+    assert events(job, "erased")[-1]["detail"] == {"people": 3}
+    # The source has three of them still.
+    assert (job.run().status, counts(job)) == ("unchanged", {"q:a": 6, "q:b": 6})
+
+
+def test_who_withdraws_at_once_takes_the_whole_joint_cell_along(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
+    job.run()
+    insert(job, "r1:q:c r2:q:d")
+    job.run()
+    found = erase(job.spec, ["r1"], now=True)
+    assert (found.status, found.companions, shown(job)) == ("erased", 1, "q:a q:b")
+    assert job.run().status == "unchanged"
+    insert(job, "s1:q:c s2:q:d")
+    assert (job.run().status, shown(job)) == ("published", "q:a q:b q:c q:d")
+
+
+def test_a_run_that_stops_after_a_batch_closed_lets_nobody_join_it(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
+    job.run()
+    insert(job, "t:q:a u:q:b")
+    with monkeypatch.context() as patched:
+        patched.setattr("qblock.release.apply.count_again", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            job.run()
+    insert(job, "v:q:c")
+    delete(job, "t")
+    change(job, "e", "u")
+    found = job.run()
+    assert (found.status, shown(job)) == ("published", "q:a q:a q:b q:b")
+    assert found.waiting == {"newcomers": 1, "leavers": 1, "changes": 1}
+
+
+def test_a_first_version_that_nobody_saw_is_forgotten(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
+    with monkeypatch.context() as patched:
+        patched.setattr("qblock.release.apply.count_again", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            job.run()
+    change(job, "c", "p1")
+    assert (job.run().status, shown(job)) == ("published", "q:b q:c")
+
+
+def test_after_a_rollback_the_next_version_shows_the_newest_state(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
+    job.run()
+    insert(job, "t:q:a u:q:b")
+    job.run()
+    rollback(job.spec, 1)
+    delete(job, "p1")
+    found = job.run()
+    assert (found.status, found.version, shown(job)) == ("published", 3, "q:a q:a q:b q:b")
+    assert found.waiting == {"leavers": 1}
+
+
+def test_a_release_that_was_published_before_goes_on_with_what_its_newest_version_shows(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b r1:r:a r2:r:b", on_refusal="refuse")
+    job.run()
+    insert(job, "s1:q:c s2:q:d")
+    job.run()
+    delete(job, "r1", "r2")
+    job.run()
+    assert shown(job) == "q:a q:b q:c q:d"
+    job.set(versions=HOLD_BACK)
+    delete(job, "p1")
+    insert(job, "r1:r:a r2:r:b t1:r:a")
+    found = job.run()
+    assert found.waiting == {"newcomers": 1, "leavers": 1}
+    delete(job, "p2")
+    insert(job, "t2:r:b")
+    # Two cells of one block: whoever came with version 2 stays.
+    assert (job.run().status, shown(job)) == ("published", "q:c q:d r:a r:b")
+
+
+def test_other_columns_or_another_node_than_the_state_has_are_refused(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:1:a p2:1:b p3:2:a p4:2:b", **HOLD_BACK).set(search={"node": [0]})
+    job.run()
+    job.set(search={"node": [1]})
+    with pytest.raises(Refused, match=r"all versions must have one node, and version 1 .* has \[0\]"):
+        job.run()
+    job.change("ALTER TABLE people ADD COLUMN ward VARCHAR DEFAULT 'x'")
+    job.set(search={"node": [0]}, attributes={**job.settings["attributes"], "ward": "insensitive"})
+    with pytest.raises(
+        Refused, match=r"made with other columns \(block, value\) than the spec has now \(block, value, ward\)"
+    ):
+        job.run()
+
+
+def edited(job: Job, text: str) -> None:
+    (job.folder / "block.csv").write_text(text)
+
+
+def test_an_edit_of_a_hierarchy_splits_the_cells_of_those_whom_it_moves(make_job: MakeJob) -> None:
+    people = " ".join(f"{block}{i}:{block}:{'st'[i % 2]}" for block in "abcd" for i in range(4))
+    job = people_job(make_job, people, **HOLD_BACK).set(search={"node": [1]})
+    job.set(
+        attributes={"block": {"role": "quasi_identifier", "hierarchy": {"file": "block.csv"}}, "value": "sensitive"}
+    )
+    edited(job, "block,pair,all\na,1,*\nb,1,*\nc,2,*\nd,2,*\n")
+    job.run()
+    edited(job, "block,pair,all\na,1,*\nb,1,*\nc,1,*\nd,2,*\n")
+    said: list[str] = []
+    assert job.run(log=said.append).status == "published"
+    assert any("shows 4 people in another block: their joint cells are split" in line for line in said)
+    assert counts(job) == {"1:s": 6, "1:t": 6, "2:s": 2, "2:t": 2}
+    # All of c has left, who shared a joint cell with d before, and share one of their own now.
+    delete(job, "c0", "c1", "c2", "c3")
+    assert (job.run().status, counts(job)) == ("published", {"1:s": 4, "1:t": 4, "2:s": 2, "2:t": 2})
+
+
+ODD: dict[str, list[Any]] = {
+    "block": ["", None, "q", "q", "", None, "q", "\x1e0"],
+    "value": [None, "", "a", "b", "\x1fN", "b", "c", "d"],
+    "born": ["1950-01-31", None, "0044-03-15", "2020-02-29", "1950-01-31", "1999-12-31", "2000-01-01", "1970-01-01"],
+    "paid": ["1.50", "2.00", "-0.10", None, "1000000.25", "3.33", "0.00", "7.10"],
+    "ratio": [0.1, 1e-7, 1e22, 2.5, None, 1 / 3, -0.0, 5e-324],
+}
+
+
+def test_people_who_are_gone_are_shown_exactly_as_they_were(make_job: MakeJob) -> None:
+    attributes = {
+        "block": {"role": "quasi_identifier", "hierarchy": "suppress", "nulls": "top"},
+        "value": {"role": "sensitive", "nulls": "value"},
+        "born": "insensitive",
+        "paid": "insensitive",
+        "ratio": "insensitive",
+    }
+    job = make_job(
+        {name: values * 3 for name, values in ODD.items()} | {"id": [f"p{i}" for i in range(24)]},
+        attributes=attributes,
+        privacy=[{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}],
+        entity="id",
+        versions=HOLD_BACK,
+        search={"node": [1]},
+    )
+    double = "DOUBLE" if job.engine == "duckdb" else "DOUBLE PRECISION"
+    for name, type_ in (("born", "DATE"), ("paid", "DECIMAL(12, 2)"), ("ratio", double)):
+        using = f" USING CAST({name} AS {type_})" if job.engine == "postgresql" else ""
+        job.change(f"ALTER TABLE people ALTER {name} TYPE {type_}{using}")
+    job.run()
+    before = Counter(job.published())
+    delete(job, *(f"p{i}" for i in range(6)))
+    job.change("UPDATE people SET paid = 9.99, value = 'z', ratio = 4 WHERE id = 'p7'")
+    found = job.run()
+    assert (found.status, found.waiting) == ("unchanged", {"leavers": 6, "changes": 1})
+    assert found.rows == 24
+    assert job.run(force=True).status == "published"
+    assert Counter(job.published()) == before
+    assert not verify(job.spec).problems
+
+
+def test_a_new_key_and_other_types_keep_the_state(make_job: MakeJob) -> None:
+    job = people_job(make_job, " ".join(f"{i}:q:{i % 2}" for i in range(16)), **HOLD_BACK)
+    job.run()
+    job.change("DELETE FROM people WHERE id IN ('0', '1', '2')")
+    change(job, "5", "3")
+    assert job.run().waiting == {"leavers": 3, "changes": 1}
+    rekey(place_of(job.spec))
+    assert job.run().waiting == {"leavers": 3, "changes": 1}
+    using = " USING CAST(value AS INTEGER)" if job.engine == "postgresql" else ""
+    job.change(f"ALTER TABLE people ALTER value TYPE INTEGER{using}")
+    with pytest.raises(Refused, match="ledger retype"):
+        job.run()
+    retype(job.spec)
+    assert job.run().waiting == {"leavers": 3, "changes": 1}
+    job.change("DELETE FROM people WHERE id = '4'")
+    job.run()
+    assert Counter(job.published()) == {("q", 0): 5, ("q", 1): 7}
+
+
+def test_values_that_a_model_of_the_whole_distribution_has_not_seen_are_refused(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.set(privacy=[{"k_anonymity": {"k": 2}}, {"t_closeness": {"t": 0.6}}, {"distinct_l_diversity": {"l": 2}}])
+    job.run()
+    insert(job, "t:q:a u:q:z")
+    with pytest.raises(Refused, match=r"the source has values of value that the first version"):
+        job.run()
+    assert counts(job) == {"q:a": 8, "q:b": 8}
+
+
+def test_the_distribution_that_models_compare_with_is_that_of_the_first_version(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.set(privacy=[{"k_anonymity": {"k": 2}}, {"t_closeness": {"t": 0.3}}, {"distinct_l_diversity": {"l": 2}}])
+    assert job.run().tightest[1]["values"][0]["value"] == 0
+    for i in range(4):
+        insert(job, " ".join(f"n{i}{j}:q:{value}" for j, value in enumerate("aaab")))
+        assert job.run().status == "published"
+    # 20 of 32 have value a, against a half of the first version.
+    assert job.run().tightest[1]["values"][0]["value"] == pytest.approx(1 / 8)
+    assert not verify(job.spec).problems
+
+
+def test_the_worked_scenarios_of_holding_back(make_job: MakeJob, scenarios: list[dict[str, Any]]) -> None:
+    """By size only, what is listed as published is published; the table that waiting until diverse gives is not."""
+    known = {scenario["id"]: scenario for scenario in scenarios}
+    listed = known["hold_back_by_size_only"]["published_csv"]
+    disclosing = known["hold_back_until_diverse"]["published_csv"]
+    people = " ".join(f"p{i}:{line.replace(',', ':')}" for i, line in enumerate(listed[0].split()[1:]))
+    job = people_job(make_job, people, **HOLD_BACK).set(search={"node": [0]})
+    arrivals = {1: "", 2: "t:q:a u:q:a", 3: "w:q:c"}
+    values = known["hold_back_by_size_only"]["true_values"]
+    assert {item.split(":")[0]: item.split(":")[2] for text in arrivals.values() for item in text.split()} == values
+    for version, text in arrivals.items():
+        insert(job, text)
+        job.run()
+        published = ["block,value", *(row.replace(":", ",") for row in shown(job).split())]
+        assert published == listed[version - 1].split()
+        assert (published == disclosing[version - 1].split()) == (version < 3)
+
+
+@dataclass
+class Weeks:
+    """A drawn history. people: block and value of everybody who is there."""
+
+    rng: random.Random
+    people: dict[str, tuple[str, str]] = field(default_factory=dict)
+    number: int = 0
+
+    def come(self, n: int) -> None:
+        for _ in range(n):
+            self.people[f"n{self.number:03}"] = (self.rng.choice("qrs"), self.rng.choice("aabbcd"))
+            self.number += 1
+
+    def churn(self) -> None:
+        for one in self.rng.sample(sorted(self.people), len(self.people) // 6):
+            del self.people[one]
+        for one in self.rng.sample(sorted(self.people), len(self.people) // 6):
+            self.people[one] = (self.people[one][0], self.rng.choice("abcd"))
+        self.come(12)
+
+    @property
+    def present(self) -> dict[str, Person]:
+        return {one: Person((block,), value) for one, (block, value) in self.people.items()}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: int) -> None:
+    weeks = Weeks(random.Random(seed))
+    weeks.come(60)
+    job = people_job(make_job, " ".join(f"{one}:{b}:{v}" for one, (b, v) in weeks.people.items()), **HOLD_BACK)
+    job.set(versions={"on_refusal": "hold_back", "cohort": 4}, search={"node": [0]})
+    models = (KAnonymity(k=2), DistinctLDiversity(l=2))
+
+    from qblock.blocks import Reference
+
+    passes, rules = judge(models, Reference(0, (), np.zeros(0, dtype=np.int64))), rules_for(models)
+    found: Step = first_version(weeks.present, Memory(), passes)
+    job.run()
+    published = 0
+    for _ in range(5):
+        weeks.churn()
+        job.change("DELETE FROM people")
+        job.change(
+            "INSERT INTO people (id, block, value) VALUES "
+            + ", ".join(f"('{one}', '{b}', '{v}')" for one, (b, v) in weeks.people.items())
+        )
+        found = step(found.shown, weeks.present, found.memory, rules, passes, cohort=lambda block: 4, least=4)
+        result = job.run()
+        wanted = Counter(f"{unit.cell.block[0]}:{unit.values[-1]}" for unit in found.shown.values())
+        assert counts(job) == wanted
+        waiting = {
+            "newcomers": found.counts.newcomers,
+            "leavers": found.counts.leavers,
+            "changes": found.counts.changes,
+        }
+        assert result.waiting == {why: n for why, n in waiting.items() if n}
+        assert (result.status == "published") == found.published
+        published += found.published
+    assert published >= 2
+
+
+NOT_DECIDED = ("crosswalk_key", "crosswalk_turnover", "crosswalk_episode", "crosswalk_signature", "crosswalk_rolled")
+"""The key, who was there, and what follows from the versions recorded."""
+
+
+def kept_privately(job: Job) -> dict[str, list[tuple[Any, ...]]]:
+    """Everything in the crosswalk."""
+    with own_book(place_of(job.spec)) as book:
+        return {
+            table.name: sorted(tuple(row.values()) for row in book.own.fetch(sa.select(table)).to_pylist())
+            for table in vars(book.tables).values()
+            if isinstance(table, sa.Table) and table.name not in NOT_DECIDED
+        }
+
+
+@pytest.mark.parametrize(
+    ("people", "verdict"),
+    [("", "version 1 would stay"), ("t:q:a u:q:b", "version 2 would be published"), ("t:q:a u:q:a", "version 1 would")],
+)
+def test_a_dry_run_tells_the_ledger_alone_what_a_run_would_come_to(
+    make_job: MakeJob,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    people: str,
+    verdict: str,
+) -> None:
+    monkeypatch.setattr(turnover, "ONE_IN", 0)
+    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
+    job.run()
+    insert(job, people)
+    before, known = kept_privately(job), history(job.spec)["events"]
+    result = tmp_path / "result.json"
+    assert run(["release", str(job.spec.path), "--dry-run", "--json", "--result", str(result)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {**found, "run": ""} == {"release": "people", "run": "", "status": "dry_run", "exit_status": 0}
+    assert json.loads(result.read_text("utf-8")) == found
+    assert kept_privately(job) == before
+    (event,) = history(job.spec)["events"][len(known) :]
+    assert (event["state"], event["reason"].startswith(verdict)) == ("dry_run", True)
+    # What it decided is decided anew: nobody was set apart.
+    insert(job, "v:q:c")
+    assert (job.run().status == "published") == bool(people)
+
+
+def test_a_dry_run_that_would_be_refused_ends_like_any_other(
+    make_job: MakeJob, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:a", **HOLD_BACK)
+    assert run(["release", str(job.spec.path), "--dry-run"]) == 0
+    assert capsys.readouterr().out == "A dry run of people is done: `qblock history` has what it came to.\n"
+    (event,) = history(job.spec)["events"]
+    assert event["reason"].startswith("a run would be refused: ")
+
+
+def test_a_run_that_lags_by_more_than_the_spec_allows_says_so_to_the_hook(
+    make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turnover, "ONE_IN", 0)
+    job = people_job(make_job, "p1:q:a p2:q:b p3:q:a p4:q:b", **HOLD_BACK)
+    job.run()
+    insert(job, "t:q:a")
+    result = tmp_path / "result.json"
+
+    def told(**versions: Any) -> tuple[str, list[str]]:
+        job.set(versions={**HOLD_BACK, **versions})
+        assert run(["release", str(job.spec.path), "--quiet", "--result", str(result), "--result-force"]) == 0
+        found = json.loads(result.read_text("utf-8"))
+        return found["status"], found["lag"]["beyond"]
+
+    assert told() == ("unchanged", [])
+    assert told(max_lag=0.2) == ("unchanged", [])
+    assert told(max_lag=0.19) == ("lagging", ["max_lag"])
+    assert told(max_wait="1h") == ("unchanged", [])
+    with own_book(place_of(job.spec)) as book:
+        t = book.tables.steady
+        state = json.loads(book.own.scalar(sa.select(t.c.state)))
+        state["moments"] = dict.fromkeys(state["moments"], "2020-01-01T00:00:00+00:00")
+        book.own.run(sa.update(t).values(state=json.dumps(state)))
+    assert told(max_wait="1h") == ("lagging", ["max_wait"])
+
+
+def test_whoever_leaves_may_take_the_whole_joint_cell_along_at_once(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b", on_refusal="hold_back", cohort=2, leavers="withdraw")
+    job.run()
+    insert(job, "s1:q:a s2:q:b")
+    job.run()
+    delete(job, "s1")
+    found = job.run()
+    assert (found.status, found.waiting, shown(job)) == ("published", {}, "q:a q:b")
+
+
+def test_newcomers_wait_for_as_many_as_the_first_version_says(make_job: MakeJob) -> None:
+    """Without a number in the spec; 13 of a block with two values as often, since 2 / 2**11 is below 1 in 1000."""
+    job = people_job(make_job, SIXTEEN)
+    del job.settings["versions"]
+    job.run()
+    insert(job, " ".join(f"n{i:02}:q:{'ab'[i % 2]}" for i in range(10)))
+    found = job.run()
+    assert (found.status, found.waiting) == ("unchanged", {"newcomers": 10})
+    insert(job, "n10:q:a")
+    assert (job.run().status, len(job.published())) == ("published", 27)
+
+
+def test_a_release_that_lags_no_more_forgets_what_it_showed(make_job: MakeJob) -> None:
+    job = people_job(make_job, "p1:q:a p2:q:b r1:r:a r2:r:b", **HOLD_BACK)
+    job.run()
+    job.set(versions={"on_refusal": "refuse"})
+    insert(job, "s1:q:c s2:q:d")
+    delete(job, "r1", "r2")
+    assert (job.run().status, shown(job)) == ("published", "q:a q:b q:c q:d")
+    job.set(versions=HOLD_BACK)
+    delete(job, "s1", "s2")
+    assert (job.run().status, shown(job)) == ("published", "q:a q:b")
+
+
+def test_who_changed_with_others_leaves_at_once_with_these_alone(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    change(job, "c", "p00", "p01")
+    change(job, "d", "p02", "p03")
+    job.run()
+    assert erase(job.spec, ["p00"], now=True).companions == 3
+    assert counts(job) == {"q:a": 6, "q:b": 6}
