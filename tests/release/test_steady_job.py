@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,15 +18,18 @@ from qblock.cli.app import run
 from qblock.errors import Refused
 from qblock.joint import turnover
 from qblock.joint.crosswalk import own_book
+from qblock.joint.lag.policy import rules_of
 from qblock.joint.steady import Memory, Person, Step, first_version, judge, rules_for, step
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
 from qblock.models import DistinctLDiversity, KAnonymity
 from qblock.release.erase import erase
+from qblock.release.foresee import foreseen
 from qblock.release.rekey import rekey
 from qblock.release.retype import retype
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
+from qblock.spec import read_spec
 from release.jobs import Job, MakeJob
 from release.test_waiting import HOLD_BACK, events, insert, people_job, shown
 
@@ -102,8 +106,10 @@ def test_who_left_and_comes_back_is_not_shown_again(make_job: MakeJob) -> None:
     delete(job, "r1", "r2")
     assert (job.run().status, shown(job)) == ("published", "q:a q:b")
     insert(job, "r1:r:a r2:r:b")
-    found = job.run()
-    assert (found.status, found.waiting, shown(job)) == ("unchanged", {}, "q:a q:b")
+    said: list[str] = []
+    found = job.run(log=said.append)
+    assert (found.status, found.waiting, shown(job)) == ("unchanged", {"out": 2}, "q:a q:b")
+    assert "version 2 stays: 2 people are out for good (lag 50 % of the rows)" in said[-1]
     insert(job, "s1:r:a s2:r:b")
     assert (job.run().status, shown(job)) == ("published", "q:a q:b r:a r:b")
 
@@ -206,7 +212,7 @@ def test_a_release_that_was_published_before_goes_on_with_what_its_newest_versio
     delete(job, "p1")
     insert(job, "r1:r:a r2:r:b t1:r:a")
     found = job.run()
-    assert found.waiting == {"newcomers": 1, "leavers": 1}
+    assert found.waiting == {"newcomers": 1, "leavers": 1, "out": 2}
     delete(job, "p2")
     insert(job, "t2:r:b")
     # Two cells of one block: whoever came with version 2 stays.
@@ -404,7 +410,7 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
             "leavers": found.counts.leavers,
             "changes": found.counts.changes,
         }
-        assert result.waiting == {why: n for why, n in waiting.items() if n}
+        assert {**result.waiting, "out": 0} == {**{why: n for why, n in waiting.items() if n}, "out": 0}
         assert (result.status == "published") == found.published
         published += found.published
     assert published >= 2
@@ -533,3 +539,39 @@ def test_who_changed_with_others_leaves_at_once_with_these_alone(make_job: MakeJ
     job.run()
     assert erase(job.spec, ["p00"], now=True).companions == 3
     assert counts(job) == {"q:a": 6, "q:b": 6}
+
+
+@pytest.mark.parametrize(
+    ("privacy", "said"),
+    [
+        ([{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}], None),
+        ([{"k_anonymity": {"k": 2}}], "models of sizes alone promise nothing about values"),
+        ([{"t_closeness": {"t": 0.5}}], r"failing t_closeness tells which .* ask for distinct_l_diversity \{l: 2\}"),
+    ],
+)
+def test_a_plan_says_which_rules_versions_lag_by(make_job: MakeJob, privacy: list[Any], said: str | None) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK).set(privacy=privacy)
+    notes = [note for note in foreseen(job.spec).notes if "versions lag by the core" in note]
+    assert bool(notes) == (said is not None)
+    assert said is None or re.search(said, notes[0])
+
+
+def test_a_model_of_one_attribute_does_not_make_up_for_one_of_another(tmp_path: Path) -> None:
+    """Failing t-closeness of one attribute tells its value, whatever is asked of the other: newcomers need the coin."""
+    text = """
+version: 1
+release: people
+source: {url: "duckdb:///w.duckdb", table: people}
+entity: id
+attributes:
+  block: {role: quasi_identifier, hierarchy: suppress}
+  value: sensitive
+  other: sensitive
+privacy:
+  - t_closeness: {t: 0.3, sensitive: value}
+  - distinct_l_diversity: {l: 2, sensitive: SENSITIVE}
+"""
+    for sensitive, coin in (("other", True), ("value", False)):
+        spec = read_spec(text.replace("SENSITIVE", sensitive), tmp_path / "spec.yaml", {})
+        rules = rules_of(spec, several=False)
+        assert (rules.coin, rules.cells) == (coin, False), sensitive

@@ -50,11 +50,11 @@ def test_a_cohort_that_fails_stays_out_and_the_run_goes_on(make_job: MakeJob) ->
     job.begin()
     insert(job, "t:q:a u:q:a")
     found = job.run()
-    assert (found.status, shown(job), found.waiting) == ("unchanged", "q:a q:b", {})
+    assert (found.status, shown(job), found.waiting) == ("unchanged", "q:a q:b", {"out": 2})
     assert any("stay out for good" in note for note in found.notes)
     insert(job, "w:q:c")
     found = job.run()
-    assert (found.status, found.waiting) == ("unchanged", {"newcomers": 1})
+    assert (found.status, found.waiting) == ("unchanged", {"newcomers": 1, "out": 2})
     insert(job, "x:q:a")
     found = job.run()
     assert (found.status, found.version, shown(job)) == ("published", 2, "q:a q:a q:b q:c")
@@ -103,10 +103,10 @@ def test_a_cohort_that_fails_beside_a_leaver_stays_out_as_well(make_job: MakeJob
     job.change("DELETE FROM people WHERE id = 'p3'")
     insert(job, "t:q:a u:q:a")
     found = job.run()
-    assert (found.status, found.waiting) == ("unchanged", {"leavers": 1})
+    assert (found.status, found.waiting) == ("unchanged", {"leavers": 1, "out": 2})
     insert(job, "p3:q:a w:q:c")
     found = job.run()
-    assert (found.status, found.waiting) == ("unchanged", {"newcomers": 1})
+    assert (found.status, found.waiting) == ("unchanged", {"newcomers": 1, "out": 2})
 
 
 def test_newcomers_wait_until_they_are_enough_whatever_they_have(make_job: MakeJob) -> None:

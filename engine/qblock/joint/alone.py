@@ -27,6 +27,7 @@ WAITS = {
     "moves_waiting": "moves",
     "leaving_waiting": "withdrawals",
     "quarantined": "uncovered",
+    "present_out": "out",
 }
 """What a result calls those who wait, by their names in the ledger."""
 

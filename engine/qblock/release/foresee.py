@@ -8,6 +8,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
+from qblock.joint.lag.policy import rules_of
 from qblock.publish.columns_ahead import check_view
 from qblock.release.plan import Plan, plan
 from qblock.release.retype import type_note
@@ -18,6 +19,11 @@ from qblock.spec.sources import DimensionTable
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import TableName
+
+CORE = (
+    "versions lag by the core of the rules alone: newcomers come in batches, whole joint cells go, and values stay as "
+    "first shown, since {} (docs/steady-job.md)"
+)
 
 
 def foreseen(spec: Spec) -> Plan:
@@ -33,6 +39,9 @@ def foreseen(spec: Spec) -> Plan:
     notes = [] if note is None else [note]
     if spec.entity is None:
         notes += _repeats(spec)
+    if spec.checked_together and spec.on_refusal == "hold_back":
+        rules = rules_of(spec, bool(spec.versions.audience))
+        notes += [] if rules.cells else [CORE.format(rules.reason)]
     return replace(made, notes=(*made.notes, *notes)) if notes else made
 
 

@@ -24,16 +24,18 @@ AGES = (("week", 7 * 86_400), ("day", 86_400), ("hour", 3600), ("minute", 60))
 
 def waiting_words(waiting: Mapping[str, int], lag: Mapping[str, Any] | None = None) -> str:
     """Who waits, as the end of a sentence. lag: as of `ReleaseResult`."""
-    lag = lag or {}
-    named = [f"{n:,} {WORDS[why][n != 1]}" for why, n in waiting.items()]
+    lag, out = lag or {}, waiting.get("out", 0)
+    named = [f"{n:,} {WORDS[why][n != 1]}" for why, n in waiting.items() if why != "out"]
     if lag.get("blocks") and waiting.get("newcomers"):
         named[0] += f" in {_count(lag['blocks'], 'block')}"
     who = " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
-    verb = "waits" if sum(waiting.values()) == 1 else "wait"
+    said = f"{who} {'waits' if sum(waiting.values()) - out == 1 else 'wait'}" if named else ""
+    if out:
+        said += f"{', ' if said else ''}{out:,} {'person is' if out == 1 else 'people are'} out for good"
     if "share" not in lag:
-        return f"{who} {verb}"
+        return said
     oldest = f", oldest {_age(lag['oldest_seconds'])}" if lag["oldest_seconds"] is not None else ""
-    return f"{who} {verb} (lag {100 * lag['share']:.2g} % of the rows{oldest})"
+    return f"{said} (lag {100 * lag['share']:.2g} % of the rows{oldest})"
 
 
 def _age(seconds: float) -> str:
@@ -55,10 +57,10 @@ class ReleaseResult:
     search: how large the lattice is, and what its search took. waiting: how many the view does not show as the source
     has them, by why: `newcomers`, `leavers` (people who are still shown), `changes` (of values that are shown as they
     were), `moves` (people in another block), `withdrawals` (people who are still shown), `uncovered` (rows whose values
-    no hierarchy covers). lag, of a release that lags behind its source: `rows` of the source that the view does not
-    show as they are, and their `share`; the `blocks` in which newcomers wait; `oldest_seconds`, how long somebody has
-    waited (None: nobody does); `beyond`, which of max_lag and max_wait that is more than. All for whoever runs the job,
-    never for readers.
+    no hierarchy covers), `out` (people of the source whom no version will show). lag, of a release that lags behind
+    its source: `rows` of the source that the view does not show as they are, and their `share`; the `blocks` in which
+    newcomers wait; `oldest_seconds`, how long somebody has waited (None: nobody does); `beyond`, which of max_lag and
+    max_wait that is more than. All for whoever runs the job, never for readers.
     """
 
     status: Status

@@ -44,7 +44,8 @@ OUT_STATE = "out"
 class Turn:
     """What a run decided. kept: to be remembered; gone: units that are shown no more; rows: units that are new or shown
     otherwise; out: who is set apart for good, and why; counts: for the private ledger; admitted: newcomers who are
-    shown; blocks: those in which others wait; withdrawals: people who withdrew and are shown still."""
+    shown; blocks: those in which others wait;
+    present_out: people of the source who are out for good; withdrawals: people who withdrew and are shown still."""
 
     kept: Kept
     gone: frozenset[str]
@@ -53,21 +54,39 @@ class Turn:
     counts: Counts
     admitted: int = 0
     blocks: int = 0
+    present_out: int = 0
     withdrawals: int = 0
 
 
 def rules_of(spec: Spec, several: bool) -> Rules:
-    """The rules that a spec gets. several: whether readers may hold other releases too, which was not simulated."""
-    models = [model for requirement in spec.privacy for model in requirement.models]
-    rules = rules_for(
-        models,
-        sensitives=len(spec.sensitives),
-        suppression=spec.suppression_limit != 0,
-        withdraw=spec.versions.leavers == "withdraw",
+    """The rules that a spec gets. several: whether readers may hold other releases too, which was not simulated.
+
+    Models of one sensitive attribute do not make up for those of another: each one is asked for by itself.
+    """
+    asked = [(q, name) for name in spec.sensitives for q in spec.privacy if name in q.sensitive]
+    by_name = {name: [q.models[q.sensitive.index(n)] for q, n in asked if n == name] for name in spec.sensitives}
+    sizes = [q.model for q in spec.privacy if not q.sensitive]
+    found = [
+        rules_for(
+            [*sizes, *models],
+            sensitives=len(spec.sensitives),
+            suppression=spec.suppression_limit != 0,
+            withdraw=spec.versions.leavers == "withdraw",
+        )
+        for models in by_name.values() or [[]]
+    ]
+    reasons = [rules.reason for rules in found if rules.reason]
+    if several:
+        reasons.append("several releases to the same readers were not simulated")
+    return Rules(
+        cells=not reasons,
+        k=max(rules.k for rules in found),
+        l=max(rules.l for rules in found),
+        sure=all(rules.sure for rules in found),
+        coin=any(rules.coin for rules in found),
+        withdraw=found[0].withdraw,
+        reason="; ".join(dict.fromkeys("; ".join(reasons).split("; "))) if reasons else "",
     )
-    if not several or not rules.cells:
-        return rules
-    return replace(rules, cells=False, reason="several releases to the same readers were not simulated")
 
 
 def decide(
@@ -135,9 +154,11 @@ def decide(
     # The withdrawal of those who were queued takes effect when a version without them is published (`left`).
     out = {one: why for one, why in turn.out.items() if one not in set(queued)}
     withdrawals = sum(one in result.shown for one in withdrawn)
-    # Whoever is set apart is in the source, and in no version.
-    lag = turn.counts.lag + max(0, everybody - source.rows)
-    return replace(turn, out=out, withdrawals=withdrawals, counts=replace(turn.counts, source=everybody, lag=lag))
+    # Whoever is set apart is in the source, and in no version; whoever is from now on is in the lag already.
+    before = max(0, everybody - source.rows - source.quarantined)
+    counts = replace(turn.counts, source=everybody, lag=turn.counts.lag + before + source.quarantined)
+    now_out = sum(one in found.newcomers for one in turn.out)
+    return replace(turn, out=out, withdrawals=withdrawals, counts=counts, present_out=before + now_out)
 
 
 def _turn(

@@ -147,6 +147,7 @@ class LaggingVersions(JointVersions):
             "lag": min(counts.source, counts.lag + self.moved),
             "moves_waiting": self.moved,
             "quarantined": self.uncovered,
+            "present_out": self.turn.present_out,
             "cells_frozen": counts.frozen,
             "batches_closed": dict(counts.closed),
             "batches_failed": dict(counts.failed),
