@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
+from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.errors import InputError
 
 VERDICTS = {True: "yes", False: "NO", None: ""}
@@ -33,6 +33,7 @@ def search(
         bool, typer.Option("--explain-sql", help="Print the statements of a node for each engine instead.")
     ] = False,
     node: Annotated[str | None, typer.Option(help="The node of --explain-sql: a=2,b=1, or 2,1, bottom or top.")] = None,
+    churn: Churn = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -51,7 +52,7 @@ def search(
             print(f"-- {title}\n{sql};\n")
         return
     with progress(quiet) as report:
-        result = release.search(strategy=strategy, progress=report, all_nodes=nodes == "all")
+        result = release.search(strategy=strategy, progress=report, all_nodes=nodes == "all", churn=churn)
     found = result.to_dict()
     if json_:
         answer(found)
@@ -80,6 +81,8 @@ def _print_search(found: dict[str, Any]) -> None:
         out.print(", ".join(f"{name.replace('_', ' ')} {shown(v)}" for name, v in chosen["metrics"].items()))
         if chosen["suppressed"]:
             out.print(f"{chosen['suppressed']:,} rows are suppressed")
+    if "forecast" in found:
+        print_forecast(found["forecast"], names)
     if "nodes" in found:
         rows = [
             [*n["levels"], "yes" if n["satisfied"] else "no", *(_values(t) for t in n["tightest"])]
@@ -87,6 +90,30 @@ def _print_search(found: dict[str, Any]) -> None:
         ]
         models = [t["model"] for t in found["nodes"][0]["tightest"]]
         out.print(table("All nodes", [*names, "satisfied", *models], rows))
+
+
+def print_forecast(found: dict[str, Any], names: list[str] | None = None) -> None:
+    """How long newcomers would wait at some nodes, and how far the view would lag. names: of the quasi-identifiers."""
+    coming, leaving, changing = (f"{found['churn'][of]:.2%}" for of in ("coming", "leaving", "changing"))
+    title = f"Forecast for 52 runs, in each of which {coming} of the people come, {leaving} leave and {changing} change"
+    columns = ["node", "blocks", "wait", "longest wait", "lag", "most lag", "never shown"]
+    rows = [
+        [
+            ",".join(map(str, one["node"])),
+            f"{one['blocks']:,}",
+            f"{one['mean_wait']:.1f}",
+            f"{one['worst_wait']}",
+            *(f"{one[of]:.1%}" for of in ("lag", "worst_lag", "never")),
+        ]
+        for one in found["nodes"]
+    ]
+    out = console()
+    out.print(table(title, columns, rows))
+    out.print("wait: of newcomers, in runs; lag: share of the rows not shown as they are; never shown: of newcomers")
+    node = ",".join(map(str, found["recommended"]))
+    if names:
+        node = ", ".join(f"{name} level {level}" for name, level in zip(names, found["recommended"], strict=True))
+    out.print(f"Recommended: {node} ({found['why']})")
 
 
 def print_tightest(tightest: list[dict[str, Any]]) -> None:

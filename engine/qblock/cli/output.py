@@ -19,6 +19,16 @@ SpecPath = Annotated[str, typer.Argument(metavar="SPEC", help="The release spec,
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, alone on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 
+Churn = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SHARE",
+        help="The share of the people who come, and leave, in each run (0.01; a tenth as many values change): how long "
+        "newcomers would wait at some nodes and how far the view would lag, where versions lag behind the source. "
+        "Else as in the runs so far, if there were any.",
+    ),
+]
+
 EVERY_SECONDS = 5.0
 
 

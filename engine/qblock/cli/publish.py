@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from qblock.cli.explore import print_tightest
+from qblock.cli.explore import print_forecast, print_tightest
 from qblock.cli.job import Hook, Job
 from qblock.cli.log import Log
-from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
+from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.cli.result_file import ResultFile
 
 if TYPE_CHECKING:
@@ -65,11 +65,11 @@ def register(app: typer.Typer) -> None:
     app.command("rollback")(rollback)
 
 
-def plan(spec: SpecPath, json_: Json = False) -> None:
+def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
     """What `release` would do, step by step: exactly the steps that it runs. Writes nothing."""
     from qblock.api import Release
 
-    print_plan(Release(spec, name_values=True).plan(), json_)
+    print_plan(Release(spec, name_values=True).plan(churn=churn), json_)
 
 
 def print_plan(made: Planned, json_: bool) -> None:
@@ -84,6 +84,8 @@ def print_plan(made: Planned, json_: bool) -> None:
     out.print(steps)
     for note in made.notes:
         out.print(f"Note: {note}")
+    if made.forecast:
+        print_forecast(made.to_dict()["forecast"])
 
 
 def release(

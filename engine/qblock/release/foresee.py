@@ -9,9 +9,12 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.joint.lag.policy import rules_of
+from qblock.joint.steady.estimate import Churn
 from qblock.publish.columns_ahead import check_view
+from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_search, lags, published
 from qblock.release.plan import Plan, plan
 from qblock.release.retype import type_note
+from qblock.search.run import open_task, run_search
 from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
 from qblock.spec.prior import PriorTable
@@ -26,11 +29,14 @@ CORE = (
 )
 
 
-def foreseen(spec: Spec) -> Plan:
+def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     """The plan of a release. Raises what `plan` raises, InputError for a table that does not exist, or a view that
     cannot be replaced, and Refused where row level security would hide rows of a table; rows are counted where the spec
     names no entity, and no row is read.
+
+    churn: as of `forecast_of_search`; before a first version, a search reads the table for it.
     """
+    asked = churn_of(spec, churn)
     made = plan(spec)
     if ENGINES[made.place.engine].facts.has_roles:  # only there are policies
         _check_rows(spec)
@@ -39,10 +45,21 @@ def foreseen(spec: Spec) -> Plan:
     notes = [] if note is None else [note]
     if spec.entity is None:
         notes += _repeats(spec)
-    if spec.checked_together and spec.on_refusal == "hold_back":
+    if lags(spec):
         rules = rules_of(spec, bool(spec.versions.audience))
         notes += [] if rules.cells else [CORE.format(rules.reason)]
-    return replace(made, notes=(*made.notes, *notes)) if notes else made
+    forecast = _forecast(spec, asked) if lags(spec) else None
+    if lags(spec) and forecast is None and asked is None:
+        notes.append(GIVE_CHURN)
+    return replace(made, notes=(*made.notes, *notes), forecast=None if forecast is None else forecast.to_json())
+
+
+def _forecast(spec: Spec, churn: Churn | None) -> Forecast | None:
+    before = published(spec, churn)
+    if churn is None or (before is not None and before.forecast is not None):
+        return None if before is None else before.forecast
+    with open_task(spec) as task:
+        return forecast_of_search(run_search(task), churn)
 
 
 def _repeats(spec: Spec) -> list[str]:

@@ -21,7 +21,8 @@ from qblock.warehouse.engines import ENGINES
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What a job would do. current: the version that readers see now; next_version: the number of the next one."""
+    """What a job would do. current: the version that readers see now; next_version: the number of the next one;
+    forecast: how it would go on, as JSON, where that is known."""
 
     spec: Spec
     place: Place
@@ -30,6 +31,7 @@ class Plan:
     current: int | None
     notes: tuple[str, ...]
     next_version: int = 1
+    forecast: dict[str, Any] | None = None
 
     def then(self, *more: Step) -> Plan:
         """The same with more steps at its end."""
@@ -52,6 +54,7 @@ class Plan:
             "current_version": self.current,
             "notes": [*self.notes, *self.refused],
             "steps": [step.to_json() for step in self.steps],
+            **({} if self.forecast is None else {"forecast": self.forecast}),
         }
 
 

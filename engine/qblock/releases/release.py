@@ -14,6 +14,7 @@ from qblock.publish.hierarchies import load_hierarchies, write_hierarchies
 from qblock.release.apply import release
 from qblock.release.dry_run import dry_run
 from qblock.release.erase import check_erasable, erase
+from qblock.release.forecast import churn_of, forecast_of_search
 from qblock.release.foresee import foreseen
 from qblock.release.log import Entries
 from qblock.release.move import move
@@ -78,13 +79,24 @@ class Release:
         return self.spec.release
 
     def search(
-        self, *, strategy: str | None = None, all_nodes: bool = False, progress: Progress | None = None
+        self,
+        *,
+        strategy: str | None = None,
+        all_nodes: bool = False,
+        churn: float | None = None,
+        progress: Progress | None = None,
     ) -> Searched:
-        """Search the lattice for the node to publish; publishes nothing. all_nodes: answer for every node."""
+        """Search the lattice for the node to publish; publishes nothing. all_nodes: answer for every node; churn: the
+        share of the people who come, and leave, in each run, for `forecast`; by default as in the runs so far. Raises
+        InputError for a churn of versions that do not lag.
+        """
+        asked = churn_of(self.spec, churn)
         with open_task(self.spec, name_values=self.name_values) as task:
             found = run_search(task, strategy=strategy, progress=progress, all_nodes=all_nodes)
             refused = None if found.chosen is not None else str(refusal(found))
-            return replace(Searched.of(found.to_json()), refused=refused)
+            forecast = forecast_of_search(found, asked)
+            made = found.to_json() | ({} if forecast is None else {"forecast": forecast.to_json()})
+            return replace(Searched.of(made), refused=refused)
 
     def explain_sql(self, node: str | None = None) -> list[tuple[str, str]]:
         """Titles and statements of a node, for each engine. node: `a=2,b=1`, `2,1`, `bottom` or `top`."""
@@ -117,9 +129,9 @@ class Release:
         with open_task(self.spec, name_values=False) as task:
             return compare(task, sensitives=sensitive, file=definitions, progress=progress)
 
-    def plan(self) -> Planned:
-        """The steps of `publish`."""
-        return _planned(foreseen(self.spec))
+    def plan(self, *, churn: float | None = None) -> Planned:
+        """The steps of `publish`. churn: as of `search`; before a first version the lattice is searched for it."""
+        return _planned(foreseen(self.spec, churn))
 
     def plan_rollback(self, version: int, *, wait: float = 0) -> Planned:
         """The steps of `rollback`."""

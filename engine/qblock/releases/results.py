@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from qblock.errors import Refused
@@ -15,9 +15,38 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """How a job goes on that publishes a node, where versions lag behind the source, over 52 runs. levels: of the node;
+    blocks: how many it has; mean_wait, worst_wait: of newcomers, in runs; lag, worst_lag: share of the rows that the
+    view does not show as they are; never: share of the newcomers who are in a block that shows none."""
+
+    levels: tuple[int, ...]
+    blocks: int
+    mean_wait: float
+    worst_wait: int
+    lag: float
+    worst_lag: float
+    never: float
+
+    @classmethod
+    def all_of(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+        """The fields of an answer that has a forecast, or may have one."""
+        made = found.get("forecast")
+        if made is None:
+            return {"forecast": (), "recommended": None}
+        nodes = ({"levels": tuple(one["node"]), **one} for one in made["nodes"])
+        names = [field.name for field in fields(cls)]
+        return {
+            "forecast": tuple(cls(**{name: one[name] for name in names}) for one in nodes),
+            "recommended": tuple(made["recommended"]),
+        }
+
+
+@dataclass(frozen=True)
 class Searched(Answer):
     """What a search found. levels: of the node chosen, by quasi-identifier (none where nothing satisfies the spec);
-    minimal: the minimal nodes; metrics: of the node chosen; refused: why nothing can be published, if so."""
+    minimal: the minimal nodes; metrics: of the node chosen; refused: why nothing can be published, if so; forecast: of
+    some nodes, where a churn is known; recommended: the node among them that a job goes on with."""
 
     columns = COLUMNS
 
@@ -29,6 +58,8 @@ class Searched(Answer):
     metrics: tuple[tuple[str, Number], ...]
     why: str
     refused: str | None = None
+    forecast: tuple[Expected, ...] = ()
+    recommended: tuple[int, ...] | None = None
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -42,6 +73,7 @@ class Searched(Answer):
             "guarantees": tuple(map(Guarantee.of, chosen["tightest"])),
             "metrics": tuple(chosen["metrics"].items()),
             "why": found["why"],
+            **Expected.all_of(found),
         }
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
@@ -81,13 +113,15 @@ class Compared(Answer):
 
 @dataclass(frozen=True)
 class Planned(Answer):
-    """The steps of a job, in their order; refused: why a run would be refused as things are."""
+    """The steps of a job, in their order; forecast, recommended: as of `Searched`."""
 
     columns = ("step", "what it does")
 
     view: str
     current_version: int | None
     steps: tuple[tuple[str, str], ...]
+    forecast: tuple[Expected, ...] = ()
+    recommended: tuple[int, ...] | None = None
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,6 +130,7 @@ class Planned(Answer):
             "view": found["view"],
             "current_version": found["current_version"],
             "steps": tuple((step["step"], step["description"]) for step in found["steps"]),
+            **Expected.all_of(found),
         }
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:

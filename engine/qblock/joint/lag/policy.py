@@ -27,7 +27,7 @@ from qblock.joint.lag.memory import (
     save,
     units_in,
 )
-from qblock.joint.steady import Counts, Person, Rules, Step, Unit, no_coin, private_coin, rules_for, step
+from qblock.joint.steady import Counts, Memory, Person, Rules, Step, Unit, no_coin, private_coin, rules_for, step
 from qblock.joint.steady.cohort import chance_of, cohort_size
 from qblock.joint.steady.state import Block, Histogram
 from qblock.joint.type_checks import parts_of
@@ -44,8 +44,8 @@ OUT_STATE = "out"
 class Turn:
     """What a run decided. kept: to be remembered; gone: units that are shown no more; rows: units that are new or shown
     otherwise; out: who is set apart for good, and why; counts: for the private ledger; admitted: newcomers who are
-    shown; blocks: those in which others wait;
-    present_out: people of the source who are out for good; withdrawals: people who withdrew and are shown still."""
+    shown; blocks: those in which others wait; present_out: people of the source who are out for good; withdrawals:
+    people who withdrew and are shown still; came, left, changed: people since the run before."""
 
     kept: Kept
     gone: frozenset[str]
@@ -56,6 +56,9 @@ class Turn:
     blocks: int = 0
     present_out: int = 0
     withdrawals: int = 0
+    came: int = 0
+    left: int = 0
+    changed: int = 0
 
 
 def rules_of(spec: Spec, several: bool) -> Rules:
@@ -150,7 +153,7 @@ def decide(
         least=2 * rules.k,
         counted=lambda value: sensitive(str(value)),
     )
-    turn = _turn(kept, result, found, rows, shown, sizes)
+    turn = _with_churn(_turn(kept, result, found, rows, shown, sizes), found, shown, kept.memory)
     # The withdrawal of those who were queued takes effect when a version without them is published (`left`).
     out = {one: why for one, why in turn.out.items() if one not in set(queued)}
     withdrawals = sum(one in result.shown for one in withdrawn)
@@ -159,6 +162,18 @@ def decide(
     counts = replace(turn.counts, source=everybody, lag=turn.counts.lag + before + source.quarantined)
     now_out = sum(one in found.newcomers for one in turn.out)
     return replace(turn, out=out, withdrawals=withdrawals, counts=counts, present_out=before + now_out)
+
+
+def _with_churn(turn: Turn, found: Differences, shown: Mapping[str, Unit], before: Memory) -> Turn:
+    """With how many came, left and changed since the run before. Somebody whose changed value waited and who then
+    leaves counts as neither: whether they had left by the run before is not kept."""
+    seen = {one: before.pending[one].value if one in before.pending else unit.values[-1] for one, unit in shown.items()}
+    return replace(
+        turn,
+        came=sum(one not in before.since for one in found.newcomers),
+        left=sum(one not in before.since for one in found.left),
+        changed=sum(value != seen[one] for one, value in found.values.items() if one in seen),
+    )
 
 
 def _turn(
@@ -215,7 +230,8 @@ class Sizes:
         self.whole = kept.whole
         self._least = rules.k
         self._of_first = cache(lambda: first_counts(book, first))
-        self._sized = cache(lambda counts: _size(spec, first, counts, rules.k))
+        references = cache(lambda: first.references)
+        self._sized = cache(lambda counts: _size(spec, references(), counts, rules.k))
 
     def __call__(self, block: Block) -> int | None:
         if block in self.hidden:
@@ -238,18 +254,30 @@ Values = tuple[str | None, ...]
 Counted = tuple[tuple[Values, int], ...]
 
 
-def _size(spec: Spec, first: RecordedVersion, counts: Counted, least: int) -> int | None:
-    """For several sensitive attributes the largest of their sizes."""
-    found: list[int | None] = []
+def _size(spec: Spec, references: Mapping[str, Reference], counts: Counted, least: int) -> int | None:
+    columns = []
     for index, name in enumerate(spec.sensitives):
-        reference = first.references[name]
-        code = {text: i for i, text in enumerate(reference.domain)}
+        code = {text: i for i, text in enumerate(references[name].domain)}
         column = np.zeros(len(code), dtype=np.int64)
         for value, n in counts:
             column[code[value[index]]] += n
+        columns.append(column.tolist())
+    return size_for(spec, references, columns, least)
+
+
+def size_for(
+    spec: Spec, references: Mapping[str, Reference], columns: Sequence[Sequence[int]], least: int
+) -> int | None:
+    """`cohort: auto` for a block: the largest of the sizes of its sensitive attributes.
+
+    references: by sensitive attribute; columns: for each of them the counts [V] that the block shows, in the order of
+    the domain; least: as of `cohort_size`.
+    """
+    found: list[int | None] = []
+    for name, column in zip(spec.sensitives, columns, strict=True):
         models = [q.model for q in spec.privacy if not q.sensitive]
         models += [q.models[q.sensitive.index(name)] for q in spec.privacy if name in q.sensitive]
-        found.append(cohort_size(column.tolist(), least, chance_of(models, reference)))
+        found.append(cohort_size(column, least, chance_of(models, references[name])))
     if not found:
         return max(2 * least, 2)
     return None if None in found else max(size for size in found if size is not None)

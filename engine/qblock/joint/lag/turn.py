@@ -137,6 +137,9 @@ class LaggingVersions(JointVersions):
             return
         counts = self.turn.counts
         found: dict[str, Any] = {
+            "came": self.turn.came,
+            "left": self.turn.left,
+            "changed": self.turn.changed,
             "newcomers": self.turn.admitted,
             "newcomers_waiting": counts.newcomers,
             "leavers_waiting": counts.leavers - self.turn.withdrawals,
@@ -144,6 +147,7 @@ class LaggingVersions(JointVersions):
             "changes_waiting": counts.changes,
             "blocks_waiting": counts.blocks,
             "oldest_wait": counts.oldest_wait,
+            "oldest_newcomer": counts.oldest_newcomer,
             "lag": min(counts.source, counts.lag + self.moved),
             "moves_waiting": self.moved,
             "quarantined": self.uncovered,

@@ -1,0 +1,65 @@
+"""The nodes that a forecast compares: what the search found, and coarser ones whose smallest blocks are larger."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from qblock.lattice import Lattice, Node
+from qblock.search import search
+from qblock.search.choose import candidates as sure_candidates
+from qblock.search.choose import choose
+from qblock.search.run import SearchResult
+from qblock.search.strategies.tags import minimal_mask, nodes_of
+from qblock.search.task import Task
+from qblock.search.utility.measure import Metrics
+
+TIMES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
+"""How large the smallest block of a candidate is at least, in what closes a cohort in time."""
+MINIMAL = 4
+"""Minimal nodes that are compared, the one with most blocks first."""
+
+
+class _AtLeast:
+    """The search for nodes whose blocks all have so many rows: one GROUP BY for each node that is asked."""
+
+    sizes_monotone = True
+    monotone = True
+    sizes_only = True
+
+    def __init__(self, task: Task, least: float) -> None:
+        self._task, self._least = task, least
+        self.lattice: Lattice = task.lattice
+
+    def sizes_pass(self, node: Node) -> bool:
+        sizes = self._task.sizes(node)
+        small = sizes.size < self._least
+        return int((sizes.size[small] * sizes.blocks[small]).sum()) <= self._task.budget
+
+    def passes(self, node: Node) -> bool:
+        return self.sizes_pass(node)
+
+    def cost(self, node: Node) -> int:
+        return self._task.cost(node)
+
+
+def candidates(found: SearchResult, enough: float) -> list[Node]:
+    """At most a dozen nodes that satisfy the spec, without repetition. enough: rows of a block in which a cohort closes
+    in time.
+
+    Beside the chosen and minimal nodes the best by `choose_by` among those without blocks of fewer rows than some
+    multiples of `enough`: a job goes on as its smallest blocks do.
+    """
+    task, outcome = found.task, found.outcome
+    assert outcome is not None
+    assert found.chosen is not None
+    by = task.spec.search.choose_by
+    metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
+    nodes = [found.chosen.node, *sorted(outcome.minimal, key=lambda node: (-task.sizes(node).number, node))[:MINIMAL]]
+    for times in TIMES:
+        large = search(_AtLeast(task, enough * times)).satisfied & outcome.satisfied
+        if not large.any():
+            break
+        among = replace(outcome, satisfied=large, minimal=nodes_of(minimal_mask(large)))
+        sure = sure_candidates(among, by, suppression=task.budget > 0)
+        nodes.append(choose(sure, lambda n: metrics.rank(n, by), by, lambda n: metrics.bound(n, by)))
+    return list(dict.fromkeys(nodes))

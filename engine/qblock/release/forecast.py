@@ -1,0 +1,282 @@
+"""What `search` and `plan` say of nodes: how long newcomers would wait, and how far the view would lag.
+
+It reads how many people have which value at a node of the table as it is, or, once a version was published, what the
+release shows and how many came, left and changed in earlier runs. Nobody who waits has a part in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qblock.blocks import Ints
+from qblock.errors import InputError, QblockError
+from qblock.joint.crosswalk import Book, has_book
+from qblock.joint.gate import members
+from qblock.joint.lag import memory
+from qblock.joint.lag.policy import Sizes, rules_of, size_for
+from qblock.joint.steady import Rules
+from qblock.joint.steady.estimate import Churn, Estimate, estimate
+from qblock.joint.type_checks import parts_of
+from qblock.joint.versions import published_node, recorded
+from qblock.lattice import Node
+from qblock.ledger import migrate
+from qblock.ledger.events import RecordedEvent
+from qblock.ledger.place import Place
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
+from qblock.ledger.writer import opened
+from qblock.release.candidates import candidates
+from qblock.search.choose import choose
+from qblock.search.run import SearchResult
+from qblock.search.task import Task
+from qblock.search.utility.measure import Metrics
+from qblock.spec import Spec
+
+MOST_WAIT = 26
+MOST_LAG = 0.05
+MOST_NEVER = 0.001
+"""A node moves where nobody waits for more runs, where no larger share of the rows lags, and where no larger share of
+the newcomers has a block without a cohort."""
+SAMPLED = 24
+"""Blocks of a node whose cohorts are computed; one between has that of the next one in size."""
+MOST_COUNTS = 20_000_000
+"""Counts of a node; one with more has so many blocks that it hardly moves, and is left out."""
+NOT_LAGGING = (
+    "--churn: versions of this release do not lag behind the source, so that nobody waits; write `entity: COLUMN` and "
+    "leave `on_refusal` out"
+)
+RUNS = 52
+"""Runs of an estimate."""
+SETTLED = "the node that the release is pinned to, or has"
+GIVE_CHURN = (
+    "--churn 0.01 says how long newcomers would wait at each node, and how far the view would lag, if 1 % of the "
+    "people came and left in each run"
+)
+
+
+@dataclass(frozen=True)
+class Expected:
+    """A node, and what is expected of it. blocks: how many it has."""
+
+    node: Node
+    blocks: int
+    estimate: Estimate
+
+    @property
+    def moves(self) -> bool:
+        """Whether a job at this node goes on under this churn."""
+        found = self.estimate
+        return found.never <= MOST_NEVER and found.worst_wait <= MOST_WAIT and found.lag <= MOST_LAG
+
+    def to_json(self) -> dict[str, Any]:
+        return {"node": list(self.node), "blocks": self.blocks, **vars(self.estimate)}
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """nodes: those compared, with fewer and fewer blocks; recommended: the one to choose; why: in words."""
+
+    churn: Churn
+    nodes: tuple[Expected, ...]
+    recommended: Node
+    why: str
+
+    def to_json(self) -> dict[str, Any]:
+        """What docs/json.md describes."""
+        return {
+            "churn": vars(self.churn),
+            "nodes": [one.to_json() for one in self.nodes],
+            "recommended": list(self.recommended),
+            "why": self.why,
+        }
+
+
+@dataclass(frozen=True)
+class Published:
+    """A release that has versions. node: of all of them; forecast: where the state that they show is kept, and a churn
+    is known."""
+
+    node: Node
+    forecast: Forecast | None = None
+
+
+def lags(spec: Spec) -> bool:
+    """Whether versions of a release lag behind the source."""
+    return spec.checked_together and spec.on_refusal == "hold_back"
+
+
+def churn_of(spec: Spec, share: float | None) -> Churn | None:
+    """The churn that is asked about: as many come as leave, and a tenth as many values change.
+
+    Raises InputError for a share that is none, and where versions do not lag.
+    """
+    if share is None:
+        return None
+    if not 0 < share < 1:
+        raise InputError(f"--churn {share:g}: give the share of the people who come and leave in a run, such as 0.01")
+    if not lags(spec):
+        raise InputError(NOT_LAGGING)
+    return Churn(share, share, share / 10)
+
+
+def forecast_of_search(found: SearchResult, churn: Churn | None) -> Forecast | None:
+    """The forecast for what a search found. churn: that is asked about; None: that of the runs so far.
+
+    None where nothing is known: of no churn, or where no node satisfies the spec.
+    """
+    spec = found.task.spec
+    before = published(spec, churn)
+    if before is not None and before.forecast is not None:
+        return before.forecast
+    if churn is None or found.chosen is None:
+        return None
+    settled = before.node if before is not None else found.chosen.node if found.outcome is None else None
+    return of_task(found, churn, settled)
+
+
+def of_task(found: SearchResult, churn: Churn, settled: Node | None = None) -> Forecast | None:
+    """The forecast for nodes of a table of which no version is kept. settled: the node that there is no choice of."""
+    task = found.task
+    spec, rules = task.spec, rules_of(task.spec, bool(task.spec.versions.audience))
+    if settled is not None:
+        nodes = [settled] if settled in task.lattice else []
+    else:
+        cohort = spec.versions.cohort
+        closing = max(2 * rules.k, 2) if cohort == "auto" else cohort
+        nodes = candidates(found, closing / (churn.coming * MOST_WAIT))
+    known: dict[Any, int | None] = {}
+    made = [one for one in (_of_node(task, node, rules, churn, known) for node in nodes) if one is not None]
+    if not made:
+        return None
+    made.sort(key=lambda one: (-one.blocks, one.node))
+    if settled is not None:
+        return Forecast(churn, tuple(made), settled, SETTLED)
+    return Forecast(churn, tuple(made), *recommended(task, made))
+
+
+def recommended(task: Task, made: Sequence[Expected]) -> tuple[Node, str]:
+    """The node to choose among some, and why."""
+    by = task.spec.search.choose_by
+    moving = [one.node for one in made if one.moves]
+    asked = f"nobody waits longer than {MOST_WAIT} runs and at most {MOST_LAG:.0%} of the rows lag"
+    if moving:
+        metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
+        best = choose(moving, lambda node: metrics.rank(node, by), by)
+        return best, f"the best by {by} of the nodes where {asked}"
+    least = min(made, key=lambda one: (one.estimate.lag, one.estimate.worst_wait, one.node))
+    return least.node, f"the one with the least lag, since there is none where {asked}"
+
+
+def _of_node(task: Task, node: Node, rules: Rules, churn: Churn, known: dict[Any, int | None]) -> Expected | None:
+    """known: sizes of cohorts by counts."""
+    spec, sets = task.spec, task.source.frequency_sets
+    judged = task.counts(node)
+    if judged.failing_rows > task.budget:
+        return None
+    names = tuple(task.source.sensitives)
+    found = sets.blocks(node, range(len(names)))
+    blocks = len(found[0])
+    references = {name: task.source.sensitives[name].reference for name in names}
+    if blocks * max([RUNS, *(len(r.domain) for r in references.values())]) > MOST_COUNTS:
+        return None
+    tables: list[Ints] = []
+    for name, one in zip(names, found, strict=False):
+        table = np.zeros((blocks, len(references[name].domain)), dtype=np.int64)
+        table[one.owner, one.value] = one.count
+        tables.append(table)
+
+    def size(block: int) -> int | None:
+        columns = tuple(tuple(tables[names.index(name)][block].tolist()) for name in spec.sensitives)
+        if columns not in known:
+            known[columns] = size_for(spec, references, columns, rules.k)
+        return known[columns]
+
+    declared = spec.versions.cohort
+    cohorts = _sampled(found[0].rows, size) if declared == "auto" else [declared] * blocks
+    # Blocks that are suppressed get no newcomers.
+    cohorts = [n if kept else None for n, kept in zip(cohorts, (~judged.failing).tolist(), strict=True)]
+    counts = tables[0] if tables else found[0].rows[:, None]
+    return Expected(node, blocks, estimate(counts, cohorts, churn, rules, least=2 * rules.k))  # type: ignore[arg-type]
+
+
+def _sampled(rows: Ints, size: Callable[[int], int | None]) -> list[int | None]:
+    """The sizes of cohorts of blocks of so many rows [B]."""
+    order = np.argsort(rows, kind="stable")
+    chosen = np.unique(np.linspace(0, len(order) - 1, min(SAMPLED, len(order))).round().astype(np.int64))
+    of_chosen = [size(int(order[i])) for i in chosen]
+    nearest = np.searchsorted((chosen[1:] + chosen[:-1]) / 2, np.arange(len(order)))
+    found: list[int | None] = [None] * len(order)
+    for place, block in enumerate(order.tolist()):
+        found[block] = of_chosen[nearest[place]]
+    return found
+
+
+def published(spec: Spec, churn: Churn | None) -> Published | None:
+    """What is kept of a release that lags; None before its first version, or where this login may not read it.
+
+    churn: asked about; None: that of its runs so far.
+    """
+    if not lags(spec):
+        return None
+    place = place_of(spec)
+    try:
+        if not place.exists or not has_book(place):
+            return None
+        with ledger_reader(place) as reader:
+            events = reader.history(spec.release)
+        with _reading(place) as book:
+            return None if book is None else _of_state(book, spec, events, churn)
+    except QblockError:
+        # A search does without, and a run of the job reports what is wrong.
+        return None
+
+
+@contextmanager
+def _reading(place: Place) -> Iterator[Book | None]:
+    with opened(place.crosswalk, read_only=True) as connection, place.translated():
+        if migrate.known_revision(connection) != migrate.revisions()[-1]:
+            yield None
+            return
+        session = place.session(connection)
+        yield Book(session, session)
+
+
+def _of_state(book: Book, spec: Spec, events: Sequence[RecordedEvent], churn: Churn | None) -> Published | None:
+    node, kept = published_node(book, spec), memory.load(book, spec.release)
+    if node is None or kept is None:
+        return None if node is None else Published(node)
+    versions, state = recorded(book, spec.release), memory.counts_by_block(book, spec.release)
+    churn = churn or churn_so_far(events, sum(sum(counts.values()) for counts in state.values()))
+    if churn is None:
+        return Published(kept.node)
+    first = next(version for version in versions if version.key.version == kept.first)
+    rules = rules_of(spec, any(v.key.release != spec.release for v in members(spec, versions)))
+    sizes, blocks = Sizes(book, spec, kept, first, rules), sorted(state)
+    # Where there are several sensitive attributes, the rules do without their counts.
+    values = {text: tuple(parts_of(text)[: len(kept.layout.sensitive)]) for one in state.values() for text in one}
+    code = {value: i for i, value in enumerate(sorted(set(values.values()), key=repr))}
+    table = np.zeros((len(blocks), len(code)), dtype=np.int64)
+    for row, block in enumerate(blocks):
+        for text, n in state[block].items():
+            table[row, code[values[text]]] += n
+    cohorts = _sampled(table.sum(axis=1), lambda row: sizes(blocks[row]))
+    cohorts = [None if block in kept.hidden else n for block, n in zip(blocks, cohorts, strict=True)]
+    found = estimate(table, cohorts, churn, rules, least=2 * rules.k)  # type: ignore[arg-type]
+    return Published(kept.node, Forecast(churn, (Expected(kept.node, len(blocks), found),), kept.node, SETTLED))
+
+
+def churn_so_far(events: Sequence[RecordedEvent], people: int) -> Churn | None:
+    """The mean churn of the runs that a ledger has, as shares of some people; None before there is one, or where nobody
+    came, left or changed."""
+    runs = [e.detail or {} for e in events if e.state in ("published", "waiting")][1:]
+    if not runs or not people:
+        return None
+    came, left, changed = (sum(int(run.get(key, 0)) for run in runs) for key in ("came", "left", "changed"))
+    if not came + left + changed:
+        return None
+    return Churn(*(n / len(runs) / people for n in (came, left, changed)))
