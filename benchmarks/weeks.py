@@ -1,0 +1,343 @@
+"""Weekly runs of the job on the demo's people: `python benchmarks/weeks.py [--people N] [--churn S] [--node NODE]`.
+
+In each week as many people join as leave, and a tenth as many have another occupation and salary. Prints what became of
+the runs, how long newcomers waited and how far the view lagged, beside what `qblock search --churn` said, and the time
+of a run in units of one GROUP BY over the raw columns. Waits are counted in runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import os
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import psycopg
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.cli.app import run as qblock
+from qblock.demo.load import SCHEMA, TABLE, load_people
+from qblock.demo.people import generate
+from qblock.demo.write import write_demo
+from qblock.joint.crosswalk import Book
+from qblock.joint.lag import memory
+from qblock.ledger.place import Place
+from qblock.ledger.stores import place_of
+from qblock.ledger.writer import opened
+from qblock.releases.release import Release
+from qblock.spec import load_spec
+from qblock.warehouse import TableName, open_warehouse, queries
+
+PEOPLE_SEED, NEWCOMERS_SEED, CHURN_SEED = 1, 2, 20_262
+CHANGED = ("occupation", "salary_class")
+TICKS = os.sysconf("SC_CLK_TCK")
+IDLE_RUNS = 5
+
+
+class Source:
+    """The table of people in DuckDB or PostgreSQL."""
+
+    def __init__(self, url: str, directory: Path) -> None:
+        self.url, self.directory = url, directory
+        self.table = f"{SCHEMA}.{TABLE}" if url.startswith("postgresql") else "main.people"
+
+    def change(self, leave: np.ndarray, join: pa.Table, changed: pa.Table) -> None:
+        """Delete people, insert others, and give some other values (by person_id)."""
+        if self.url.startswith("duckdb"):
+            with duckdb.connect(str(self.directory / self.url.removeprefix("duckdb:///"))) as connection:
+                connection.register("leaving", pa.table({"person_id": leave}))
+                connection.register("joining", join)
+                connection.register("changing", changed)
+                named = ", ".join(f"{name} = changing.{name}" for name in CHANGED)
+                connection.execute(f"DELETE FROM {self.table} WHERE person_id IN (SELECT person_id FROM leaving)")
+                connection.execute(f"INSERT INTO {self.table} BY NAME SELECT * FROM joining")
+                connection.execute(
+                    f"UPDATE {self.table} SET {named} FROM changing WHERE changing.person_id = people.person_id"
+                )
+            return
+        with psycopg.connect(self.url) as connection, connection.cursor() as cursor:
+            cursor.execute(f"DELETE FROM {self.table} WHERE person_id = ANY(%s)", [leave.tolist()])
+            with cursor.copy(f"COPY {self.table} ({', '.join(join.column_names)}) FROM STDIN") as copy:
+                for row in zip(*(column.to_pylist() for column in join.columns), strict=True):
+                    copy.write_row(row)
+            named = ", ".join(f"{name} = %s" for name in CHANGED)
+            rows = [(*(row[name] for name in CHANGED), row["person_id"]) for row in changed.to_pylist()]
+            cursor.executemany(f"UPDATE {self.table} SET {named} WHERE person_id = %s", rows)
+
+    def cpu(self) -> float:
+        """Seconds of processor time so far, of this process and of a PostgreSQL server on this machine."""
+        own = time.process_time()
+        return own + self._server() if self.url.startswith("postgresql") else own
+
+    def _server(self) -> float:
+        if not hasattr(self, "_postmaster"):
+            with psycopg.connect(self.url) as connection:
+                (backend,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
+                self._postmaster = int(_stat(backend)[1])
+        total = sum(int(ticks) for ticks in _stat(self._postmaster)[11:15])
+        for path in Path("/proc").glob("[0-9]*/stat"):
+            with contextlib.suppress(OSError):
+                found = _stat(int(path.parent.name))
+                if int(found[1]) == self._postmaster:
+                    total += int(found[11]) + int(found[12])
+        return total / TICKS
+
+
+def _stat(process: int) -> list[str]:
+    """The fields of /proc/PID/stat after the name: state, parent, ..., utime, stime, cutime, cstime (11 to 14)."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
+
+
+class People:
+    """Who is in the source, and who joins, leaves and changes in each week."""
+
+    def __init__(self, rows: int, weeks: int, share: float) -> None:
+        self.random = np.random.default_rng(CHURN_SEED)
+        self.moving, self.changing = round(rows * share), max(1, round(rows * share / 10))
+        self.present = np.arange(1, rows + 1)
+        self.pool = generate(max(1, self.moving * weeks), NEWCOMERS_SEED)
+        self.pool = self.pool.set_column(0, "person_id", pa.array(np.arange(rows + 1, rows + 1 + len(self.pool))))
+        self.joined = 0
+
+    def week(self) -> tuple[np.ndarray, pa.Table, pa.Table]:
+        leave = self.random.choice(self.present, self.moving, replace=False)
+        join = self.pool.slice(self.joined, self.moving)
+        self.joined += self.moving
+        stay = np.setdiff1d(self.present, leave)
+        who = self.random.choice(stay, self.changing, replace=False)
+        # A value like that of somebody else; for a few it is the same as before, and nothing changes.
+        like = self.random.integers(0, len(self.pool), self.changing)
+        values = self.pool.select(CHANGED).take(like)
+        changed = pa.table({"person_id": who, **{name: values[name].cast(pa.string()) for name in CHANGED}})
+        self.present = np.concatenate([stay, join["person_id"].to_numpy()])
+        plain = pa.schema([(c.name, pa.string() if pa.types.is_dictionary(c.type) else c.type) for c in join.schema])
+        return leave, join.cast(plain), changed
+
+
+@dataclass
+class Waits:
+    """How long newcomers waited, followed in the crosswalk by digest. before: since which run somebody waits."""
+
+    place: Place
+    release: str
+    before: dict[str, int] = field(default_factory=dict)
+    shown: int = 0
+    waited: int = 0
+    worst: int = 0
+
+    def follow(self, admitted: int) -> memory.Kept:
+        """After a run that has shown so many newcomers."""
+        with opened(self.place.crosswalk, read_only=True) as connection, self.place.translated():
+            session = self.place.session(connection)
+            book = Book(session, session)
+            kept = memory.load(book, self.release)
+            assert kept is not None
+            t = book.tables.shown
+            shown = set(session.fetch(sa.select(t.c.entity).where(t.c.release == self.release))["entity"].to_pylist())
+        run = kept.memory.run
+        now = {one: since for one, since in kept.memory.since.items() if one not in shown}
+        done = [run - since for one, since in self.before.items() if one not in now and one in shown]
+        self.shown += admitted
+        self.waited += sum(done)
+        self.worst = max([self.worst, *done, *(run - since for since in now.values())])
+        self.before = now
+        return kept
+
+
+def one_group_by(source: Source, spec: Path, runs: int = 5) -> tuple[float, float]:
+    """Seconds and processor seconds of the base scan alone, each run in a new session: medians."""
+    found = load_spec(spec)
+    names = [*found.quasi_identifiers, *found.sensitives]
+    timed = []
+    for _ in range(runs):
+        warehouse = open_warehouse(source.url, source.directory)
+        with warehouse.snapshot() as session:
+            relation = session.relation(TableName.parse(source.table))
+            columns = {f"c{i}": relation.c[name] for i, name in enumerate(names)}
+            timed.append(
+                measured(source, lambda s=session, r=relation, c=columns: s.store("s", queries.raw_scan(r, c)))
+            )
+        warehouse.close()
+    return tuple(statistics.median(column) for column in zip(*timed, strict=True))  # type: ignore[return-value]
+
+
+def measured(source: Source, perform: Callable[[], Any]) -> tuple[float, float]:
+    started, used = time.perf_counter(), source.cpu()
+    perform()
+    return time.perf_counter() - started, source.cpu() - used
+
+
+def job(source: Source, arguments: list[str]) -> tuple[int, tuple[float, float]]:
+    """Exit status of a command, and what it took."""
+    statuses: list[int] = []
+    with contextlib.redirect_stdout(io.StringIO()):
+        taken = measured(source, lambda: statuses.append(qblock(arguments)))
+    return statuses[0], taken
+
+
+def prepared(directory: Path, url: str | None, rows: int) -> tuple[Source, Path]:
+    """The demo's people and spec, with an entity."""
+    directory.mkdir(parents=True, exist_ok=True)
+    demo = write_demo(directory, rows, PEOPLE_SEED, warehouse=url is None)
+    text = demo.spec.read_text("utf-8")
+    if url is not None:
+        load_people(url, rows, PEOPLE_SEED)
+        os.environ["WAREHOUSE_URL"] = url
+    if "\nentity:" not in text:
+        demo.spec.write_text(text.replace("\nsource:", "\nentity: person_id\nsource:", 1), "utf-8")
+    return Source(url or "duckdb:///census.duckdb", directory), demo.spec
+
+
+def chosen_node(asked: str, spec: Path, share: float) -> tuple[list[int], dict[str, Any] | None, float]:
+    """The node to pin, what was expected of it, and the seconds of the search."""
+    started = time.perf_counter()
+    found = Release(spec).search(churn=share).to_dict()
+    seconds = time.perf_counter() - started
+    forecast = found["forecast"]
+    if asked == "recommended":
+        node = forecast["recommended"]
+    elif asked == "chosen":
+        node = found["chosen"]["levels"]
+    else:
+        node = [int(level) for level in asked.split(",")]
+    expected = next((one for one in forecast["nodes"] if one["node"] == node), None)
+    return node, expected, seconds
+
+
+def weekly(source: Source, spec: Path, people: People, weeks: int) -> dict[str, Any]:
+    """Run the job in each week; then again, with nothing new."""
+    place, release = place_of(load_spec(spec)), load_spec(spec).release
+    result = spec.with_name("result.json")
+    waits, statuses, lags = Waits(place, release), [], []
+    times: dict[str, list[tuple[float, float]]] = {"first": [], "publishing": [], "waiting": [], "unchanged": []}
+    kept: memory.Kept | None = None
+    reasons: Counter[str] = Counter()
+    for week in range(weeks + 1 + IDLE_RUNS):
+        if 0 < week <= weeks:
+            source.change(*people.week())
+        status, taken = job(source, ["release", str(spec), "--quiet", "--result", str(result)])
+        found = json.loads(result.read_text("utf-8"))
+        if week > weeks:
+            times["unchanged"].append(taken)
+            continue
+        statuses.append(status)
+        if status:
+            reasons[found["reason"]] += 1
+            continue
+        if week:
+            times["publishing" if found["status"] == "published" else "waiting"].append(taken)
+            lags.append(found["lag"]["share"])
+        else:
+            times["first"].append(taken)
+        kept = waits.follow(_admitted(spec) if week else 0)
+    assert kept is not None
+    return {
+        "runs": weeks,
+        "published": len(times["publishing"]),
+        "exit statuses": dict(Counter(statuses)),
+        "refused": dict(reasons),
+        "lag": {"mean": statistics.fmean(lags), "last": lags[-1], "worst": max(lags)},
+        "mean wait": waits.waited / waits.shown if waits.shown else None,
+        "oldest wait": waits.worst,
+        "newcomers shown": waits.shown,
+        "newcomers waiting": len(waits.before),
+        "batches closed": dict(kept.closed),
+        "batches failed": dict(kept.failed),
+        "times": times,
+    }
+
+
+def _admitted(spec: Path) -> int:
+    """Newcomers whom the newest run has shown."""
+    event = Release(spec).history().to_dict()["events"][-1]
+    return int((event["detail"] or {}).get("newcomers", 0)) if event["state"] == "published" else 0
+
+
+def report(found: dict[str, Any]) -> None:
+    def percent(share: float) -> str:
+        return f"{share:.2%}"
+
+    expected, lag = found["expected"], found["lag"]
+    print(f"{found['engine']}, {found['people']:,} people, {found['churn']:.1%} a week, node {found['node']}")
+    print(f"  runs that published     {found['published']} of {found['runs']}; exit statuses {found['exit statuses']}")
+    for reason, n in found["refused"].items():
+        print(f"  refused {n} times       {reason}")
+    print(f"  lag                     mean {percent(lag['mean'])}, last {percent(lag['last'])}", end="")
+    print(f", worst {percent(lag['worst'])}", end="")
+    print(f"; expected mean {percent(expected['lag'])}, worst {percent(expected['worst_lag'])}" if expected else "")
+    print(f"  wait of newcomers       mean {found['mean wait'] or 0:.2f}, longest {found['oldest wait']} runs", end="")
+    print(f"; expected {expected['mean_wait']:.2f}, {expected['worst_wait']}" if expected else "")
+    print(f"  newcomers               {found['newcomers shown']:,} shown, {found['newcomers waiting']:,} wait")
+    closed, failed = found["batches closed"], found["batches failed"]
+    print(f"  batches                 closed {closed}, failed {failed}; expected to fail 0.1 %")
+    print(f"  one leaf GROUP BY       {found['group by']['seconds']:.3f} s ({found['group by']['cpu']:.3f} s of CPU)")
+    for kind, taken in found["times"].items():
+        if taken:
+            print(
+                f"  {kind + ' run':<23} {taken['seconds']:.2f} s, {taken['ratio']:.0f} GROUP BYs "
+                f"({taken['cpu']:.2f} s of CPU, {taken['cpu ratio']:.0f}; longest {taken['longest']:.2f} s; "
+                f"{taken['runs']} runs)"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--people", type=int, default=50_000)
+    parser.add_argument("--weeks", type=int, default=52)
+    parser.add_argument("--churn", type=float, default=0.01)
+    parser.add_argument("--node", default="recommended", help="recommended, chosen (by the search alone), or levels")
+    parser.add_argument("--url", help="a PostgreSQL database to load and measure instead of DuckDB")
+    parser.add_argument("--directory", type=Path, help="where to keep the demo, the ledger and the versions")
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        source, spec = prepared(arguments.directory or Path(temporary), arguments.url, arguments.people)
+        node, expected, searched = chosen_node(arguments.node, spec, arguments.churn)
+        text = spec.read_text("utf-8")
+        spec.write_text(text.replace("search: {", f"search: {{node: {node}, ", 1), "utf-8")
+        if expected is None:
+            (expected,) = Release(spec).search(churn=arguments.churn).to_dict()["forecast"]["nodes"]
+        scan, scan_cpu = one_group_by(source, spec)
+        people = People(arguments.people, arguments.weeks, arguments.churn)
+        found = weekly(source, spec, people, arguments.weeks)
+    found["times"] = {
+        kind: {
+            "seconds": (seconds := statistics.median(one for one, _ in taken)),
+            "ratio": seconds / scan,
+            "cpu": (cpu := statistics.median(one for _, one in taken)),
+            "cpu ratio": cpu / scan_cpu,
+            "longest": max(one for one, _ in taken),
+            "runs": len(taken),
+        }
+        for kind, taken in found["times"].items()
+        if taken
+    }
+    found |= {
+        "engine": "postgresql" if arguments.url else "duckdb",
+        "people": arguments.people,
+        "churn": arguments.churn,
+        "node": node,
+        "expected": expected,
+        "forecast seconds": searched,
+        "group by": {"seconds": scan, "cpu": scan_cpu},
+    }
+    if arguments.json:
+        print(json.dumps(found, indent=2))
+    else:
+        report(found)
+
+
+if __name__ == "__main__":
+    main()
