@@ -17,6 +17,7 @@ from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
 from qblock.release import roles, runner, steps
+from qblock.release.as_before import as_before, fingerprint, remember
 from qblock.release.chosen import Chosen
 from qblock.release.log import Entries
 from qblock.release.outcome import published
@@ -78,6 +79,10 @@ def _snapshot(run: Run, _: steps.Snapshot) -> None:
     spec = run.joint.begin(run.current, run.published_digests)
     run.joint.check_withdrawn()
     session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
+    run.fingerprint = fingerprint(run, session)
+    if as_before(run):
+        _stays(run)
+        return
     source = open_source(spec, session, name_values=False, relation=run.joint.admission)
     check_turnover(run, source)
     fewer = run.joint.let_in(source)
@@ -108,18 +113,23 @@ def _search(run: Run, _: steps.Search | steps.CheckNode) -> None:
 
 def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
     if not step.force and run.nothing_changed():
-        run.unchanged = True
-        for given in run.target.grant():
-            run.say(f"granted {given}")
         run.joint.unchanged(run.version)
-        waits = run.waits_in_words()
-        if waits:
-            run.record_waiting()
-            run.say(f"version {run.version} stays: {waits}")
-        else:
-            run.say(f"nothing to do: version {run.version} holds this data and this spec")
+        _stays(run)
+        remember(run)
     else:
         check_earlier(run, step)
+
+
+def _stays(run: Run) -> None:
+    run.unchanged = True
+    for given in run.target.grant():
+        run.say(f"granted {given}")
+    waits = run.waits_in_words()
+    if waits:
+        run.record_waiting()
+        run.say(f"version {run.version} stays: {waits}")
+    else:
+        run.say(f"nothing to do: version {run.version} holds this data and this spec")
 
 
 def check_earlier(run: Run, step: steps.CheckEarlierVersions) -> None:

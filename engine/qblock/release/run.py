@@ -72,6 +72,8 @@ class Run(Job):
         self.recheck: Counted | None = None
         self.current: RecordedEvent | None = None
         self.confirmed: str | None = None
+        self.fingerprint: str | None = None
+        self.remembered: dict[str, Any] | None = None
 
     def read_ledger(self) -> None:
         """The version that readers see, all that were ever published, and the number of the next one."""
@@ -239,6 +241,9 @@ class Run(Job):
 
     def result(self) -> ReleaseResult:
         """The result of the run."""
+        if self.remembered is not None:
+            now = {"run": self.id, "ledger_head": self._head(), "seconds": time.monotonic() - self.started}
+            return ReleaseResult(**{**self.remembered, **now, "waiting": self.joint.waits(), "lag": self.joint.lag()})
         outcome, chosen = self.found.outcome, self.chosen
         return ReleaseResult(
             status="unchanged" if self.unchanged else "published",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -229,6 +229,33 @@ def save(book: Book, release: str, kept: Kept, gone: Iterable[str] = (), rows: M
         own.run(sa.update(t.steady).where(t.steady.c.release == release).values(state=kept.text()))
     else:
         own.run(sa.insert(t.steady).values(release=release, state=kept.text()))
+
+
+COUNTED = ("quiet", "run", "moments", "sizes", "whole")
+"""What a run changes that decides nothing."""
+
+
+def decided(state: str | None) -> str | None:
+    """What is remembered beside the units, as it stays where nothing is decided."""
+    if state is None:
+        return None
+    return canonical({name: value for name, value in json.loads(state).items() if name not in COUNTED})
+
+
+def keep_result(book: Book, release: str, found: Mapping[str, Any]) -> None:
+    """Keep what a run came to that decided nothing, until something is decided again (`save`)."""
+    t = book.tables.steady
+    state = json.loads(book.own.scalar(sa.select(t.c.state).where(t.c.release == release)))
+    text = canonical({**state, "quiet": json.dumps(found)})
+    book.own.run(sa.update(t).where(t.c.release == release).values(state=text))
+
+
+def result_of(book: Book, release: str) -> dict[str, Any] | None:
+    """What the run before came to, if it decided nothing."""
+    t = book.tables.steady
+    state = book.own.scalar(sa.select(t.c.state).where(t.c.release == release))
+    found = None if state is None else json.loads(state).get("quiet")
+    return None if found is None else dict(json.loads(found))
 
 
 def forget(book: Book, release: str) -> None:

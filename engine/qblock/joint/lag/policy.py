@@ -45,7 +45,8 @@ class Turn:
     """What a run decided. kept: to be remembered; gone: units that are shown no more; rows: units that are new or shown
     otherwise; out: who is set apart for good, and why; counts: for the private ledger; admitted: newcomers who are
     shown; blocks: those in which others wait; present_out: people of the source who are out for good; withdrawals:
-    people who withdrew and are shown still; came, left, changed: people since the run before."""
+    people who withdrew and are shown still; batches: how many were decided; came, left, changed: people since the
+    run before."""
 
     kept: Kept
     gone: frozenset[str]
@@ -56,6 +57,7 @@ class Turn:
     blocks: int = 0
     present_out: int = 0
     withdrawals: int = 0
+    batches: int = 0
     came: int = 0
     left: int = 0
     changed: int = 0
@@ -203,6 +205,7 @@ def _turn(
         memory.out,
         result.counts,
         admitted=sum(one not in rows for one in new),
+        batches=len(result.batches),
         blocks=len({found.newcomers[one].block for one in memory.since if one in found.newcomers}),
     )
 

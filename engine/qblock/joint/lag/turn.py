@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -50,12 +50,23 @@ FAILED_WORDS = {
 }
 
 
+class Behind(NamedTuple):
+    """How far the view is behind. rows: of the source that it does not show as they are; blocks: in which newcomers
+    wait; since: when somebody first waited who still does, as ISO text."""
+
+    rows: int
+    source: int
+    blocks: int
+    since: str | None
+
+
 class LaggingVersions(JointVersions):
     """kept: what is remembered, None before there is a state, when versions are made as without it; turn: what this run
     decided; moved, uncovered: people in another block, and rows that no hierarchy covers."""
 
     kept: Kept | None = None
     turn: Turn | None = None
+    recalled: Behind | None = None
     moved = uncovered = 0
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
@@ -160,25 +171,48 @@ class LaggingVersions(JointVersions):
         self.detail = {name: n for name, n in found.items() if n}
 
     def lag(self) -> dict[str, Any]:
-        if self.turn is None:
+        behind = self._behind()
+        if behind is None:
             return {}
-        counts, kept, asked = self.turn.counts, self.turn.kept, self.spec.versions
-        since = min(kept.memory.since.values(), default=None)
+        asked = self.spec.versions
         oldest = None
-        if since is not None:
-            oldest = (datetime.now(UTC) - datetime.fromisoformat(kept.moments[since])).total_seconds()
-        behind = min(counts.source, counts.lag + self.moved)
+        if behind.since is not None:
+            oldest = (datetime.now(UTC) - datetime.fromisoformat(behind.since)).total_seconds()
         over = {
-            "max_lag": asked.max_lag is not None and behind > asked.max_lag * max(1, counts.source),
+            "max_lag": asked.max_lag is not None and behind.rows > asked.max_lag * max(1, behind.source),
             "max_wait": asked.max_wait is not None and oldest is not None and oldest > asked.max_wait.total_seconds(),
         }
         return {
-            "rows": behind,
-            "share": behind / max(1, counts.source),
-            "blocks": self.turn.blocks,
+            "rows": behind.rows,
+            "share": behind.rows / max(1, behind.source),
+            "blocks": behind.blocks,
             "oldest_seconds": oldest,
             "beyond": [name for name, is_over in over.items() if is_over],
         }
+
+    def _behind(self) -> Behind | None:
+        if self.turn is None:
+            return self.recalled
+        counts, kept = self.turn.counts, self.turn.kept
+        run = min(kept.memory.since.values(), default=None)
+        since = None if run is None else kept.moments[run]
+        return Behind(min(counts.source, counts.lag + self.moved), counts.source, self.turn.blocks, since)
+
+    @property
+    def quiet(self) -> bool:
+        """Whether this run tried no batch and found the same people in the same state as the run before."""
+        turn = self.turn
+        return turn is not None and not (turn.batches or turn.gone or turn.rows or turn.out)
+
+    def as_remembered(self) -> dict[str, Any]:
+        """What `recall` needs in a later run."""
+        behind = self._behind()
+        return {"detail": self.detail, "behind": None if behind is None else list(behind)}
+
+    def recall(self, found: Mapping[str, Any]) -> None:
+        """Take over what the run before came to, since everything is as that one left it."""
+        self.detail = dict(found["detail"])
+        self.recalled = None if found["behind"] is None else Behind(*found["behind"])
 
     def _recorded(self, book: Book, source: SourceTable, found: Candidate) -> None:
         if self.kept is None:

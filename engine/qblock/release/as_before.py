@@ -1,0 +1,97 @@
+"""A run that finds everything as the run before left it: one scan of the source tells, before anything is coded.
+
+A steady job decides by its state and its source alone. Where the run before decided nothing, and source, hierarchies,
+tables, spec, program, withdrawals and the version that readers see are the same, this run decides nothing either; what
+that one came to is its result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.joint.crosswalk import open_book, own_book
+from qblock.joint.lag import memory
+from qblock.joint.lag.turn import LaggingVersions
+from qblock.ledger.events import canonical
+from qblock.ledger.kept import Kept
+from qblock.ledger.reader import ledger_reader
+from qblock.publish.digest import relation_digest
+from qblock.release.foresee import tables_read
+from qblock.release.result import ReleaseResult
+from qblock.release.run import Run
+from qblock.spec import Spec, spec_digest
+from qblock.version import __version__
+from qblock.warehouse.protocol import Session, TableName
+
+
+def fingerprint(run: Run, session: Session) -> str | None:
+    """A digest of all that a run decides by; None where there is no state yet, or no version."""
+    spec, current = run.spec, run.current
+    if not isinstance(run.joint, LaggingVersions) or run.joint.kept is None or current is None:
+        return None
+    with open_book(run.place, session) as book:
+        apart, steady = book.tables.apart, book.tables.steady
+        query = sa.select(apart.c.entity, apart.c.state).where(apart.c.release == spec.release)
+        set_apart = sorted(tuple(row.values()) for row in book.own.fetch(query).to_pylist())
+        state = book.own.scalar(sa.select(steady.c.state).where(steady.c.release == spec.release))
+    source = TableName.parse(spec.source.table)
+    columns = session.columns(source)
+    read = {spec.entity, *spec.attributes}
+    facts: dict[str, Any] = {
+        "program": __version__,
+        "spec": spec_digest(spec),
+        "current": [current.version, current.digest],
+        "state": memory.decided(state),
+        "apart": [list(one) for one in set_apart],
+        "types": {name: column.type for name, column in columns.items() if name in read},
+        "source": relation_digest(session, source, [name for name in columns if name not in read]),
+        "tables": {str(table): relation_digest(session, table) for table in tables_read(spec) if table != source},
+        "files": {str(name): digest for name, digest in _files(spec).items()},
+    }
+    return hashlib.sha256(canonical(facts).encode()).hexdigest()
+
+
+def _files(spec: Spec) -> Mapping[str, str]:
+    found = {}
+    for attribute in spec.attributes.values():
+        for given in (attribute.hierarchy, attribute.taxonomy):
+            path = None if given is None else spec.file(given)
+            if path is not None:
+                found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def remember(run: Run) -> None:
+    """Keep what a run came to that decided nothing and found its version to stay, for the next one."""
+    joint = run.joint
+    if run.fingerprint is None or not isinstance(joint, LaggingVersions) or not joint.quiet or joint.dry:
+        return
+    found = {"fingerprint": run.fingerprint, "result": run.result().to_json(), **joint.as_remembered()}
+    with own_book(run.place) as book:
+        memory.keep_result(book, run.spec.release, found)
+
+
+def as_before(run: Run) -> bool:
+    """Whether everything is as the run before left it. Then the run knows what that one came to."""
+    joint, event = run.joint, run.current
+    if run.fingerprint is None or run.force or event is None or not isinstance(joint, LaggingVersions) or joint.dry:
+        return False
+    with own_book(run.place) as book:
+        found = memory.result_of(book, run.spec.release)
+    if found is None or found["fingerprint"] != run.fingerprint or run.pointer_problems:
+        return False
+    with ledger_reader(run.place) as reader:
+        text = reader.reference(run.spec.release, event.version or 0)
+    same_target = event.target == run.identity.target or (event.target is None and event.view == run.target.view)
+    if text is None or not same_target or not run.target.intact(event.version or 0, Kept.of_text(text).columns):
+        return False
+    joint.recall(found)
+    known = {field.name for field in fields(ReleaseResult)}
+    run.remembered = {name: value for name, value in found["result"].items() if name in known}
+    run.version = event.version or 0
+    return True
