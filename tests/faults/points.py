@@ -8,6 +8,8 @@ A point is one of
     {"rename": "before"|"after"}                    around the renaming of a release file
     {"begun": "before"|"after"}                     around writing a version and its stamp down in the ledger
     {"crosswalk": "before"|"after"}                 around recording a version in the crosswalk, within its transaction
+    {"decided": "before"|"after"|"committed"}       around keeping what a run of the steady job decided; committed: the
+                                                    next line of qblock after that commit
 with "signal" (SIGKILL where there is none). {"lines": FILE} stops nothing: it writes how many lines have run.
 """
 
@@ -25,6 +27,7 @@ import sqlalchemy as sa
 
 import qblock
 from qblock.joint import turn
+from qblock.joint.lag import turn as lagging
 from qblock.release import apply, recover, run, steps
 
 PACKAGE = str(Path(qblock.__file__).parent)
@@ -59,6 +62,8 @@ def arm(point: Point) -> Callable[[], object]:
         run.begin = _around(run.begin, point["begun"], stop)
     elif "crosswalk" in point:
         turn.record = _around(turn.record, point["crosswalk"], stop)
+    elif "decided" in point:
+        lagging.keep = _deciding(lagging.keep, point["decided"], stop)
     elif "record" in point:
         for module in (run, recover):
             module.record = _recording(module.record, point, stop)  # type: ignore[attr-defined]
@@ -88,6 +93,18 @@ def _recording(record: Callable[..., str], point: Point, stop: Callable[[], None
         if point["when"] == "committed":
             sa.event.listen(connection, "commit", lambda _: _lines((PACKAGE,), 1, stop))
         return armed(connection, event, *rest)
+
+    return wrapped
+
+
+def _deciding(keep: Callable[..., None], when: str, stop: Callable[[], None]) -> Callable[..., None]:
+    armed = _around(keep, when, stop)
+
+    @wraps(keep)
+    def wrapped(book: Any, *rest: Any) -> None:
+        if when == "committed":
+            sa.event.listen(book.own.connection, "commit", lambda _: _lines((PACKAGE,), 1, stop))
+        armed(book, *rest)
 
     return wrapped
 

@@ -1,7 +1,7 @@
 """The short form of the fault harness: a few random kills on each engine, and some of the state boundaries.
 
 The long form, with every boundary, is `python -m tests.faults.harness --engine duckdb --kills 200`, and the same for
-postgresql.
+postgresql; of the steady job `python -m tests.faults.weeks --engine duckdb --kills 200`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from faults import harness, readers
+from faults import harness, readers, weeks
 from faults.harness import Harness, Report
 from faults.stage import Stage, stage
 
@@ -44,6 +44,28 @@ def test_killed_runs_on_postgresql_leave_readers_a_complete_version(tmp_path: Pa
 def test_killed_runs_on_duckdb_leave_readers_a_complete_version(tmp_path: Path) -> None:
     points = [{"record": "checked", "when": "committed"}, {"rename": "before"}, {"rename": "after"}]
     check_kills("duckdb", points, 5, tmp_path, None)
+
+
+def check_weeks(engine: str, points: list[dict[str, Any]], folder: Path, server: str | None) -> None:
+    everything = os.environ.get("QBLOCK_TEST_ENGINES") == "all"
+    if everything:
+        points = [*harness.boundaries(engine), *weeks.DECIDED]
+    report = weeks.run(engine, len(points), 1, folder, points, server)
+    assert (report.problems, report.boundaries_not_reached) == ([], [])
+    assert report.kills >= len(points)
+    assert report.versions > len(points)
+    if everything:
+        assert set(report.closed) == {"newcomers", "leavers", "changed values", "whole cell"}
+        assert report.failed
+
+
+def test_a_killed_run_of_the_steady_job_on_postgresql_decides_nothing_twice(tmp_path: Path, server: str) -> None:
+    points = [{"decided": "committed"}, {"record": "published", "when": "before"}]
+    check_weeks("postgresql", points, tmp_path, server)
+
+
+def test_a_killed_run_of_the_steady_job_on_duckdb_decides_nothing_twice(tmp_path: Path) -> None:
+    check_weeks("duckdb", [{"decided": "committed"}, {"rename": "before"}], tmp_path, None)
 
 
 @pytest.fixture

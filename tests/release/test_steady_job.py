@@ -575,3 +575,43 @@ privacy:
         spec = read_spec(text.replace("SENSITIVE", sensitive), tmp_path / "spec.yaml", {})
         rules = rules_of(spec, several=False)
         assert (rules.coin, rules.cells) == (coin, False), sensitive
+
+
+def stopped(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that ends after its batches were decided."""
+    with monkeypatch.context() as patched:
+        patched.setattr("qblock.release.apply.count_again", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            job.run()
+
+
+def test_batches_that_no_version_has_shown_go_before_any_other(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cell has at most one batch in a version, though two runs were needed for it."""
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    delete(job, "p00", "p01", "p02", "p03")
+    change(job, "c", "p04", "p05")
+    change(job, "d", "p06", "p07")
+    insert(job, "t:q:a")
+    stopped(job, monkeypatch)
+    insert(job, "u:q:b")
+    found = job.run()
+    assert (found.status, found.waiting, counts(job)) == (
+        "published",
+        {"newcomers": 2, "changes": 4},
+        {"q:a": 6, "q:b": 6},
+    )
+    assert job.run().status == "published"
+    assert counts(job) == {"q:a": 5, "q:b": 5, "q:c": 2, "q:d": 2}
+
+
+def test_a_batch_that_makes_no_other_rows_holds_nothing_up(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    change(job, "b", "p00", "p02")
+    change(job, "a", "p01", "p03")
+    assert (job.run().status, job.run().waiting) == ("unchanged", {})
+    insert(job, "t:q:a u:q:b")
+    assert (job.run().status, counts(job)) == ("published", {"q:a": 9, "q:b": 9})

@@ -44,7 +44,8 @@ class Kept:
     sizes: people who close a batch of newcomers, by block, as the first version has it (None: none closes); whole: of a
     block that was never shown; first: the number of that version; hidden: the blocks that it suppressed. moments: when
     the runs were from which on somebody has waited, as ISO text. closed, failed: batches so far, by kind. types: of the
-    columns that are published as they are.
+    columns that are published as they are. awaits: the newest version when batches closed that no version has shown
+    yet, or None.
     """
 
     layout: Layout
@@ -58,6 +59,7 @@ class Kept:
     closed: Mapping[str, int] = field(default_factory=dict)
     failed: Mapping[str, int] = field(default_factory=dict)
     types: Mapping[str, str] = field(default_factory=dict)
+    awaits: int | None = None
 
     def text(self) -> str:
         """Canonical JSON, without what is kept by person."""
@@ -81,6 +83,7 @@ class Kept:
                 "closed": dict(self.closed),
                 "failed": dict(self.failed),
                 "types": dict(self.types),
+                "awaits": self.awaits,
             }
         )
 
@@ -139,6 +142,7 @@ def load(book: Book, release: str) -> Kept | None:
         found["closed"],
         found["failed"],
         found["types"],
+        found.get("awaits"),
     )
 
 

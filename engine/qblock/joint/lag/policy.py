@@ -27,7 +27,19 @@ from qblock.joint.lag.memory import (
     save,
     units_in,
 )
-from qblock.joint.steady import Counts, Memory, Person, Rules, Step, Unit, no_coin, private_coin, rules_for, step
+from qblock.joint.steady import (
+    Counts,
+    Memory,
+    Person,
+    Rules,
+    Step,
+    Unit,
+    no_coin,
+    private_coin,
+    rules_for,
+    standing,
+    step,
+)
 from qblock.joint.steady.cohort import chance_of, cohort_size
 from qblock.joint.steady.state import Block, Histogram
 from qblock.joint.type_checks import parts_of
@@ -46,7 +58,7 @@ class Turn:
     otherwise; out: who is set apart for good, and why; counts: for the private ledger; admitted: newcomers who are
     shown; blocks: those in which others wait; present_out: people of the source who are out for good; withdrawals:
     people who withdrew and are shown still; batches: how many were decided; came, left, changed: people since the
-    run before."""
+    run before; stands: nothing was tried, since batches that closed before are to be shown first."""
 
     kept: Kept
     gone: frozenset[str]
@@ -61,6 +73,7 @@ class Turn:
     came: int = 0
     left: int = 0
     changed: int = 0
+    stands: bool = False
 
 
 def rules_of(spec: Spec, several: bool) -> Rules:
@@ -104,13 +117,15 @@ def decide(
     stuck: Collection[str],
     several: bool,
     everybody: int,
+    newest: int,
 ) -> Turn:
     """Decide the batches of one run; writes nothing.
 
     source: opened by an Admission; current: its references, one list for each requirement; queued: digests of people
     who withdrew and wait to leave, stuck: of those whose batch failed before there was a state: both count as absent;
-    several: whether readers may hold other releases; everybody: rows of the whole source. Raises Refused as `judged`
-    does.
+    several: whether readers may hold other releases; everybody: rows of the whole source; newest: the newest version
+    that was published. Where an earlier run closed batches and did not live to publish them, nothing is tried: a cell
+    has at most one batch in a version. Raises Refused as `judged` does.
     """
     spec, release = source.spec, source.spec.release
     withdrawn = {*queued, *stuck}
@@ -144,18 +159,24 @@ def decide(
     rules = rules_of(spec, several)
     sizes = Sizes(book, spec, kept, first, rules)
     memory = replace(kept.memory, pending={one: p for one, p in kept.memory.pending.items() if one not in found.gone})
-    result = step(
-        shown,
-        present,
-        memory,
-        rules,
-        judged(spec, first, current, of_blocks),
-        cohort=sizes,
-        coin=private_coin(_secret(book), release, spec.versions.skip) if rules.coin else no_coin,
-        least=2 * rules.k,
-        counted=lambda value: sensitive(str(value)),
-    )
-    turn = _with_churn(_turn(kept, result, found, rows, shown, sizes), found, shown, kept.memory)
+    stands = kept.awaits == newest
+    if stands:
+        result = standing(shown, present, memory)
+    else:
+        result = step(
+            shown,
+            present,
+            memory,
+            rules,
+            judged(spec, first, current, of_blocks),
+            cohort=sizes,
+            coin=private_coin(_secret(book), release, spec.versions.skip) if rules.coin else no_coin,
+            least=2 * rules.k,
+            counted=lambda value: sensitive(str(value)),
+        )
+    awaits = newest if stands or result.published else None
+    decided = replace(_turn(replace(kept, awaits=awaits), result, found, rows, shown, sizes), stands=stands)
+    turn = _with_churn(decided, found, shown, kept.memory)
     # The withdrawal of those who were queued takes effect when a version without them is published (`left`).
     out = {one: why for one, why in turn.out.items() if one not in set(queued)}
     withdrawals = sum(one in result.shown for one in withdrawn)
@@ -212,6 +233,8 @@ def _turn(
 
 def keep(book: Book, release: str, turn: Turn) -> None:
     """Remember what was decided, in a book of its own: a verdict outlasts the run, whatever becomes of it."""
+    if turn.stands:
+        return
     save(book, release, turn.kept, turn.gone, turn.rows)
     for reason, why in OUT_WHY.items():
         people = [one for one, found in turn.out.items() if found == reason]

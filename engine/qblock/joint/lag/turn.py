@@ -114,6 +114,7 @@ class LaggingVersions(JointVersions):
                 stuck=entities_apart(book, release, [FAILED]),
                 several=several,
                 everybody=self._everybody(source),
+                newest=max(self.admission.shown or [0]),
             )
         if not self.dry:
             with own_book(self.place) as book:
@@ -213,6 +214,14 @@ class LaggingVersions(JointVersions):
         """Take over what the run before came to, since everything is as that one left it."""
         self.detail = dict(found["detail"])
         self.recalled = None if found["behind"] is None else Behind(*found["behind"])
+
+    def unchanged(self, version: int) -> None:
+        super().unchanged(version)
+        if self.kept is not None and self.kept.awaits is not None and not self.dry:
+            # What closed makes no other rows (two people with each other's values): there is nothing to show.
+            self.kept = replace(self.kept, awaits=None)
+            with own_book(self.place) as book:
+                memory.save(book, self.spec.release, self.kept)
 
     def _recorded(self, book: Book, source: SourceTable, found: Candidate) -> None:
         if self.kept is None:

@@ -17,7 +17,7 @@ from qblock.joint.steady.coin import Coin, no_coin, private_coin
 from qblock.joint.steady.judge import judge
 from qblock.joint.steady.rules import Rules, rules_for
 from qblock.joint.steady.state import Batch, Cell, Counts, Group, Kind, Memory, Pending, Person, Trial, Unit
-from qblock.joint.steady.step import Step, first_version, step
+from qblock.joint.steady.step import Step, first_version, standing, step
 
 __all__ = [
     "Batch",
@@ -38,5 +38,6 @@ __all__ = [
     "no_coin",
     "private_coin",
     "rules_for",
+    "standing",
     "step",
 ]

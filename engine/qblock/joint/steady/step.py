@@ -141,6 +141,11 @@ def step(
     return _ended(turn.shown, present, after, tuple(turn.batches), published)
 
 
+def standing(shown: Mapping[str, Unit], present: Mapping[str, Person], memory: Memory) -> Step:
+    """The state as it is, with who waits: nobody is tried."""
+    return _ended(shown, present, replace(memory, pending=_seen(shown, present, memory.pending)), (), False)
+
+
 def _seen(
     shown: Mapping[str, Unit], present: Mapping[str, Person], before: Mapping[str, Pending]
 ) -> dict[str, Pending]:
