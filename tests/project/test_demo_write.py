@@ -9,10 +9,13 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
+from qblock.cli.app import run
 from qblock.demo import load
+from qblock.demo import run as demo_run
 from qblock.demo.load import load_people
 from qblock.demo.people import generate
-from qblock.demo.write import WAREHOUSE, write_demo
+from qblock.demo.weeks import next_week
+from qblock.demo.write import MADE, PRIVATE, PUBLISHED, WAREHOUSE, write_demo
 from qblock.errors import InputError, QblockError
 from qblock.spec import load_spec
 
@@ -70,12 +73,68 @@ def test_an_earlier_demo_is_written_again(tmp_path: Path) -> None:
     assert not (tmp_path / f"{WAREHOUSE}.wal").exists()
 
 
-@pytest.mark.parametrize("name", [WAREHOUSE, "release.yaml", "hierarchies/age.csv"])
+def test_what_was_published_of_an_earlier_demos_people_goes_with_them(tmp_path: Path) -> None:
+    write_demo(tmp_path, rows=10)
+    (tmp_path / PUBLISHED).write_text("of an earlier demo")
+    (tmp_path / PRIVATE).mkdir()
+    (tmp_path / PRIVATE / "notes").write_text("of an earlier demo")
+    write_demo(tmp_path, rows=10, warehouse=False)
+    assert (tmp_path / PUBLISHED).exists()
+    assert (tmp_path / PRIVATE).exists()
+    write_demo(tmp_path, rows=10)
+    assert not (tmp_path / PUBLISHED).exists()
+    assert not (tmp_path / PRIVATE).exists()
+
+
+def test_a_week_of_the_demo_has_as_many_people_and_others(tmp_path: Path) -> None:
+    before = generate(2000, 3)
+    week = next_week(before, 2, 3)
+    one, two = ({row["person_id"]: row for row in people.to_pylist()} for people in (before, week.people))
+    assert (len(set(two) - set(one)), len(set(one) - set(two))) == (week.joined, week.left) == (20, 20)
+    both = [(row, two[person]) for person, row in one.items() if person in two and row != two[person]]
+    assert len(both) == week.changed == 2
+    assert all({name for name in a if a[name] != b[name]} == {"salary_class"} for a, b in both)
+    assert next_week(before, 2, 3).people == week.people
+    assert len(next_week(week.people, 3, 3).people) == 2000
+
+
+def test_the_demo_shows_the_weeks_after_and_starts_over_in_its_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_run, "WEEKS", 2)
+    for seed in ("1", "2"):
+        assert run(["demo", str(tmp_path), "--rows", "1000", "--seed", seed]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert "1,000 rows as main.census" in said
+        assert "Week 2: 10 people join, 10 leave, 1 is paid otherwise. version 1 stays" in said
+        assert "10 newcomers in " in said
+        assert "10 leavers and 1 change wait (lag 1.1 % of the rows" in said
+    # A release of somebody's own beside the demo's has its ledger there too.
+    text = (tmp_path / "release.yaml").read_text().replace("published.duckdb", "mine.duckdb")
+    text = text.replace("release: census", "release: mine").replace("entity: person_id", "versions: {joint: none}")
+    (tmp_path / "mine.yaml").write_text(text)
+    assert run(["release", str(tmp_path / "mine.yaml"), "--quiet", "--force"]) == 0
+    assert run(["demo", str(tmp_path), "--rows", "1000"]) == 2
+    assert "the ledger of other releases" in capsys.readouterr().err
+
+
+def test_the_demo_goes_on_in_postgresql(
+    postgresql_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(demo_run, "WEEKS", 2)
+    for version in (1, 2):
+        assert run(["demo", str(tmp_path), "--rows", "1000", "--url", postgresql_url]) == 0
+        said = " ".join(capsys.readouterr().out.split())
+        assert f"1,000 rows as published.census, version {version} " in said
+        assert f"Week 2: 10 people join, 10 leave, 1 is paid otherwise. version {version} stays" in said
+
+
+@pytest.mark.parametrize("name", [*MADE, "release.yaml", "hierarchies/age.csv"])
 def test_a_file_that_is_not_the_demos_is_left_alone(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
     path.write_text("mine")
-    with pytest.raises(InputError, match=f"{path.name} is not a file of the demo"):
+    with pytest.raises(InputError, match=f"{path.name} (is not a file of the demo|is not the demo's)"):
         write_demo(tmp_path, rows=10)
     assert path.read_text() == "mine"
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == [path]
@@ -95,7 +154,7 @@ def test_a_spec_edited_since_is_left_alone(tmp_path: Path) -> None:
 def test_a_demo_in_postgresql_does_not_make_a_warehouse_file_of_the_folder_its_own(tmp_path: Path) -> None:
     write_demo(tmp_path, rows=10, warehouse=False)
     (tmp_path / WAREHOUSE).write_text("mine")
-    with pytest.raises(InputError, match="not a file of the demo"):
+    with pytest.raises(InputError, match="not the demo's"):
         write_demo(tmp_path, rows=10)
 
 

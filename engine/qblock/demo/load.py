@@ -27,8 +27,13 @@ def load_people(url: str, rows: int = ROWS, seed: int = SEED, *, schema: str = S
     url: a SQLAlchemy URL of PostgreSQL. Raises InputError for another URL, or where the table is not the demo's;
     QblockError for a fault of the database.
     """
+    _address(url)  # wrong ones are named before people are made up
+    load_table(url, generate(rows, seed), schema=schema, table=table)
+
+
+def load_table(url: str, people: pa.Table, *, schema: str = SCHEMA, table: str = TABLE) -> None:
+    """`load_people` with people that are there already (`generate`)."""
     address = _address(url)
-    people = generate(rows, seed)
     try:
         engine = create_engine(address)
         with engine.begin() as connection:

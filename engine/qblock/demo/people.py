@@ -30,7 +30,7 @@ def draw(random: np.random.Generator, weights: Floats, group: Codes | Ints) -> C
     return np.minimum(found, values - 1)
 
 
-def generate(rows: int = ROWS, seed: int = SEED) -> pa.Table:
+def generate(rows: int = ROWS, seed: int | tuple[int, ...] = SEED) -> pa.Table:
     """The people: person_id (int64), age and hours (int16), and seven columns of text as dictionaries.
 
     Raises InputError when the number of rows is out of range.

@@ -6,21 +6,32 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import sqlalchemy as sa
 from rich.console import Console
 from rich.table import Table
 
-from qblock.demo.load import load_people
-from qblock.demo.write import write_demo
+from qblock.demo.load import load_people, load_table
+from qblock.demo.people import generate
+from qblock.demo.weeks import next_week
+from qblock.demo.write import Demo, write_demo, write_warehouse
+from qblock.ledger.history import history
 from qblock.models import asked as asked_of
 from qblock.models.examples import in_words
 from qblock.release.apply import release
+from qblock.release.result import waiting_words
 from qblock.spec import Spec, load_spec
 from qblock.warehouse import duckdb_session, postgresql_session
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.engines import database_file
 
 ROWS_SHOWN = 5
+WEEKS = 3
+WHY_WAIT = """\
+   Newcomers wait until there are enough of them to pass like anybody else; how many was set before anybody
+   looked at their values. Who left, and what changed, is shown as it was: a difference of a few rows between
+   two versions would tell whose they are.
+   Every week ends like this, with exit status 0. Readers get the rows, and learn none of these figures."""
 
 
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
@@ -76,12 +87,42 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         reached = f"{value['value']:.4g}" if isinstance(value["value"], float) else str(value["value"])
         guarantees.add_row(entry["model"], about, f"{value['parameter']} = {asked}", reached)
     out(guarantees)
-    out("\n[bold]7. Now you[/bold]")
+    out("\n[bold]7. The next weeks[/bold]  The same job runs again, on the same table a week later.")
+    people = generate(rows, seed)
+    for number in range(2, WEEKS + 1):
+        people = _week(spec, demo, people, number, seed, url, console)
+    out(WHY_WAIT)
+    out("\n[bold]8. Now you[/bold]")
     out(f"   the view:        {query_command(spec)}")
-    out(f"   the next run:    qblock release {demo.spec}      (nothing to do until the data change)")
+    out(f"   the next run:    qblock release {demo.spec}      (cron or systemd does it for you)")
     out(f"   check it:        qblock verify {demo.spec}")
     out(f"   what happened:   qblock history {demo.spec}")
     out(f"   ask for more:    edit {demo.spec}, then qblock plan {demo.spec}")
+
+
+def _week(
+    spec: Spec, demo: Demo, people: pa.Table, number: int, seed: int, url: str | None, console: Console
+) -> pa.Table:
+    """One week: the people change, the job runs, and what it says is printed; the people who are there now."""
+    week = next_week(people, number, seed)
+    if demo.warehouse is not None:
+        write_warehouse(demo.warehouse, week.people)
+    elif url is not None:
+        load_table(url, week.people)
+    out = console.print
+    paid = f"{week.changed:,} {'is' if week.changed == 1 else 'are'}"
+    out(f"   Week {number}: {week.joined:,} people join, {week.left:,} leave, {paid} paid otherwise.")
+    found = release(spec)
+    if found.status == "published":
+        events = history(spec)["events"]
+        detail = next(e["detail"] for e in events if (e["state"], e["version"]) == ("published", found.version))
+        shown = f", {detail['newcomers']:,} newcomers among them" if detail.get("newcomers") else ""
+        out(f"      version {found.version} is published: {found.rows:,} rows{shown}")
+    else:
+        out(f"      version {found.version} stays: {found.rows:,} rows")
+    if found.waiting:
+        out(f"      {waiting_words(found.waiting, found.lag)}")
+    return week.people
 
 
 def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ...]], dict[str, list[str]]]:

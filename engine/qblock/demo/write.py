@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,20 +18,26 @@ from qblock.demo import vocabulary as v
 from qblock.demo.hierarchies import hierarchies
 from qblock.demo.people import ROWS, SEED, generate
 from qblock.errors import InputError, QblockError
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.resources import sql_text
+from qblock.spec import Spec, read_spec
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.faults import explain_duckdb
 
 WAREHOUSE = "census.duckdb"
+PUBLISHED, PRIVATE = "published.duckdb", "qblock"
+"""What the job makes: the release file, and the folder of ledger, crosswalk and versions."""
+MADE = (WAREHOUSE, PUBLISHED, PRIVATE)
 SPEC = "release.yaml"
 RECORD = ".qblock-demo.json"
-"""Lists the files that the demo wrote, with the digest of those that a person may edit."""
+"""Lists what the demo wrote or had the job write, with the digest of the files that a person may edit."""
 
 DUCKDB = {
     "source": f"duckdb:///{WAREHOUSE}",
     "table": "main.people",
     # DuckDB names the file's catalog after the file, and cannot tell a schema of the same name from it.
-    "publish": 'url: "duckdb:///published.duckdb", schema: main, view: census',
+    "publish": f'url: "duckdb:///{PUBLISHED}", schema: main, view: census',
 }
 POSTGRESQL = {
     "source": "${WAREHOUSE_URL}",
@@ -57,8 +64,10 @@ def spec_text(warehouse: bool = True) -> str:
 def write_demo(directory: Path, rows: int = ROWS, seed: int = SEED, *, warehouse: bool = True) -> Demo:
     """Write census.duckdb (unless `warehouse` is False), hierarchies/*.csv and release.yaml into a folder.
 
-    Files of an earlier demo are rewritten. Raises InputError, before anything is written, where the folder holds a
-    file of one of these names that is not the demo's or was edited since.
+    Files of an earlier demo are rewritten, and what was published of its people, with its ledger and crosswalk, is
+    removed: they are evidence about people who are there no more. Raises InputError, before anything is written, where
+    the folder holds a file of one of these names that is not the demo's or was edited since, or the ledger of another
+    release.
     """
     people = generate(rows, seed) if warehouse else None
     texts = {f"hierarchies/{name}.csv": text for name, text in hierarchies().items()} | {SPEC: spec_text(warehouse)}
@@ -69,11 +78,13 @@ def write_demo(directory: Path, rows: int = ROWS, seed: int = SEED, *, warehouse
         for name, text in texts.items():
             _write_text(directory / name, text)
         record: dict[str, str | None] = {name: _digest(text.encode()) for name, text in texts.items()}
-        if path is not None or WAREHOUSE in known:
-            record[WAREHOUSE] = None
+        record |= dict.fromkeys(name for name in MADE if path is not None or name in known)
         _write_text(directory / RECORD, json.dumps(record, indent=1) + "\n")
         if people is not None and path is not None:
-            _write_warehouse(path, people)
+            (directory / PUBLISHED).unlink(missing_ok=True)
+            if (directory / PRIVATE).exists():
+                shutil.rmtree(directory / PRIVATE)
+            write_warehouse(path, people)
     return Demo(directory, directory / SPEC, path)
 
 
@@ -84,8 +95,10 @@ def _write_text(path: Path, text: str) -> None:
     new.replace(path)
 
 
-def _write_warehouse(path: Path, people: pa.Table) -> None:
-    """Fill a new file beside the old one, then rename it: whoever has the old one open can go on reading it."""
+def write_warehouse(path: Path, people: pa.Table) -> None:
+    """Write people (`generate`) to the DuckDB file in place of those that it has.
+
+    Fills a new file beside the old one, then rename it: whoever has the old one open can go on reading it."""
     new = path.with_name(f".{path.name}.new")
     for stale in (new, _log(new), _log(path)):
         stale.unlink(missing_ok=True)  # DuckDB would replay a log that a crash left into the new file
@@ -104,13 +117,25 @@ def _log(path: Path) -> Path:
 
 def _check(directory: Path, known: dict[str, str | None], texts: dict[str, str], warehouse: Path | None) -> None:
     """Refuse to overwrite what a person made. A text that is already what will be written was left by a crash."""
-    if warehouse is not None and warehouse.exists() and WAREHOUSE not in known:
-        raise InputError(f"{warehouse} is not a file of the demo; name another folder, or move it away")
+    for name in MADE if warehouse is not None else ():
+        if (directory / name).exists() and name not in known:
+            raise InputError(f"{directory / name} is not the demo's; name another folder, or move it away")
     for name, text in texts.items():
         path = directory / name
         if path.exists() and _digest(path.read_bytes()) not in (known.get(name), _digest(text.encode())):
             what = "was edited since the demo wrote it" if name in known else "is not a file of the demo"
             raise InputError(f"{path} {what}; name another folder, or move it away")
+    if warehouse is not None:
+        _check_ledger(read_spec(texts[SPEC], directory / SPEC), directory / PRIVATE)
+
+
+def _check_ledger(spec: Spec, folder: Path) -> None:
+    place = place_of(spec)
+    if not place.exists:
+        return
+    with ledger_reader(place) as reader:
+        if set(reader.releases()) - {spec.release}:
+            raise InputError(f"{folder} has the ledger of other releases than the demo's; name another folder")
 
 
 def _known(directory: Path) -> dict[str, str | None]:
