@@ -241,7 +241,7 @@ def weekly(source: Source, spec: Path, people: People, weeks: int) -> dict[str, 
             lags.append(found["lag"]["share"])
         else:
             times["first"].append(taken)
-        kept = waits.follow(_admitted(spec) if week else 0)
+        kept = waits.follow(_admitted(spec, found["run"]) if week else 0)
     assert kept is not None
     return {
         "runs": weeks,
@@ -259,10 +259,12 @@ def weekly(source: Source, spec: Path, people: People, weeks: int) -> dict[str, 
     }
 
 
-def _admitted(spec: Path) -> int:
-    """Newcomers whom the newest run has shown."""
-    event = Release(spec).history().to_dict()["events"][-1]
-    return int((event["detail"] or {}).get("newcomers", 0)) if event["state"] == "published" else 0
+def _admitted(spec: Path, run: str) -> int:
+    """Newcomers whom a run has shown."""
+    events = Release(spec).history().to_dict()["events"]
+    return sum(
+        int((e["detail"] or {}).get("newcomers", 0)) for e in events if (e["run"], e["state"]) == (run, "published")
+    )
 
 
 def report(found: dict[str, Any]) -> None:
