@@ -123,6 +123,14 @@ def source_of_files(path: str, directory: Path) -> list[str]:
     return lines
 
 
+AGAIN = (
+    "# A table that changes, published again and again (docs/steady-job.md):",
+    "#   entity: COLUMN            readers may keep old versions: say who a row is about, and versions lag, so that",
+    "#                             no two of them tell together what neither tells alone",
+    "#   versions: {joint: none}   readers keep no old version, and none is public: each shows the table as it is",
+)
+
+
 def render(source: Sequence[str], title: str, proposals: Sequence[Proposal], rows: int, engine: str) -> str:
     """The text of a first spec, with the reason of each role as a comment. source: its lines; title: of the table."""
     lines = [
@@ -153,6 +161,7 @@ def render(source: Sequence[str], title: str, proposals: Sequence[Proposal], row
     if ENGINES[engine].is_file:
         publish = {"url": "duckdb:///published.duckdb", **publish}
     lines.append(f"publish: {_flow(publish)}")
+    lines += AGAIN
     return "\n".join(lines) + "\n"
 
 

@@ -8,7 +8,6 @@ that one came to is its result.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -30,7 +29,8 @@ from qblock.warehouse.protocol import Session, TableName
 
 
 def fingerprint(run: Run, session: Session) -> str | None:
-    """A digest of all that a run decides by; None where there is no state yet, or no version."""
+    """A digest of all that a run decides by; None where there is no state yet, or no version, or a file cannot be read
+    (opening the source says so)."""
     spec, current = run.spec, run.current
     if not isinstance(run.joint, LaggingVersions) or run.joint.kept is None or current is None:
         return None
@@ -39,6 +39,10 @@ def fingerprint(run: Run, session: Session) -> str | None:
         query = sa.select(apart.c.entity, apart.c.state).where(apart.c.release == spec.release)
         set_apart = sorted(tuple(row.values()) for row in book.own.fetch(query).to_pylist())
         state = book.own.scalar(sa.select(steady.c.state).where(steady.c.release == spec.release))
+    try:
+        files = _files(spec)
+    except OSError:
+        return None
     source = TableName.parse(spec.source.table)
     columns = session.columns(source)
     read = {spec.entity, *spec.attributes}
@@ -51,13 +55,13 @@ def fingerprint(run: Run, session: Session) -> str | None:
         "types": {name: column.type for name, column in columns.items() if name in read},
         "source": relation_digest(session, source, [name for name in columns if name not in read]),
         "tables": {str(table): relation_digest(session, table) for table in tables_read(spec) if table != source},
-        "files": {str(name): digest for name, digest in _files(spec).items()},
+        "files": files,
     }
     return hashlib.sha256(canonical(facts).encode()).hexdigest()
 
 
-def _files(spec: Spec) -> Mapping[str, str]:
-    found = {}
+def _files(spec: Spec) -> dict[str, str]:
+    found: dict[str, str] = {}
     for attribute in spec.attributes.values():
         for given in (attribute.hierarchy, attribute.taxonomy):
             path = None if given is None else spec.file(given)

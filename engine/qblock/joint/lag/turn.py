@@ -40,6 +40,7 @@ NO_STATE = (
     "columns are published as they are, and what version {} shows of whom was not kept: the next version is checked as "
     "with `on_refusal: refuse`, and those after it lag"
 )
+AS_FIRST = "models that compare with the distribution of the table compare with that of version {}, whoever came since"
 EDITED = "hierarchies were edited, which shows {} people in another block: their joint cells are split"
 FAILED_WORDS = {
     "newcomers": "{} of newcomers failed: its people stay out for good, since topping them up until they pass would "
@@ -135,6 +136,7 @@ class LaggingVersions(JointVersions):
         with open_book(self.place, source.session) as book:
             first = next(v for v in recorded(book, self.spec.release) if v.key.version == self.kept.first)
         known = first.references
+        self.notes.append(AS_FIRST.format(self.kept.first))
         return replace(
             source,
             sensitives={
