@@ -19,6 +19,7 @@ from qblock.errors import Refused
 from qblock.joint import turnover
 from qblock.joint.crosswalk import own_book
 from qblock.joint.lag.policy import rules_of
+from qblock.joint.lag.turn import LaggingVersions
 from qblock.joint.steady import Memory, Person, Step, first_version, judge, rules_for, step
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
@@ -579,9 +580,9 @@ privacy:
 
 
 def stopped(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that ends after its batches were decided."""
+    """A run that ends as soon as its batches were decided."""
     with monkeypatch.context() as patched:
-        patched.setattr("qblock.release.apply.count_again", lambda *_: 1 / 0)
+        patched.setattr(LaggingVersions, "opened", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             job.run()
 
@@ -616,3 +617,18 @@ def test_a_batch_that_makes_no_other_rows_holds_nothing_up(make_job: MakeJob) ->
     assert (job.run().status, job.run().waiting) == ("unchanged", {})
     insert(job, "t:q:a u:q:b")
     assert (job.run().status, counts(job)) == ("published", {"q:a": 9, "q:b": 9})
+
+
+@pytest.mark.parametrize("now", [False, True])
+def test_who_withdraws_from_a_batch_that_no_version_has_shown_takes_it_along(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, now: bool
+) -> None:
+    """Whoever else is in it would be shown alone, which no version can be."""
+    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
+    job.run()
+    insert(job, "t:q:a u:q:b")
+    stopped(job, monkeypatch)
+    erase(job.spec, ["t"], now=now)
+    assert (job.run().status, job.run().status, shown(job)) == ("unchanged", "unchanged", "q:a q:b")
+    insert(job, "v:q:c w:q:d")
+    assert (job.run().status, shown(job)) == ("published", "q:a q:b q:c q:d")

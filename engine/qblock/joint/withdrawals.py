@@ -57,8 +57,9 @@ class Removal:
 def withdraw(book: Book, spec: Spec, digests: Sequence[str]) -> int:
     """Queue people who withdraw; returns how many of them any version has shown.
 
-    Whoever was never shown is out at once. Whoever is queued stays in the versions until a batch closes, so the source
-    must keep the row as long. Whoever was in a batch that failed is not queued again, which would top it up.
+    Whoever was never shown is out at once; of a batch of the steady job that closed and that no version has shown, with
+    everybody in it, since the others might fail alone. Whoever is queued stays in the versions until a batch closes, so
+    the source must keep the row as long. Whoever was in a batch that failed is not queued again, which would top it up.
     """
     t = book.tables.row
     known = book.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
@@ -69,8 +70,19 @@ def withdraw(book: Book, spec: Spec, digests: Sequence[str]) -> int:
     gone = set(entities_apart(book, spec.release, [OUT, LEAVING, FAILED]))
     queued = [digest for digest in digests if digest in shown and digest not in gone]
     set_apart(book, spec.release, queued, WITHDRAWN, QUEUED, None)
-    set_apart(book, spec.release, [d for d in digests if d not in shown], WITHDRAWN, OUT, None)
+    never = [digest for digest in digests if digest not in shown]
+    set_apart(book, spec.release, _with_never_shown(book, spec, never), CELL, OUT, None)
+    set_apart(book, spec.release, never, WITHDRAWN, OUT, None)
     return len(shown)
+
+
+def _with_never_shown(book: Book, spec: Spec, digests: Sequence[str]) -> list[str]:
+    """Everybody in the cells that people whom no version has shown have in the state of the steady job."""
+    t = book.tables.shown
+    known = book.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
+    theirs = sa.select(t.c.cell).where(t.c.release == spec.release, t.c.entity.in_(sa.select(known.c.entity)))
+    query = sa.select(t.c.entity).where(t.c.release == spec.release, t.c.cell.in_(theirs))
+    return list(book.own.fetch(query)["entity"].to_pylist())
 
 
 def batch(book: Book, source: SourceTable, node: Node, size: int) -> Batch:
