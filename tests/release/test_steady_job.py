@@ -19,7 +19,6 @@ from qblock.errors import Refused
 from qblock.joint import turnover
 from qblock.joint.crosswalk import own_book
 from qblock.joint.lag.policy import rules_of
-from qblock.joint.lag.turn import LaggingVersions
 from qblock.joint.steady import Memory, Person, Step, first_version, judge, rules_for, step
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
@@ -577,58 +576,3 @@ privacy:
         spec = read_spec(text.replace("SENSITIVE", sensitive), tmp_path / "spec.yaml", {})
         rules = rules_of(spec, several=False)
         assert (rules.coin, rules.cells) == (coin, False), sensitive
-
-
-def stopped(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that ends as soon as its batches were decided."""
-    with monkeypatch.context() as patched:
-        patched.setattr(LaggingVersions, "opened", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            job.run()
-
-
-def test_batches_that_no_version_has_shown_go_before_any_other(
-    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A cell has at most one batch in a version, though two runs were needed for it."""
-    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
-    job.run()
-    delete(job, "p00", "p01", "p02", "p03")
-    change(job, "c", "p04", "p05")
-    change(job, "d", "p06", "p07")
-    insert(job, "t:q:a")
-    stopped(job, monkeypatch)
-    insert(job, "u:q:b")
-    found = job.run()
-    assert (found.status, found.waiting, counts(job)) == (
-        "published",
-        {"newcomers": 2, "changes": 4},
-        {"q:a": 6, "q:b": 6},
-    )
-    assert job.run().status == "published"
-    assert counts(job) == {"q:a": 5, "q:b": 5, "q:c": 2, "q:d": 2}
-
-
-def test_a_batch_that_makes_no_other_rows_holds_nothing_up(make_job: MakeJob) -> None:
-    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
-    job.run()
-    change(job, "b", "p00", "p02")
-    change(job, "a", "p01", "p03")
-    assert (job.run().status, job.run().waiting) == ("unchanged", {})
-    insert(job, "t:q:a u:q:b")
-    assert (job.run().status, counts(job)) == ("published", {"q:a": 9, "q:b": 9})
-
-
-@pytest.mark.parametrize("now", [False, True])
-def test_who_withdraws_from_a_batch_that_no_version_has_shown_takes_it_along(
-    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch, now: bool
-) -> None:
-    """Whoever else is in it would be shown alone, which no version can be."""
-    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
-    job.run()
-    insert(job, "t:q:a u:q:b")
-    stopped(job, monkeypatch)
-    erase(job.spec, ["t"], now=now)
-    assert (job.run().status, job.run().status, shown(job)) == ("unchanged", "unchanged", "q:a q:b")
-    insert(job, "v:q:c w:q:d")
-    assert (job.run().status, shown(job)) == ("published", "q:a q:b q:c q:d")

@@ -169,7 +169,7 @@ class JointVersions(NotJoint):
             self.detail |= changed.detail if changed else {}
             self._note_edits(book, found)
             if not verdict.passed:
-                again = start_over(book, spec, self.waiting, verdict, found, version) if self.waiting else None
+                again = self._again(book, found, verdict, version, shown)
                 if again is not None:
                     raise again
                 why = explanation(book, spec, task.source.hierarchies, least_rows(spec.privacy), found)
@@ -183,6 +183,12 @@ class JointVersions(NotJoint):
             freeze(book, task.source, found)
             self._recorded(book, task.source, found)
         self.verdict = verdict
+
+    def _again(
+        self, book: Book, found: Candidate, verdict: Verdict, version: int, shown: Collection[int]
+    ) -> StartOver | None:
+        """Without whom a version that failed may pass; None where that is nobody."""
+        return start_over(book, self.spec, self.waiting, verdict, found, version) if self.waiting else None
 
     def _compared(self, book: Book, found: Candidate) -> None:
         """Raise StartOver where a candidate is not what was decided."""

@@ -15,10 +15,11 @@ from qblock.errors import Refused
 from qblock.joint.admission import Admission
 from qblock.joint.crosswalk import Book, open_book, own_book
 from qblock.joint.excluded import FAILED, QUEUED, entities_apart
-from qblock.joint.gate import check_models, members
+from qblock.joint.gate import Verdict, check_models, members, members_of
 from qblock.joint.lag import memory
 from qblock.joint.lag.begin import adopt, begin
 from qblock.joint.lag.edits import moved_by_edits, refine
+from qblock.joint.lag.failed import let_fail, never_shown
 from qblock.joint.lag.memory import Kept, Layout
 from qblock.joint.lag.policy import Turn, decide, keep
 from qblock.joint.lag.relation import Shown
@@ -34,6 +35,10 @@ OTHER_COLUMNS = (
     "version {first} of release {release} was made with other columns ({before}) than the spec has now ({now}), and "
     "those whom the source has no more are shown as they were; nothing is published. Write the columns as they were, "
     "or begin another release"
+)
+FAILED_TOGETHER = (
+    "newcomers whose batch passed fail together with another release that the same readers may hold: its people stay "
+    "out for good"
 )
 KEPT = "the published node was kept, since all versions must have the same node (versions.on_refusal: hold_back)"
 NO_STATE = (
@@ -228,6 +233,15 @@ class LaggingVersions(JointVersions):
     def _recorded(self, book: Book, source: SourceTable, found: Candidate) -> None:
         if self.kept is None:
             begin(book, self.spec, source, found)
+
+    def _again(
+        self, book: Book, found: Candidate, verdict: Verdict, version: int, shown: Collection[int]
+    ) -> StartOver | None:
+        if self.kept is None or self.dry:
+            return None
+        release = self.spec.release
+        new = never_shown(book, release, members_of(book, self.spec, verdict.names, found, verdict.mode), shown)
+        return StartOver(FAILED_TOGETHER, lambda own: let_fail(own, release, new)) if new else None
 
     def _compared(self, book: Book, found: Candidate) -> None:
         moved = moved_by_edits(book, found) if self.kept is not None else {}
