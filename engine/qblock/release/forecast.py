@@ -18,7 +18,8 @@ from qblock.errors import InputError, QblockError
 from qblock.joint.crosswalk import Book, has_book
 from qblock.joint.gate import members
 from qblock.joint.lag import memory
-from qblock.joint.lag.policy import Sizes, rules_of, size_for
+from qblock.joint.lag.policy import rules_of
+from qblock.joint.lag.sizes import Sizes, size_for
 from qblock.joint.steady import Rules
 from qblock.joint.steady.estimate import Churn, Estimate, estimate
 from qblock.joint.type_checks import parts_of

@@ -1,0 +1,120 @@
+"""The people who close a batch of newcomers, by block: from what the first version shows, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import TypeVar
+
+import numpy as np
+import sqlalchemy as sa
+
+from qblock.blocks import Reference
+from qblock.joint.crosswalk import Book, decoded
+from qblock.joint.episodes import PUBLISHED
+from qblock.joint.lag.memory import Kept, block_of
+from qblock.joint.steady import Rules
+from qblock.joint.steady.cohort import chance_of, cohort_size
+from qblock.joint.steady.state import Block
+from qblock.joint.versions import RecordedVersion
+from qblock.spec import Spec
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Sizes:
+    """The people who close a batch of newcomers of a block (`joint.steady.cohort`).
+
+    From what the first version shows, and kept from then on; computed when somebody first waits in a block.
+    """
+
+    def __init__(self, book: Book, spec: Spec, kept: Kept, first: RecordedVersion, rules: Rules) -> None:
+        cohort = spec.versions.cohort
+        self.declared = None if cohort == "auto" else cohort
+        self.hidden = kept.hidden
+        self.blocks: dict[Block, int | None] = dict(kept.sizes)
+        self.whole = kept.whole
+        self._least = rules.k
+        self._of_first = cache(lambda: first_counts(book, first))
+        references = cache(lambda: first.references)
+        self._sized = cache(lambda counts: _size(spec, references(), counts, rules.k))
+
+    def __call__(self, block: Block) -> int | None:
+        if block in self.hidden:
+            return None
+        if self.declared is not None:
+            return self.declared
+        if block not in self.blocks:
+            counts = self._of_first()
+            if block in counts:
+                self.blocks[block] = self._sized(_frozen(counts[block]))
+            else:
+                if self.whole is None:
+                    self.whole = self._sized(_frozen(added(pair for one in counts.values() for pair in one.items())))
+                self.blocks[block] = self.whole
+        return self.blocks[block]
+
+
+Values = tuple[str | None, ...]
+"""One for each sensitive attribute."""
+Counted = tuple[tuple[Values, int], ...]
+
+
+def _size(spec: Spec, references: Mapping[str, Reference], counts: Counted, least: int) -> int | None:
+    columns = []
+    for index, name in enumerate(spec.sensitives):
+        code = {text: i for i, text in enumerate(references[name].domain)}
+        column = np.zeros(len(code), dtype=np.int64)
+        for value, n in counts:
+            column[code[value[index]]] += n
+        columns.append(column.tolist())
+    return size_for(spec, references, columns, least)
+
+
+def size_for(
+    spec: Spec, references: Mapping[str, Reference], columns: Sequence[Sequence[int]], least: int
+) -> int | None:
+    """`cohort: auto` for a block: the largest of the sizes of its sensitive attributes.
+
+    references: by sensitive attribute; columns: for each of them the counts [V] that the block shows, in the order of
+    the domain; least: as of `cohort_size`.
+    """
+    found: list[int | None] = []
+    for name, column in zip(spec.sensitives, columns, strict=True):
+        models = [q.model for q in spec.privacy if not q.sensitive]
+        models += [q.models[q.sensitive.index(name)] for q in spec.privacy if name in q.sensitive]
+        found.append(cohort_size(column, least, chance_of(models, references[name])))
+    if not found:
+        return max(2 * least, 2)
+    return None if None in found else max(size for size in found if size is not None)
+
+
+def first_counts(book: Book, first: RecordedVersion) -> dict[Block, dict[Values, int]]:
+    """The people by sensitive values whom each block of the first version shows."""
+    t = book.tables
+    key = first.key
+    same = sa.and_(
+        t.block.c.release == t.row.c.release, t.block.c.version == t.row.c.version, t.block.c.block == t.row.c.block
+    )
+    query = (
+        sa.select(t.block.c.label, t.row.c.value, sa.func.count().label("n"))
+        .select_from(t.row.join(t.block, same))
+        .where(t.row.c.release == key.release, t.row.c.version == key.version, t.row.c.shown == PUBLISHED)
+        .group_by(t.block.c.label, t.row.c.value)
+    )
+    found: dict[Block, dict[Values, int]] = {}
+    for row in book.own.fetch(query).to_pylist():
+        found.setdefault(block_of(row["label"]), {})[decoded(row["value"])] = int(row["n"])
+    return found
+
+
+def added(pairs: Iterable[tuple[Key, int]]) -> dict[Key, int]:
+    """The sum of the counts of each key."""
+    found: dict[Key, int] = {}
+    for key, n in pairs:
+        found[key] = found.get(key, 0) + n
+    return found
+
+
+def _frozen(counts: Mapping[Values, int]) -> Counted:
+    return tuple(sorted(counts.items(), key=repr))
