@@ -1,4 +1,4 @@
-"""Batches of the steady job that were decided and that no version has shown: the run was stopped, or refused."""
+"""State of the steady job that no version shows yet: runs that were stopped or refused, and a release that is moved."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from qblock.joint.lag.turn import LaggingVersions
 from qblock.release.erase import erase
+from qblock.release.move import move
 from release.jobs import Job, MakeJob
 from release.test_steady_job import SIXTEEN, change, counts, delete
 from release.test_waiting import HOLD_BACK, insert, people_job, shown
@@ -98,3 +99,17 @@ def test_newcomers_who_fail_together_with_another_release_stay_out_and_the_job_g
     assert (found.status, found.rows, found.waiting) == ("unchanged", 4, {"out": 4})
     assert any("fail together with another release" in note for note in found.notes)
     assert (job.run().status, job.run().rows) == ("unchanged", 4)
+
+
+def test_a_move_to_another_name_takes_the_state_along(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    delete(job, "p00", "p01", "p02")
+    change(job, "c", "p08")
+    job.run()
+    job.set(release="patients")
+    move(job.spec, "people")
+    assert (job.run().status, job.run().waiting) == ("unchanged", {"leavers": 3, "changes": 1})
+    delete(job, "p03")
+    found = job.run()
+    assert (found.status, found.waiting, counts(job)) == ("published", {"changes": 1}, {"q:a": 6, "q:b": 6})
