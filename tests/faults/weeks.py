@@ -120,8 +120,9 @@ class Weekly:
                 for table in (t.shown, t.apart, t.waiting)
             }
             state = json.loads(book.own.scalar(t.steady.select().with_only_columns(t.steady.c.state)))
-        # Numbers of runs and versions, of which those that were killed may have used some.
-        del state["run"], state["moments"], state["awaits"]
+        # Numbers of runs and versions, of which killed ones may have used some, and what the last run came to.
+        for name in ("run", "moments", "awaits", "quiet"):
+            state.pop(name, None)
         return {**found, **state}
 
 
