@@ -82,7 +82,7 @@ def test_what_a_reader_puts_into_the_path_never_runs_as_the_job(
         assert any(f"reader {attacked.reader} may create in schema {named}," in note for note in notes)
     qblock("audit", spec)
     released = json.loads(qblock("release", spec, "--json"))
-    assert set(notes) <= set(released["notes"])
+    assert {note for note in notes if "may create in schema" in note} <= set(released["notes"])
     qblock("verify", spec)
     qblock("release", spec, "--force")
     qblock("rollback", spec, 1)

@@ -90,6 +90,8 @@ def rules_of(spec: Spec, several: bool) -> Rules:
         for models in by_name.values() or [[]]
     ]
     reasons = [rules.reason for rules in found if rules.reason]
+    if spec.insensitives:
+        reasons.append("columns that are published as they are were not simulated")
     if several:
         reasons.append("several releases to the same readers were not simulated")
     return Rules(

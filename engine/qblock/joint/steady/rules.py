@@ -78,6 +78,8 @@ def rules_for(
         )
     if sensitives > 1:
         reasons.append("several sensitive attributes were not simulated")
+    if withdraw:
+        reasons.append("people who take their joint cells along were not simulated beside other batches of these")
     if suppression:
         reasons.append("a suppression limit was not simulated")
     if coin:
