@@ -7,6 +7,7 @@ from mutation.mutation import Mutation
 APART = "tests/joint/test_apart.py"
 GATE = "tests/joint/test_gate.py"
 STEADY = "tests/release/test_steady_job.py"
+SAID = "tests/release/test_steady_said.py"
 
 JOINT: tuple[Mutation, ...] = (
     Mutation(
@@ -42,7 +43,7 @@ JOINT: tuple[Mutation, ...] = (
         "joint/lag/turn.py",
         "        if not self.dry:\n            with own_book",
         "        if kept:\n            with own_book",
-        tests=(f"{STEADY}::test_a_dry_run_tells_the_ledger_alone_what_a_run_would_come_to",),
+        tests=(f"{SAID}::test_a_dry_run_tells_the_ledger_alone_what_a_run_would_come_to",),
     ),
     Mutation(
         "lag: who withdrew counts as present",

@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import random
-import re
 from collections import Counter
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-import sqlalchemy as sa
 
-from qblock.cli.app import run
 from qblock.errors import Refused
-from qblock.joint import turnover
-from qblock.joint.crosswalk import own_book
-from qblock.joint.lag.policy import rules_of
-from qblock.joint.steady import Memory, Person, Step, first_version, judge, rules_for, step
-from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
-from qblock.models import DistinctLDiversity, KAnonymity
 from qblock.release.erase import erase
-from qblock.release.foresee import foreseen
 from qblock.release.rekey import rekey
 from qblock.release.retype import retype
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
-from qblock.spec import read_spec
 from release.jobs import Job, MakeJob
 from release.test_waiting import HOLD_BACK, events, insert, people_job, shown
 
@@ -355,149 +339,6 @@ def test_the_worked_scenarios_of_holding_back(make_job: MakeJob, scenarios: list
         assert (published == disclosing[version - 1].split()) == (version < 3)
 
 
-@dataclass
-class Weeks:
-    """A drawn history. people: block and value of everybody who is there."""
-
-    rng: random.Random
-    people: dict[str, tuple[str, str]] = field(default_factory=dict)
-    number: int = 0
-
-    def come(self, n: int) -> None:
-        for _ in range(n):
-            self.people[f"n{self.number:03}"] = (self.rng.choice("qrs"), self.rng.choice("aabbcd"))
-            self.number += 1
-
-    def churn(self) -> None:
-        for one in self.rng.sample(sorted(self.people), len(self.people) // 6):
-            del self.people[one]
-        for one in self.rng.sample(sorted(self.people), len(self.people) // 6):
-            self.people[one] = (self.people[one][0], self.rng.choice("abcd"))
-        self.come(12)
-
-    @property
-    def present(self) -> dict[str, Person]:
-        return {one: Person((block,), value) for one, (block, value) in self.people.items()}
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: int) -> None:
-    weeks = Weeks(random.Random(seed))
-    weeks.come(60)
-    job = people_job(make_job, " ".join(f"{one}:{b}:{v}" for one, (b, v) in weeks.people.items()), **HOLD_BACK)
-    job.set(versions={"on_refusal": "hold_back", "cohort": 4}, search={"node": [0]})
-    models = (KAnonymity(k=2), DistinctLDiversity(l=2))
-
-    from qblock.blocks import Reference
-
-    passes, rules = judge(models, Reference(0, (), np.zeros(0, dtype=np.int64))), rules_for(models)
-    found: Step = first_version(weeks.present, Memory(), passes)
-    job.run()
-    published = 0
-    for _ in range(5):
-        weeks.churn()
-        job.change("DELETE FROM people")
-        job.change(
-            "INSERT INTO people (id, block, value) VALUES "
-            + ", ".join(f"('{one}', '{b}', '{v}')" for one, (b, v) in weeks.people.items())
-        )
-        found = step(found.shown, weeks.present, found.memory, rules, passes, cohort=lambda block: 4, least=4)
-        result = job.run()
-        wanted = Counter(f"{unit.cell.block[0]}:{unit.values[-1]}" for unit in found.shown.values())
-        assert counts(job) == wanted
-        waiting = {
-            "newcomers": found.counts.newcomers,
-            "leavers": found.counts.leavers,
-            "changes": found.counts.changes,
-        }
-        assert {**result.waiting, "out": 0} == {**{why: n for why, n in waiting.items() if n}, "out": 0}
-        assert (result.status == "published") == found.published
-        published += found.published
-    assert published >= 2
-
-
-NOT_DECIDED = ("crosswalk_key", "crosswalk_turnover", "crosswalk_episode", "crosswalk_signature", "crosswalk_rolled")
-"""The key, who was there, and what follows from the versions recorded."""
-
-
-def kept_privately(job: Job) -> dict[str, list[tuple[Any, ...]]]:
-    """Everything in the crosswalk."""
-    with own_book(place_of(job.spec)) as book:
-        return {
-            table.name: sorted(tuple(row.values()) for row in book.own.fetch(sa.select(table)).to_pylist())
-            for table in vars(book.tables).values()
-            if isinstance(table, sa.Table) and table.name not in NOT_DECIDED
-        }
-
-
-@pytest.mark.parametrize(
-    ("people", "verdict"),
-    [("", "version 1 would stay"), ("t:q:a u:q:b", "version 2 would be published"), ("t:q:a u:q:a", "version 1 would")],
-)
-def test_a_dry_run_tells_the_ledger_alone_what_a_run_would_come_to(
-    make_job: MakeJob,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-    people: str,
-    verdict: str,
-) -> None:
-    monkeypatch.setattr(turnover, "ONE_IN", 0)
-    job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
-    job.run()
-    insert(job, people)
-    before, known = kept_privately(job), history(job.spec)["events"]
-    result = tmp_path / "result.json"
-    assert run(["release", str(job.spec.path), "--dry-run", "--json", "--result", str(result)]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert {**found, "run": ""} == {"release": "people", "run": "", "status": "dry_run", "exit_status": 0}
-    assert json.loads(result.read_text("utf-8")) == found
-    assert kept_privately(job) == before
-    (event,) = history(job.spec)["events"][len(known) :]
-    assert (event["state"], event["reason"].startswith(verdict)) == ("dry_run", True)
-    # What it decided is decided anew: nobody was set apart.
-    insert(job, "v:q:c")
-    assert (job.run().status == "published") == bool(people)
-
-
-def test_a_dry_run_that_would_be_refused_ends_like_any_other(
-    make_job: MakeJob, capsys: pytest.CaptureFixture[str]
-) -> None:
-    job = people_job(make_job, "p1:q:a p2:q:a", **HOLD_BACK)
-    assert run(["release", str(job.spec.path), "--dry-run"]) == 0
-    assert capsys.readouterr().out == "A dry run of people is done: `qblock history` has what it came to.\n"
-    (event,) = history(job.spec)["events"]
-    assert event["reason"].startswith("a run would be refused: ")
-
-
-def test_a_run_that_lags_by_more_than_the_spec_allows_says_so_to_the_hook(
-    make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(turnover, "ONE_IN", 0)
-    job = people_job(make_job, "p1:q:a p2:q:b p3:q:a p4:q:b", **HOLD_BACK)
-    job.run()
-    insert(job, "t:q:a")
-    result = tmp_path / "result.json"
-
-    def told(**versions: Any) -> tuple[str, list[str]]:
-        job.set(versions={**HOLD_BACK, **versions})
-        assert run(["release", str(job.spec.path), "--quiet", "--result", str(result), "--result-force"]) == 0
-        found = json.loads(result.read_text("utf-8"))
-        return found["status"], found["lag"]["beyond"]
-
-    assert told() == ("unchanged", [])
-    assert told(max_lag=0.2) == ("unchanged", [])
-    assert told(max_lag=0.19) == ("lagging", ["max_lag"])
-    assert told(max_wait="1h") == ("unchanged", [])
-    with own_book(place_of(job.spec)) as book:
-        t = book.tables.steady
-        state = json.loads(book.own.scalar(sa.select(t.c.state)))
-        state.pop("quiet", None)
-        state["moments"] = dict.fromkeys(state["moments"], "2020-01-01T00:00:00+00:00")
-        book.own.run(sa.update(t).values(state=json.dumps(state)))
-    assert told(max_wait="1h") == ("lagging", ["max_wait"])
-
-
 def test_whoever_leaves_may_take_the_whole_joint_cell_along_at_once(make_job: MakeJob) -> None:
     job = people_job(make_job, "p1:q:a p2:q:b", on_refusal="hold_back", cohort=2, leavers="withdraw")
     job.run()
@@ -540,39 +381,3 @@ def test_who_changed_with_others_leaves_at_once_with_these_alone(make_job: MakeJ
     job.run()
     assert erase(job.spec, ["p00"], now=True).companions == 3
     assert counts(job) == {"q:a": 6, "q:b": 6}
-
-
-@pytest.mark.parametrize(
-    ("privacy", "said"),
-    [
-        ([{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}], None),
-        ([{"k_anonymity": {"k": 2}}], "models of sizes alone promise nothing about values"),
-        ([{"t_closeness": {"t": 0.5}}], r"failing t_closeness tells which .* ask for distinct_l_diversity \{l: 2\}"),
-    ],
-)
-def test_a_plan_says_which_rules_versions_lag_by(make_job: MakeJob, privacy: list[Any], said: str | None) -> None:
-    job = people_job(make_job, SIXTEEN, **HOLD_BACK).set(privacy=privacy)
-    notes = [note for note in foreseen(job.spec).notes if "versions lag by the core" in note]
-    assert bool(notes) == (said is not None)
-    assert said is None or re.search(said, notes[0])
-
-
-def test_a_model_of_one_attribute_does_not_make_up_for_one_of_another(tmp_path: Path) -> None:
-    """Failing t-closeness of one attribute tells its value, whatever is asked of the other: newcomers need the coin."""
-    text = """
-version: 1
-release: people
-source: {url: "duckdb:///w.duckdb", table: people}
-entity: id
-attributes:
-  block: {role: quasi_identifier, hierarchy: suppress}
-  value: sensitive
-  other: sensitive
-privacy:
-  - t_closeness: {t: 0.3, sensitive: value}
-  - distinct_l_diversity: {l: 2, sensitive: SENSITIVE}
-"""
-    for sensitive, coin in (("other", True), ("value", False)):
-        spec = read_spec(text.replace("SENSITIVE", sensitive), tmp_path / "spec.yaml", {})
-        rules = rules_of(spec, several=False)
-        assert (rules.coin, rules.cells) == (coin, False), sensitive

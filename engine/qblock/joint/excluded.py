@@ -10,8 +10,9 @@ import sqlalchemy as sa
 
 from qblock.joint.crosswalk import HEXADECIMAL, Book, fresh_name
 
-COHORT, WITHDRAWN, CELL = "cohort", "withdrawn", "cell"
-"""Why: a cohort that failed, people who withdrew, and who shares a joint cell with one who left at once."""
+COHORT, WITHDRAWN, CELL, LEFT, ASIDE = "cohort", "withdrawn", "cell", "left", "aside"
+"""Why: a cohort that failed, people who withdrew, who shares a joint cell with one who left at once, who left in a
+batch that passed, and whom the coin set aside."""
 OUT, LEAVING, QUEUED, FAILED = "out", "leaving", "queued", "failed"
 """States: in no later version; in none from the version on that is being made; in all until a batch closes; in all,
 since the batch that they closed failed its check."""

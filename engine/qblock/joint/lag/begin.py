@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from qblock.joint.admission import frozen, together
 from qblock.joint.crosswalk import Book, decoded, fresh_name
 from qblock.joint.episodes import PUBLISHED, episodes, next_episodes, placed, roll
-from qblock.joint.excluded import FAILED, OUT, entities_apart, set_apart
+from qblock.joint.excluded import FAILED, LEFT, OUT, entities_apart, set_apart
 from qblock.joint.gate import members
 from qblock.joint.lag.differences import texts_of
 from qblock.joint.lag.memory import Kept, Layout, Row, block_of, cell_text, save
@@ -55,7 +55,7 @@ def begin(book: Book, spec: Spec, source: SourceTable, found: Candidate) -> None
             rows[row["entity"]] = Row(unit, row["place"])
         blocks = {cell.block for cell in hidden}
         frozen_cells = [row.unit.cell for row in rows.values() if row.unit.cell.block in blocks]
-        set_apart(book, release, [one for one in past if one not in rows], "left", OUT, None)
+        set_apart(book, release, [one for one in past if one not in rows], LEFT, OUT, None)
         save(book, release, _kept(layout, found.about, found.about, frozen_cells, types), (), rows)
     own.drop(texts)
 
@@ -144,6 +144,6 @@ def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
             hidden.add(cell)
         if row["entity"] in failed:
             stuck.add(cell)
-    set_apart(book, release, [one for one in past if one not in rows], "left", OUT, None)
+    set_apart(book, release, [one for one in past if one not in rows], LEFT, OUT, None)
     save(book, release, _kept(layout, newest, own_versions[0], hidden, {}, stuck), (), rows)
     return True

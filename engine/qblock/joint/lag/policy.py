@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from qblock.blocks import Reference
 from qblock.joint.crosswalk import Book
-from qblock.joint.excluded import set_apart
+from qblock.joint.excluded import ASIDE, CELL, COHORT, LEFT, OUT, WITHDRAWN, set_apart
 from qblock.joint.lag.differences import Differences, differences
 from qblock.joint.lag.judged import judged
 from qblock.joint.lag.memory import (
@@ -43,9 +43,8 @@ from qblock.joint.versions import recorded
 from qblock.source import SourceTable
 from qblock.spec import Spec
 
-OUT_WHY = {"left": "left", "erased": "withdrawn", "cell": "cell", "failed": "cohort", "aside": "aside"}
+OUT_WHY = {"left": LEFT, "erased": WITHDRAWN, "cell": CELL, "failed": COHORT, "aside": ASIDE}
 """Why somebody is set apart for good, by what became of them."""
-OUT_STATE = "out"
 
 
 @dataclass(frozen=True)
@@ -237,7 +236,7 @@ def keep(book: Book, release: str, turn: Turn) -> None:
     for reason, why in OUT_WHY.items():
         people = [one for one, found in turn.out.items() if found == reason]
         if people:
-            set_apart(book, release, people, why, OUT_STATE, None)
+            set_apart(book, release, people, why, OUT, None)
 
 
 def _secret(book: Book) -> bytes:

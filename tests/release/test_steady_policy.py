@@ -1,0 +1,78 @@
+"""Weeks of the job against the policy alone, which has no database."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from qblock.blocks import Reference
+from qblock.joint.steady import Memory, Person, Step, first_version, judge, rules_for, step
+from qblock.models import DistinctLDiversity, KAnonymity
+from release.jobs import MakeJob
+from release.test_steady_job import counts
+from release.test_waiting import HOLD_BACK, people_job
+
+pytestmark = pytest.mark.either_engine
+
+
+@dataclass
+class Weeks:
+    """A drawn history. people: block and value of everybody who is there."""
+
+    rng: random.Random
+    people: dict[str, tuple[str, str]] = field(default_factory=dict)
+    number: int = 0
+
+    def come(self, n: int) -> None:
+        for _ in range(n):
+            self.people[f"n{self.number:03}"] = (self.rng.choice("qrs"), self.rng.choice("aabbcd"))
+            self.number += 1
+
+    def churn(self) -> None:
+        for one in self.rng.sample(sorted(self.people), len(self.people) // 6):
+            del self.people[one]
+        for one in self.rng.sample(sorted(self.people), len(self.people) // 6):
+            self.people[one] = (self.people[one][0], self.rng.choice("abcd"))
+        self.come(12)
+
+    @property
+    def present(self) -> dict[str, Person]:
+        return {one: Person((block,), value) for one, (block, value) in self.people.items()}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: int) -> None:
+    weeks = Weeks(random.Random(seed))
+    weeks.come(60)
+    job = people_job(make_job, " ".join(f"{one}:{b}:{v}" for one, (b, v) in weeks.people.items()), **HOLD_BACK)
+    job.set(versions={"on_refusal": "hold_back", "cohort": 4}, search={"node": [0]})
+    models = (KAnonymity(k=2), DistinctLDiversity(l=2))
+
+    passes, rules = judge(models, Reference(0, (), np.zeros(0, dtype=np.int64))), rules_for(models)
+    found: Step = first_version(weeks.present, Memory(), passes)
+    job.run()
+    published = 0
+    for _ in range(5):
+        weeks.churn()
+        job.change("DELETE FROM people")
+        job.change(
+            "INSERT INTO people (id, block, value) VALUES "
+            + ", ".join(f"('{one}', '{b}', '{v}')" for one, (b, v) in weeks.people.items())
+        )
+        found = step(found.shown, weeks.present, found.memory, rules, passes, cohort=lambda block: 4, least=4)
+        result = job.run()
+        wanted = Counter(f"{unit.cell.block[0]}:{unit.values[-1]}" for unit in found.shown.values())
+        assert counts(job) == wanted
+        waiting = {
+            "newcomers": found.counts.newcomers,
+            "leavers": found.counts.leavers,
+            "changes": found.counts.changes,
+        }
+        assert {**result.waiting, "out": 0} == {**{why: n for why, n in waiting.items() if n}, "out": 0}
+        assert (result.status == "published") == found.published
+        published += found.published
+    assert published >= 2
