@@ -11,6 +11,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.cli.app import run
+from qblock.errors import InputError
 from qblock.joint import turnover
 from qblock.joint.crosswalk import own_book
 from qblock.joint.lag.policy import rules_of
@@ -122,9 +123,7 @@ def test_a_plan_says_which_rules_versions_lag_by(make_job: MakeJob, privacy: lis
     assert said is None or re.search(said, notes[0])
 
 
-def test_a_model_of_one_attribute_does_not_make_up_for_one_of_another(tmp_path: Path) -> None:
-    """Failing t-closeness of one attribute tells its value, whatever is asked of the other: newcomers need the coin."""
-    text = """
+TWO_ATTRIBUTES = """
 version: 1
 release: people
 source: {url: "duckdb:///w.duckdb", table: people}
@@ -137,7 +136,17 @@ privacy:
   - t_closeness: {t: 0.3, sensitive: value}
   - distinct_l_diversity: {l: 2, sensitive: SENSITIVE}
 """
+
+
+def test_a_cohort_is_a_number_or_auto(tmp_path: Path) -> None:
+    text = "versions: {cohort: some}\n"
+    with pytest.raises(InputError, match="'some' is not a size of a cohort; write a whole number from 1, or auto"):
+        read_spec(TWO_ATTRIBUTES + text, tmp_path / "spec.yaml", {})
+
+
+def test_a_model_of_one_attribute_does_not_make_up_for_one_of_another(tmp_path: Path) -> None:
+    """Failing t-closeness of one attribute tells its value, whatever is asked of the other: newcomers need the coin."""
     for sensitive, coin in (("other", True), ("value", False)):
-        spec = read_spec(text.replace("SENSITIVE", sensitive), tmp_path / "spec.yaml", {})
+        spec = read_spec(TWO_ATTRIBUTES.replace("SENSITIVE", sensitive), tmp_path / "spec.yaml", {})
         rules = rules_of(spec, several=False)
         assert (rules.coin, rules.cells) == (coin, False), sensitive

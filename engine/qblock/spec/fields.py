@@ -160,7 +160,12 @@ def _share(raw: object) -> Fraction:
 
 
 def _cohort(raw: object) -> int | str:
-    return "auto" if raw is None or text_or_none(raw) == "auto" else least(1)(raw)
+    if raw is None or text_or_none(raw) == "auto":
+        return "auto"
+    try:
+        return least(1)(raw)
+    except ValueError:
+        raise ValueError("{it} is not a size of a cohort; write a whole number from 1, or auto") from None
 
 
 def text_or_none(raw: object) -> str | None:
