@@ -55,7 +55,9 @@ class Wire:
         return bool(self._data)
 
 
-_ENDED: list[socket.socket] = []
+_KEPT: list[socket.socket] = []
+"""Every connection to a server: closed under a thread that still waits at it, a socket's number could be another one's;
+and one made while the pooler ends would be collected unclosed."""
 
 
 @dataclass(eq=False)
@@ -80,6 +82,7 @@ class Pooler:
     _idle: list[ServerSession] = field(default_factory=list)
     _all: list[ServerSession] = field(default_factory=list)
     _clients: list[socket.socket] = field(default_factory=list)
+    _ended: bool = False
 
     def __enter__(self) -> Pooler:
         self._free = threading.Condition()
@@ -88,12 +91,12 @@ class Pooler:
         return self
 
     def __exit__(self, *_: object) -> None:
+        with self._free:
+            self._ended = True
         self._listening.close()
         for connection in [*self._clients, *(session.wire.socket for session in self._all)]:
             with suppress(OSError):  # its thread closes it
                 connection.shutdown(socket.SHUT_RDWR)
-        # Their threads may still wait at them: closed under a thread, a socket's number could be another one's.
-        _ENDED.extend(session.wire.socket for session in self._all)
 
     @property
     def url(self) -> str:
@@ -179,6 +182,8 @@ class Pooler:
                     return own  # type: ignore[return-value]
                 if self._idle and (self.mode != "own" or len(self._all) >= self.size or own is not None):
                     return self._idle.pop(0 if self.mode == "oldest" else -1)
+                if self._ended:
+                    raise EOFError
                 if len(self._all) < self.size:
                     made = self._connect()
                     self._all.append(made)
@@ -207,10 +212,10 @@ class Pooler:
         host: Any = there.query.get("host", there.host)
         port = there.port or 5432
         if str(host).startswith("/"):
-            connection = socket.socket(socket.AF_UNIX)
+            _KEPT.append(connection := socket.socket(socket.AF_UNIX))
             connection.connect(f"{host}/.s.PGSQL.{port}")
         else:
-            connection = socket.create_connection((host, port))
+            _KEPT.append(connection := socket.create_connection((host, port)))
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         wire = Wire(connection)
         words = ["user", there.username, "database", there.database, "client_encoding", "UTF8"]
