@@ -223,6 +223,7 @@ def weekly(source: Source, spec: Path, people: People, weeks: int) -> dict[str, 
     waits, statuses, lags = Waits(place, release), [], []
     times: dict[str, list[tuple[float, float]]] = {"first": [], "publishing": [], "waiting": [], "unchanged": []}
     kept: memory.Kept | None = None
+    rows = left = 0
     reasons: Counter[str] = Counter()
     for week in range(weeks + 1 + IDLE_RUNS):
         if 0 < week <= weeks:
@@ -239,6 +240,7 @@ def weekly(source: Source, spec: Path, people: People, weeks: int) -> dict[str, 
         if week:
             times["publishing" if found["status"] == "published" else "waiting"].append(taken)
             lags.append(found["lag"]["share"])
+            rows, left = found["rows"], found["waiting"].get("leavers", 0)
         else:
             times["first"].append(taken)
         kept = waits.follow(_admitted(spec, found["run"]) if week else 0)
@@ -253,6 +255,8 @@ def weekly(source: Source, spec: Path, people: People, weeks: int) -> dict[str, 
         "oldest wait": waits.worst,
         "newcomers shown": waits.shown,
         "newcomers waiting": len(waits.before),
+        "rows": rows,
+        "leavers shown": left,
         "batches closed": dict(kept.closed),
         "batches failed": dict(kept.failed),
         "times": times,
@@ -282,6 +286,7 @@ def report(found: dict[str, Any]) -> None:
     print(f"  wait of newcomers       mean {found['mean wait'] or 0:.2f}, longest {found['oldest wait']} runs", end="")
     print(f"; expected {expected['mean_wait']:.2f}, {expected['worst_wait']}" if expected else "")
     print(f"  newcomers               {found['newcomers shown']:,} shown, {found['newcomers waiting']:,} wait")
+    print(f"  rows shown at the end   {found['rows']:,}, {found['leavers shown']:,} of them of people who have left")
     closed, failed = found["batches closed"], found["batches failed"]
     print(f"  batches                 closed {closed}, failed {failed}; expected to fail 0.1 %")
     print(f"  one leaf GROUP BY       {found['group by']['seconds']:.3f} s ({found['group by']['cpu']:.3f} s of CPU)")

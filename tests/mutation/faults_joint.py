@@ -76,9 +76,39 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "lag: a state outlives a version that shows the source",
         "joint/turn.py",
-        "        for table in (t.shown, t.waiting, t.steady):\n",
-        "        for table in (t.waiting,):\n",
+        "        set_down(book, self.spec.release)\n",
+        "        pass\n",
         tests=(f"{STEADY}::test_a_release_that_lags_no_more_forgets_what_it_showed",),
+    ),
+    Mutation(
+        "lag: versions that do not lag thaw a frozen cell",
+        "joint/stuck.py",
+        '    return set(people["entity"].to_pylist())\n',
+        "    return set()\n",
+        tests=(f"{STEADY}::test_a_cell_that_failed_is_left_alone_also_after_versions_that_did_not_lag",),
+    ),
+    Mutation(
+        "lag: a refused first version is tried again",
+        "joint/lag/turn.py",
+        "            if before and not self.forced:\n",
+        "            if before and self.forced:\n",
+        tests=("tests/release/test_steady_first.py::test_it_is_not_tried_again_whoever_comes",),
+    ),
+    Mutation(
+        "lag: people share a batch whose values changed in different attributes",
+        "joint/lag/policy.py",
+        "            change=_change,\n",
+        "            change=lambda *_: (),\n",
+        tests=(
+            "tests/release/test_steady_policy.py::test_every_version_shows_what_the_policy_decides_of_two_attributes",
+        ),
+    ),
+    Mutation(
+        "lag: leavers go where the first attribute lets them",
+        "joint/steady/proposals.py",
+        "for one in by_attribute(part, rules.attributes)]\n",
+        "for one in by_attribute(part, rules.attributes)[:1]]\n",
+        tests=("tests/steady/test_counterexamples.py::test_leavers_go_only_where_every_attribute_lets_them",),
     ),
     Mutation(
         "audience: who names this release is not asked",

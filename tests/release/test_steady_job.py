@@ -370,7 +370,23 @@ def test_a_release_that_lags_no_more_forgets_what_it_showed(make_job: MakeJob) -
     assert (job.run().status, shown(job)) == ("published", "q:a q:b q:c q:d")
     job.set(versions=HOLD_BACK)
     delete(job, "s1", "s2")
-    assert (job.run().status, shown(job)) == ("published", "q:a q:b")
+    insert(job, "r1:r:a r2:r:b")
+    found = job.run()
+    assert (found.status, found.waiting, shown(job)) == ("published", {"out": 2}, "q:a q:b")
+
+
+def test_a_cell_that_failed_is_left_alone_also_after_versions_that_did_not_lag(make_job: MakeJob) -> None:
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK)
+    job.run()
+    delete(job, "p00", "p02", "p04", "p06")
+    assert (job.run().status, events(job, "waiting")[-1]["detail"]["cells_frozen"]) == ("unchanged", 1)
+    insert(job, "p00:q:a p02:q:a p04:q:a p06:q:a n1:q:c n2:q:d")
+    job.set(versions={"on_refusal": "refuse"})
+    assert (job.run().status, len(job.published())) == ("published", 18)
+    job.set(versions=HOLD_BACK)
+    # Of any other cell these could leave.
+    delete(job, "p00", "p01", "p02", "p03")
+    assert (job.run().waiting, len(job.published())) == ({"leavers": 4}, 18)
 
 
 def test_who_changed_with_others_leaves_at_once_with_these_alone(make_job: MakeJob) -> None:

@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from qblock.blocks import Reference
-from qblock.joint.steady import Memory, Person, Step, first_version, judge, rules_for, step
+from qblock.joint.steady import Memory, Person, Step, Trial, first_version, judge, rules_for, step, together
+from qblock.joint.steady.proposals import by_attribute
 from qblock.models import DistinctLDiversity, KAnonymity
 from release.jobs import MakeJob
 from release.test_steady_job import counts
-from release.test_waiting import HOLD_BACK, people_job
+from release.test_waiting import ATTRIBUTES, HOLD_BACK, people_job
 
 pytestmark = pytest.mark.either_engine
 
@@ -76,3 +77,72 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
         assert (result.status == "published") == found.published
         published += found.published
     assert published >= 2
+
+
+def test_every_version_shows_what_the_policy_decides_of_two_attributes(make_job: MakeJob) -> None:
+    """Leavers go where both attributes let them, and values change together that changed in the same attributes."""
+    rng = random.Random(4)
+    people = {f"n{i:03}": ("q", rng.choice("ab"), rng.choice("xy")) for i in range(60)}
+    one_of = {"k_anonymity": {"k": 2}}
+    privacy = [one_of, *({"distinct_l_diversity": {"l": 2, "sensitive": name}} for name in ("value", "other"))]
+    rows = [(one, *found) for one, found in people.items()]
+    names = ("id", "block", "value", "other")
+    job = make_job(
+        {name: [row[i] for row in rows] for i, name in enumerate(names)},
+        attributes={**ATTRIBUTES, "other": "sensitive"},
+        privacy=privacy,
+        entity="id",
+        versions={"on_refusal": "hold_back", "cohort": 4},
+        search={"node": [0]},
+    )
+    models = (KAnonymity(k=2), DistinctLDiversity(l=2))
+    alone, rules = judge(models, Reference(0, (), np.zeros(0, dtype=np.int64))), together([rules_for(models)] * 2)
+
+    def passes(trial: Trial) -> bool:
+        """Both attributes of every cell."""
+        groups = [
+            group._replace(parts=tuple(by_attribute(part, 2)[i] for part in group.parts))
+            for group in trial.groups
+            for i in range(2)
+        ]
+        return alone(Trial(trial.batch, tuple(groups), {}))
+
+    def change(before: object, after: object) -> tuple[bool, ...]:
+        assert isinstance(before, tuple)
+        assert isinstance(after, tuple)
+        return tuple(a != b for a, b in zip(before, after, strict=True))
+
+    def present() -> dict[str, Person]:
+        return {one: Person((block,), values) for one, (block, *both) in people.items() for values in [tuple(both)]}
+
+    found: Step = first_version(present(), Memory(), passes)
+    job.run()
+    closed: Counter[str] = Counter()
+    for week in range(6):
+        for one in rng.sample(sorted(people), 4):
+            del people[one]
+        for one in rng.sample(sorted(people), 9):
+            block, value, other = people[one]
+            flipped = [(value, "y" if other == "x" else "x"), ("b" if value == "a" else "a", other)][rng.random() < 0.6]
+            people[one] = (block, *flipped)
+        for i in range(3):
+            people[f"w{week}{i}"] = ("q", rng.choice("ab"), rng.choice("xy"))
+        job.change("DELETE FROM people")
+        listed = ", ".join(str((one, *found)) for one, found in people.items())
+        job.change(f"INSERT INTO people (id, block, value, other) VALUES {listed}")
+        found = step(
+            found.shown,
+            present(),
+            found.memory,
+            rules,
+            passes,
+            cohort=lambda block: 4,
+            least=4,
+            change=change,
+        )
+        job.run()
+        wanted = Counter((unit.cell.block[0], *unit.values[-1]) for unit in found.shown.values())  # type: ignore[misc]
+        assert Counter(job.published()) == wanted
+        closed += Counter(found.counts.closed)
+    assert closed["leavers"] >= 2
+    assert closed["changed values"] >= 2

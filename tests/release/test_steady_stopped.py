@@ -37,8 +37,8 @@ def test_batches_that_no_version_has_shown_go_before_any_other(
     found = job.run()
     assert (found.status, found.waiting, counts(job)) == (
         "published",
-        {"newcomers": 2, "changes": 4},
-        {"q:a": 6, "q:b": 6},
+        {"newcomers": 2, "leavers": 4},
+        {"q:a": 6, "q:b": 6, "q:c": 2, "q:d": 2},
     )
     assert job.run().status == "published"
     assert counts(job) == {"q:a": 5, "q:b": 5, "q:c": 2, "q:d": 2}

@@ -14,14 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from .attacker import Attack
+from .beginnings import how_many
 from .frames import Frame, frames
 from .players import Engine
-from .settings import NAMES, setting
+from .settings import NAMES, SEVERAL, setting
 
 MOST = 2000
 """Histories of one frame."""
 LIVELY = 0.4
-"""Of frames in which fewer histories publish more than one version, by a few drawn ones, one in sixty is attacked."""
+"""Of frames in which fewer histories publish more than one version, by a few drawn ones, one in sixty is attacked; one
+in 400 where there are several attributes, all of which must pass."""
 LEVELS = ((2, 3), (2,))
 WITHOUT_L = ("t", "pd", "k")
 
@@ -79,21 +81,34 @@ def play(
     seed: int,
     most: int = MOST,
     cells: bool = False,
+    given: bool = False,
 ) -> Tally:
-    """Attack random frames until there are as many histories. cells: only where leavers or changed values are tried."""
+    """Attack random frames until there are as many histories.
+
+    cells: only where leavers or changed values are tried; given: the histories with the rows of a drawn first version,
+    which are fewer than all, so that there may be more people and values.
+    """
     chosen = setting(name, l)
     player = Engine(chosen)
 
     tally = Tally()
-    rng, passed_over = random.Random(seed), 0
-    for frame in frames(seed, l, blocks, most * (10 if cells else 1), small=player.coin, large=cells):
-        one = Attack(frame, player)
-        lively, tried = one.drawn(rng)
-        taken = tried if cells else lively >= LIVELY or passed_over == 60
+    rng, passed_over, most_passed_over = random.Random(seed), 0, 60 if chosen.attributes == 1 else 400
+    most *= 10 if cells or given else 1
+    largest = 10**12 if given else most
+    made = frames(seed, l, blocks, largest, small=player.coin, large=cells, attributes=chosen.attributes, wide=given)
+    for frame in made:
+        one, first = Attack(frame, player), None
+        if given:
+            first, lively, tried = one.begun(rng, l)
+            if first is None or how_many(frame, first) > most:
+                continue
+        else:
+            lively, tried = one.drawn(rng)
+        taken = tried if cells else lively >= LIVELY or passed_over == most_passed_over
         passed_over = 0 if taken else passed_over + 1
         if passed_over:
             continue
-        found = one.all()
+        found = one.all() if first is None else one.given(first)
         tally.frames += 1
         tally.histories += found.histories
         tally.assignments += found.assignments
@@ -116,10 +131,11 @@ def play(
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--histories", type=int, default=1_000_000, help="of each combination")
-    parser.add_argument("--model", choices=NAMES, action="append", help="all of them unless named")
+    parser.add_argument("--model", choices=(*NAMES, *SEVERAL), action="append", help="all of them unless named")
     parser.add_argument("--l", type=int, choices=[2, 3], action="append")
     parser.add_argument("--blocks", type=int, choices=[1, 2], action="append")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--given", action="store_true", help="each frame with a drawn first version, and more people")
     parser.add_argument("--cells", action="store_true", help="only leavers and changed values, however many publish")
     options = parser.parse_args(arguments)
     failed = False
@@ -128,7 +144,9 @@ def main(arguments: Sequence[str]) -> int:
         for l in options.l or LEVELS[name in WITHOUT_L]:  # noqa: E741
             for blocks in options.blocks or (1, 2):
                 begun = time.process_time()
-                tally = play(name, l, blocks, options.histories, options.first, cells=options.cells)
+                tally = play(
+                    name, l, blocks, options.histories, options.first, cells=options.cells, given=options.given
+                )
                 print(f"{name}, l = {l}, {blocks} blocks: {tally}", flush=True)
                 print(f"    {time.process_time() - begun:.0f} s", file=sys.stderr, flush=True)
                 for frame in tally.worst[:1]:

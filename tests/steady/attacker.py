@@ -11,10 +11,12 @@ from __future__ import annotations
 import itertools
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache, partial
 from typing import Any, NamedTuple
 
+from .beginnings import Chosen, balanced, same_first_rows
 from .frames import ABSENT, Frame, Values, arrangements
 from .players import Player
 
@@ -51,22 +53,25 @@ class Path:
 
 @dataclass
 class Found:
-    """An attack on a frame. possible: by transcript; events: how often a batch came to what, by histories."""
+    """An attack on a frame. possible: by transcript; sensitive: how many attributes are, the first ones; events: how
+    often a batch came to what, by histories."""
 
     frame: Frame
+    sensitive: int
     possible: dict[Transcript, Possible]
     events: Counter[tuple[str, str]] = field(default_factory=Counter)
     histories: int = 0
     assignments: int = 0
 
     def candidates(self, transcript: Transcript) -> Iterator[tuple[int, int, int]]:
-        """Column, run, and how many values are possible there."""
-        seen, size = self.possible[transcript].seen, self.frame.values
+        """Column, run, and how many values are possible there, for each sensitive attribute."""
+        seen, size = self.possible[transcript].seen, self.frame.size
         for c, (column, _) in enumerate(self.frame.people):
             for run, here in enumerate(column.present):
                 if here:
-                    place = (c * self.frame.runs + run) * size
-                    yield c, run, ((seen >> place) & ((1 << size) - 1)).bit_count()
+                    found = (seen >> (c * self.frame.runs + run) * size) & ((1 << size) - 1)
+                    for projected in self.frame.masks[: self.sensitive]:
+                        yield c, run, sum(bool(found & mask) for mask in projected)
 
     def disclosed(self, transcript: Transcript, promised: int = 1) -> list[tuple[int, int]]:
         """Columns and runs of which one value is possible, or fewer than were promised of what is shown.
@@ -107,29 +112,23 @@ class Attack:
             [name for c, (column, _) in enumerate(frame.people) if column.erased == run for name in frame.names[c]]
             for run in range(frame.runs)
         ]
-        self.choices: list[list[Choice]] = []
+        self._begins: list[dict[Any, int]] = [{} for _ in frame.people]
 
-    def _prepare(self) -> None:
-        frame, size = self.frame, self.frame.values
-        for c, column in enumerate(frame.choices()):
-            known: dict[Any, int] = {}
-            self.choices.append([])
-            for chosen in column:
-                begins = [tuple(values[:run] for values in chosen) for run in range(frame.runs + 1)]
-                bits = [
-                    1 << ((c * frame.runs + run) * size + value)
-                    for values in chosen
-                    for run, value in enumerate(values)
-                    if value != ABSENT
-                ]
-                self.choices[c].append(
-                    Choice(
-                        chosen,
-                        tuple(known.setdefault(begin, len(known)) for begin in begins),
-                        _all_bits(bits),
-                        arrangements(chosen),
-                    )
-                )
+    def _choice(self, c: int, chosen: tuple[Values, ...]) -> Choice:
+        frame, size, known = self.frame, self.frame.size, self._begins[c]
+        begins = [tuple(values[:run] for values in chosen) for run in range(frame.runs + 1)]
+        bits = [
+            1 << ((c * frame.runs + run) * size + value)
+            for values in chosen
+            for run, value in enumerate(values)
+            if value != ABSENT
+        ]
+        return Choice(
+            chosen,
+            tuple(known.setdefault(begin, len(known)) for begin in begins),
+            _all_bits(bits),
+            arrangements(chosen),
+        )
 
     def transcript_of(self, chosen: Sequence[tuple[Values, ...]], coin: int = 0) -> Transcript:
         """What readers see of one assignment, when the coin sets nobody aside."""
@@ -147,10 +146,20 @@ class Attack:
     def drawn(self, rng: random.Random, draws: int = 24) -> tuple[float, bool]:
         """The share of a few random histories that publish more than one version, and whether one tries a batch of a
         cell."""
-        columns = [(column.values(self.frame.values), size) for column, size in self.frame.people]
+        columns = [(column.values(self.frame.widths), size) for column, size in self.frame.people]
         paths = [self._played([rng.choices(v, k=size) for v, size in columns], 0) for _ in range(draws)]
         tried = any(kind in ("leavers", "changed values") for path in paths for kind, _ in path.events)
         return sum(map(_several, paths)) / draws, tried
+
+    def begun(self, rng: random.Random, l: int, draws: int = 24) -> tuple[Chosen | None, float, bool]:  # noqa: E741
+        """A drawn assignment whose first run shows a version; the share of some such assignments that publish more than
+        one, and whether one tries a batch of a cell."""
+        found = [(chosen, self._played(chosen, 0)) for chosen in (balanced(self.frame, l, rng) for _ in range(draws))]
+        shown = [(chosen, path) for chosen, path in found if path.published[:1] == (0,)]
+        tried = [one for one in shown if any(kind in ("leavers", "changed values") for kind, _ in one[1].events)]
+        if not shown:
+            return None, 0.0, False
+        return (tried or shown)[0][0], sum(_several(path) for _, path in shown) / len(shown), bool(tried)
 
     def _played(self, chosen: Sequence[Sequence[Values]], coin: int) -> Path:
         path = Path(None, {}, (), 0, ())
@@ -160,13 +169,27 @@ class Attack:
 
     def all(self) -> Found:
         """Run the policy on every assignment, and with every fall of the coin where it has one."""
-        self._prepare()
-        found = Found(self.frame, {})
+        columns = [[self._choice(c, one) for one in column] for c, column in enumerate(self.frame.choices())]
+        return self._found(lambda: itertools.product(*columns))
+
+    def given(self, chosen: Sequence[Sequence[Values]]) -> Found:
+        """Run it on every assignment with the rows of the first run of this one: all that are possible, if it shows
+        them."""
+        made = [cache(partial(self._choice, c)) for c in range(len(self.frame.people))]
+        return self._found(
+            lambda: (
+                tuple(one(values) for one, values in zip(made, choice, strict=True))
+                for choice in same_first_rows(self.frame, chosen)
+            )
+        )
+
+    def _found(self, assignments: Callable[[], Iterable[tuple[Choice, ...]]]) -> Found:
+        found = Found(self.frame, self.player.sensitive, {})
         blocks = len({column.block for column, _ in self.frame.people})
         coins = blocks * (self.frame.runs - 1) if self.player.coin else 0
         for coin in range(1 << coins):
             paths: list[dict[tuple[int, ...], Path]] = [{} for _ in range(self.frame.runs + 1)]
-            for choices in itertools.product(*self.choices):
+            for choices in assignments():
                 path = self._path(paths, choices, coin)
                 weight, seen = 1, 0
                 for choice in choices:
@@ -208,7 +231,7 @@ class Attack:
         def aside(block: tuple[int, ...], number: int) -> bool:
             return bool(coin >> (block[0] * (self.frame.runs - 1) + number - 1) & 1)
 
-        played = self.player.run(path.state, present, self.erased[run], self.frame.cohorts, aside)
+        played = self.player.run(path.state, present, self.erased[run], self.frame.cohorts, aside, self.frame.widths)
         events = path.events + played.events
         again = (-1 - run,) if self.frame.rollback == run and path.published else ()
         if played.rows is None:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from .frames import split
 from .players import Played
 from .verdicts import Shares, Verdict
 
@@ -25,7 +26,9 @@ class Wrong:
     changed batch may be the whole cell; often: whoever changed at all may be shown as changed, "flag", or whoever has
     another value than shown, "difference"; returners: whoever was taken out is a newcomer again; retry: a refused first
     version is tried again with the same people; together: batches are tried each alone, and applied together; no_coin:
-    batches are never set aside; moving: the distribution is that of the rows shown.
+    batches are never set aside; moving: the distribution is that of the rows shown; mixed: people whose values changed
+    in different attributes share a batch; first: the conditions on leavers and changed values look at the first
+    sensitive attribute alone.
     """
 
     leavers_by_size: bool = False
@@ -38,6 +41,8 @@ class Wrong:
     together: bool = False
     no_coin: bool = False
     moving: bool = False
+    mixed: bool = False
+    first: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class Kept:
 
 @dataclass
 class Double:
-    """A policy of one block. l: as the models imply, at least 2."""
+    """A policy of one block. l: as the models imply, at least 2; sensitive: how many attributes are, the first ones."""
 
     verdict: Verdict
     k: int = 2
@@ -70,6 +75,8 @@ class Double:
     cells: bool = True
     coin: bool = False
     wrong: Wrong = field(default_factory=Wrong)
+    sensitive: int = 1
+    widths: tuple[int, ...] = (0,)
 
     def run(
         self,
@@ -78,8 +85,10 @@ class Double:
         erased: Collection[str],
         cohorts: tuple[int, ...],
         aside: Callable[[tuple[int, ...], int], bool],
+        widths: tuple[int, ...],
     ) -> Played:
         before = state or Kept()
+        self.widths = widths
         values = {one: value for one, (_, value) in present.items()}
         if self.wrong.as_it_is:
             after, published = self._as_it_is(before, values)
@@ -111,7 +120,7 @@ class Double:
         wrong = self.wrong
         cell, history = dict(before.cell), dict(before.history)
         out, frozen, spent = set(before.out), set(before.frozen), set(before.spent)
-        diverse = len({before.history[one][-1] for one in cell})
+        diverse = len({split(before.history[one][-1], self.widths)[: self.sensitive] for one in cell})
         times = {one: n for one, n in before.times.items() if one in cell}
         for one in cell:
             if one in values and values[one] != before.seen[one]:
@@ -170,8 +179,11 @@ class Double:
                 continue
             leavers = [one for one in members if one not in values and one not in spent]
             changed = [one for one in members if one in values and self._counts(one, values, history, times)]
+            changed = self._alike(changed, members, values, history)
             gone = self._may_go(leavers, members, history) and len(leavers) < len(members)
             moved = self._may_change(changed, members, history)
+            if gone and moved and not wrong.together:  # by turns
+                gone, moved = before.run % 2 == 0, before.run % 2 == 1
             taken: list[str] = []
             if gone:
                 stay = [one for one in members if one not in leavers]
@@ -181,7 +193,7 @@ class Double:
                     spent.update(leavers)
                 else:
                     frozen.add(name)
-            if moved and (wrong.together or not gone):
+            if moved:
                 stay = [one for one in members if one not in changed]
                 new = {one: (*history[one], values[one]) for one in changed}
                 groups = [list(new.values()), [history[one] for one in stay]]
@@ -223,8 +235,34 @@ class Double:
             return values[one] != history[one][-1]
         return times.get(one, 0) == 1
 
+    def _alike(
+        self,
+        changed: Collection[str],
+        members: Collection[str],
+        values: Mapping[str, int],
+        history: Mapping[str, tuple[int, ...]],
+    ) -> list[str]:
+        """Those who changed in the same attributes: the first of these groups that is large enough."""
+        if self.wrong.mixed or self.wrong.whole:
+            return list(changed)
+        for attributes in itertools.product([False, True], repeat=len(self.widths)):
+            found = []
+            for one in changed:
+                old, new = split(history[one][-1], self.widths), split(values[one], self.widths)
+                if attributes == tuple(a != b for a, b in zip(old, new, strict=True)):
+                    found.append(one)
+            if len(found) >= self.k and len(members) - len(found) >= self.k:
+                return found
+        return []
+
+    def _parts(self, members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> Iterable[list[int]]:
+        """The values of each sensitive attribute in each part of a cell."""
+        for part in zip(*(history[one] for one in members), strict=True):
+            for attribute in range(1 if self.wrong.first else self.sensitive):
+                yield [split(value, self.widths)[attribute] for value in part]
+
     def _held(self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
-        parts = zip(*(history[one] for one in members), strict=True)
+        parts = self._parts(members, history)
         return all(sum(n >= len(some) for n in Counter(part).values()) >= self.l for part in parts)
 
     def _may_go(self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
@@ -233,7 +271,7 @@ class Double:
             return False
         if self.wrong.leavers_by_size or self._held(some, members, history):
             return True
-        parts = list(zip(*(history[one] for one in members), strict=True))
+        parts = self._parts(members, history)
         tops = [sum(n for _, n in Counter(part).most_common(self.l - 1)) for part in parts]
         return self.sure and min(m, n - m) > max(tops)
 
@@ -261,12 +299,18 @@ class Double:
 
     def _passes(self, groups: Iterable[Iterable[tuple[int, ...]]], shares: Shares) -> bool:
         """Each part of each group. Values by their letters, as verdicts may name them."""
-        named = {"abcdef"[v]: p for v, p in shares.items() if isinstance(v, int)}
-        return all(
-            self.verdict(Counter("abcdef"[v] for v in part), named)
-            for group in groups
-            for part in zip(*group, strict=True)
-        )
+        for group in groups:
+            for part in zip(*group, strict=True):
+                for attribute in range(self.sensitive):
+                    named: dict[Hashable, Fraction] = {}
+                    for value, p in shares.items():
+                        assert isinstance(value, int)
+                        letter = "abcdef"[split(value, self.widths)[attribute]]
+                        named[letter] = named.get(letter, Fraction(0)) + p
+                    held = Counter("abcdef"[split(value, self.widths)[attribute]] for value in part)
+                    if not self.verdict(held, named):
+                        return False
+        return True
 
     def _shares(self, values: Iterable[int]) -> Shares:
         counts = Counter(values)

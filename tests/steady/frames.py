@@ -8,7 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 Values = tuple[int, ...]
 """A person's value in each run; ABSENT where there is none."""
@@ -17,16 +17,17 @@ ABSENT = -1
 
 @dataclass(frozen=True, order=True)
 class Column:
-    """What is known of a person. present: in each run; changed: whether the value is another one than when the person
-    was last present; erased: the run in which the person withdraws at once, or none."""
+    """What is known of a person. present: in each run; changed: the attributes of which the value is another one than
+    when the person was last present, as bits (True: the only attribute); erased: the run in which the person withdraws
+    at once, or none."""
 
     block: int
     present: tuple[bool, ...]
-    changed: tuple[bool, ...]
+    changed: tuple[int, ...]
     erased: int | None = None
 
-    def values(self, size: int) -> list[Values]:
-        """Every sequence of values, of `size` many, that fits."""
+    def values(self, widths: Sequence[int]) -> list[Values]:
+        """Every sequence of values that fits. widths: how many values each attribute has."""
         found: list[tuple[Values, int]] = [((), ABSENT)]
         for here, other in zip(self.present, self.changed, strict=True):
             longer = []
@@ -34,8 +35,8 @@ class Column:
                 if not here:
                     longer.append(((*values, ABSENT), last))
                     continue
-                for value in range(size) if other or last == ABSENT else (last,):
-                    if not (other and value == last):
+                for value in range(math.prod(widths)) if other or last == ABSENT else (last,):
+                    if last == ABSENT or difference(last, value, widths) == other:
                         longer.append(((*values, value), value))
             found = longer
         return [values for values, _ in found]
@@ -45,15 +46,33 @@ class Column:
 class Frame:
     """A history without its values.
 
-    people: how many there are of each column; values: the size of the domain; cohorts: their sizes, by the number of
-    values that the block shows (0, 1, 2, ... with the last one repeated). rollback: the run after which readers see an
-    older version again; the job goes on from the newest one.
+    people: how many there are of each column; values: the size of the domain, where there is one attribute; attributes:
+    else the size of each one's, and a value is a number for values of all (`split`); cohorts: their sizes, by the
+    number of values that the block shows (0, 1, 2, ... with the last one repeated). rollback: the run after which
+    readers see an older version again; the job goes on from the newest one.
     """
 
     people: tuple[tuple[Column, int], ...]
     values: int
     cohorts: tuple[int, ...] = (2,)
     rollback: int | None = None
+    attributes: tuple[int, ...] = ()
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        return self.attributes or (self.values,)
+
+    @cached_property
+    def size(self) -> int:
+        return math.prod(self.widths)
+
+    @cached_property
+    def masks(self) -> list[list[int]]:
+        """For each attribute and value of it a bit for each number that has it."""
+        return [
+            [sum(1 << n for n in range(self.size) if split(n, self.widths)[i] == value) for value in range(width)]
+            for i, width in enumerate(self.widths)
+        ]
 
     @cached_property
     def runs(self) -> int:
@@ -67,13 +86,41 @@ class Frame:
     def choices(self) -> list[list[tuple[Values, ...]]]:
         """For each column every multiset of sequences: its people are alike to the attacker, and to the policy."""
         return [
-            list(itertools.combinations_with_replacement(column.values(self.values), size))
+            list(itertools.combinations_with_replacement(column.values(self.widths), size))
             for column, size in self.people
         ]
 
     def multisets(self) -> int:
         """How many assignments there are up to exchange of people of one column."""
-        return math.prod(math.comb(len(c.values(self.values)) + size - 1, size) for c, size in self.people)
+        return math.prod(math.comb(_sequences(c, self.widths) + size - 1, size) for c, size in self.people)
+
+
+@cache
+def _sequences(column: Column, widths: tuple[int, ...]) -> int:
+    return len(column.values(widths))
+
+
+def split(value: int, widths: Sequence[int]) -> tuple[int, ...]:
+    """The value of each attribute."""
+    found = []
+    for width in widths:
+        value, one = divmod(value, width)
+        found.append(one)
+    return tuple(found)
+
+
+def joined(values: Sequence[int], widths: Sequence[int]) -> int:
+    """The number of the values of all attributes."""
+    found = 0
+    for value, width in zip(reversed(values), reversed(widths), strict=True):
+        found = found * width + value
+    return found
+
+
+def difference(before: int, after: int, widths: Sequence[int]) -> int:
+    """The attributes that two values differ in, as bits."""
+    pairs = zip(split(before, widths), split(after, widths), strict=True)
+    return sum((old != new) << i for i, (old, new) in enumerate(pairs))
 
 
 def arrangements(chosen: Sequence[Values]) -> int:
@@ -81,36 +128,65 @@ def arrangements(chosen: Sequence[Values]) -> int:
     return math.factorial(len(chosen)) // math.prod(map(math.factorial, Counter(chosen).values()))
 
 
-def frame_of(people: Sequence[str], values: int) -> tuple[Frame, list[tuple[Values, ...]]]:
-    """A history that is written person by person, one letter a run and - for absent; with the choice of values made."""
+def frame_of(people: Sequence[str], widths: Sequence[int]) -> tuple[Frame, list[tuple[Values, ...]]]:
+    """A history that is written person by person, one letter a run and - for absent; with the choice of values made.
+
+    Of several attributes a letter for each, and a dot between runs.
+    """
     found: dict[Column, list[Values]] = {}
     for text in people:
-        sequence = tuple(ABSENT if letter == "-" else ord(letter) - ord("a") for letter in text)
+        sequence = tuple(_value(run, widths) for run in (text if len(widths) == 1 else text.split(".")))
         changed, last = [], ABSENT
         for value in sequence:
-            changed.append(ABSENT not in (value, last) and value != last)
+            changed.append(0 if ABSENT in (value, last) else difference(last, value, widths))
             last = last if value == ABSENT else value
         column = Column(0, tuple(value != ABSENT for value in sequence), tuple(changed))
         found.setdefault(column, []).append(sequence)
-    frame = Frame(tuple((column, len(found[column])) for column in sorted(found, key=repr)), values)
+    people_of = tuple((column, len(found[column])) for column in sorted(found, key=repr))
+    frame = Frame(people_of, widths[0], attributes=tuple(widths) if len(widths) > 1 else ())
     return frame, [tuple(sorted(found[column])) for column, _ in frame.people]
 
 
-def frames(seed: int, l: int, blocks: int, most: int, small: bool = False, large: bool = False) -> Iterator[Frame]:  # noqa: E741
+def _value(letters: str, widths: Sequence[int]) -> int:
+    if "-" in letters:
+        return ABSENT
+    return joined([ord(letter) - ord("a") for letter in letters], widths)
+
+
+def frames(
+    seed: int,
+    l: int,  # noqa: E741
+    blocks: int,
+    most: int,
+    small: bool = False,
+    large: bool = False,
+    attributes: int = 1,
+    wide: bool = False,
+) -> Iterator[Frame]:
     """Random frames without end, of at most `most` multisets each.
 
-    small: with too few people for leavers to go; large: with enough.
+    small: with too few people for leavers to go; large: with enough; attributes: that are published of a person; wide:
+    whether each has more values.
     """
     rng, too_large = random.Random(seed), 0
     while too_large < 20_000:
-        found = _frame(rng, l, blocks, not large and (small or rng.random() < (0.4 if l == 2 else 0.7)))
+        found = _frame(
+            rng, l, blocks, not large and (small or rng.random() < (0.4 if l == 2 else 0.7)), attributes, wide
+        )
         too_large += 1
         if found.multisets() <= most:
             too_large = 0
             yield found
 
 
-def _frame(rng: random.Random, l: int, blocks: int, small: bool) -> Frame:  # noqa: E741
+def _frame(
+    rng: random.Random,
+    l: int,  # noqa: E741
+    blocks: int,
+    small: bool,
+    attributes: int,
+    wide: bool,
+) -> Frame:
     """First people, in the first block enough for a batch of their cell unless `small`, and newcomers."""
     runs = rng.choice([2, 3, 3] if small else [3, 3, 4])
     people: Counter[Column] = Counter()
@@ -121,24 +197,29 @@ def _frame(rng: random.Random, l: int, blocks: int, small: bool) -> Frame:  # no
         going = rng.choice([l, l, left - 1, left]) if large else rng.choice([0, 0, 1, left])
         while left:
             size = min(left, rng.choice([1, 1, l, l]) if going > 0 else rng.choice([1, left, left]))
-            people[_column(rng, block, runs, 0, large and going > 0)] += size
+            people[_column(rng, block, runs, 0, large and going > 0, attributes)] += size
             left, going = left - size, going - size
         for _ in range(rng.choice([0, 0, 1] if large else [0, 1, 1, 2])):
-            people[_column(rng, block, runs, rng.randrange(1, runs), False)] += rng.choice([1, l, l, l + 1])
+            people[_column(rng, block, runs, rng.randrange(1, runs), False, attributes)] += rng.choice([1, l, l, l + 1])
     cohorts = (rng.choice([l, l, l + 1]), *rng.choice([(), (), (l + 1, l)]))
     values = rng.choice([l + 1, l + 2, 2 * l, 2 * l] if small else [l, l + 1, l + 2, l + 3])
-    return Frame(tuple(sorted(people.items(), key=repr)), values, cohorts, rng.choice([None, *range(runs)]))
+    rollback = rng.choice([None, *range(runs)])
+    sizes = [l + 1, 2 * l] if wide else [l, 2 * l, 2 * l] if small else [l, l, l + 1]
+    widths = () if attributes == 1 else tuple(rng.choice(sizes) for _ in range(attributes))
+    return Frame(tuple(sorted(people.items(), key=repr)), values, cohorts, rollback, widths)
 
 
-def _column(rng: random.Random, block: int, runs: int, comes: int, goes: bool) -> Column:
+def _column(rng: random.Random, block: int, runs: int, comes: int, goes: bool, attributes: int) -> Column:
     """Somebody who comes in a run. goes: who leaves or changes for certain."""
     present = [run >= comes for run in range(runs)]
-    changed = [False] * runs
+    changed: list[int] = [False] * runs
     later = range(comes + 1, runs)
     what = rng.choice(["leave", "change", *([] if goes else ["both", "stay", "stay", "stay", "stay"])])
     if later and what in ("change", "both"):
         for _ in range(1 if rng.random() < 0.7 else 2):
-            changed[rng.choice(later)] = True
+            run = rng.choice(later)
+            # Mostly the same attribute, so that batches form.
+            changed[run] = True if attributes == 1 else rng.choice([1, 1, 1, 2, 2**attributes - 1])
     if later and what in ("leave", "both"):
         leaves = rng.choice(later)
         returns = rng.randrange(leaves + 1, runs + 1) if rng.random() < 0.2 else runs

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Protocol
 from qblock.joint.steady import Memory, Person, Trial, first_version, step
 from qblock.joint.steady.state import Block, Unit
 
+from .frames import difference, split
 from .settings import Setting
 from .verdicts import Shares
 
@@ -28,7 +29,8 @@ class Played(NamedTuple):
 
 
 class Player(Protocol):
-    """A policy. state: None before the first run; aside: whether the coin sets the n-th batch of a block aside."""
+    """A policy. state: None before the first run; aside: whether the coin sets the n-th batch of a block aside; widths:
+    of the attributes, of which so many are sensitive."""
 
     def run(
         self,
@@ -37,16 +39,20 @@ class Player(Protocol):
         erased: Collection[str],
         cohorts: tuple[int, ...],
         aside: Callable[[Block, int], bool],
+        widths: tuple[int, ...],
     ) -> Played: ...
 
     @property
     def coin(self) -> bool: ...
 
+    @property
+    def sensitive(self) -> int: ...
+
 
 class State(NamedTuple):
     shown: Mapping[str, Unit]
     memory: Memory
-    shares: Shares
+    shares: tuple[Shares, ...]
 
 
 @dataclass
@@ -58,6 +64,7 @@ class Engine:
     def __post_init__(self) -> None:
         self.rules = self.setting.rules
         self.known: dict[Hashable, bool] = {}
+        self.sensitive = self.setting.sensitive
 
     @property
     def coin(self) -> bool:
@@ -70,16 +77,28 @@ class Engine:
         erased: Collection[str],
         cohorts: tuple[int, ...],
         aside: Callable[[Block, int], bool],
+        widths: tuple[int, ...],
     ) -> Played:
+        def counted(value: Hashable) -> Hashable:
+            assert isinstance(value, int)
+            found = split(value, widths)[: self.sensitive]
+            return found[0] if self.sensitive == 1 else found
+
+        def change(before: Hashable, after: Hashable) -> tuple[bool, ...]:
+            assert isinstance(before, int)
+            assert isinstance(after, int)
+            bits = difference(before, after, widths)
+            return tuple(bool(bits >> i & 1) for i in range(len(widths)))
+
         people = {one: Person((block,), value) for one, (block, value) in present.items()}
         if state is None or not state.memory.version:
-            found = first_version(people, Memory() if state is None else state.memory, self._first)
-            shares: Shares = shares_of(Counter(unit.values[-1] for unit in found.shown.values()))
+            found = first_version(people, Memory() if state is None else state.memory, self._first, counted=counted)
+            shares = self._shares(Counter(counted(unit.values[-1]) for unit in found.shown.values()))
         else:
             shares = state.shares
             diverse: dict[Block, set[Hashable]] = {}
             for unit in state.shown.values():
-                diverse.setdefault(unit.cell.block, set()).add(unit.values[-1])
+                diverse.setdefault(unit.cell.block, set()).add(counted(unit.values[-1]))
 
             def cohort(block: Block) -> int:
                 return cohorts[min(len(diverse.get(block, ())), len(cohorts) - 1)]
@@ -93,6 +112,8 @@ class Engine:
                 cohort=cohort,
                 coin=aside,
                 erased=erased,
+                counted=counted,
+                change=change,
             )
         rows = {one: (unit.cell.block[0], unit.values[-1]) for one, unit in found.shown.items()}
         events = tuple((decided.batch.kind.value, decided.outcome) for decided in found.batches)
@@ -102,16 +123,31 @@ class Engine:
         counts: Counter[Hashable] = Counter()
         for (_, value), n in trial.change.items():
             counts[value] += n
-        return self._passes(trial, shares_of(counts))
+        return self._passes(trial, self._shares(counts))
 
-    def _passes(self, trial: Trial, shares: Shares) -> bool:
+    def _shares(self, counts: Counter[Hashable]) -> tuple[Shares, ...]:
+        return tuple(shares_of(one) for one in self._each(counts))
+
+    def _each(self, counts: Mapping[Hashable, int]) -> list[Counter[Hashable]]:
+        """The counts of each sensitive attribute."""
+        found: list[Counter[Hashable]] = [Counter() for _ in range(self.sensitive)]
+        for values, n in counts.items():
+            for one, value in zip(found, values if isinstance(values, tuple) else (values,), strict=True):
+                one[value] += n
+        return found
+
+    def _passes(self, trial: Trial, shares: tuple[Shares, ...]) -> bool:
         """The verdict on each part of each cell; the same counts with the same shares are asked once."""
         for group in trial.groups:
             for part in group.parts:
-                key = (frozenset(part.items()), frozenset(shares.items()))
+                key = (frozenset(part.items()), *(frozenset(one.items()) for one in shares))
                 if key not in self.known:
-                    named = {"abcdef"[v]: n for v, n in part.items()}
-                    self.known[key] = self.setting.verdict(named, {"abcdef"[v]: p for v, p in shares.items()})
+                    self.known[key] = all(
+                        self.setting.verdict(
+                            {"abcdef"[v]: n for v, n in counts.items()}, {"abcdef"[v]: p for v, p in of.items()}
+                        )
+                        for counts, of in zip(self._each(part), shares, strict=True)
+                    )
                 if not self.known[key]:
                     return False
         return True

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from qblock.joint.steady import Rules, rules_for
+from qblock.joint.steady import Rules, rules_for, together
 from qblock.models import (
     DistinctLDiversity,
     EntropyLDiversity,
@@ -26,7 +26,8 @@ ALLOWED = "a"
 @dataclass(frozen=True)
 class Setting:
     """models: for the rules; verdict: for the cells; k, l: as the models imply; promised: the candidates that they
-    promise for what is shown (1 where a cell with one value passes)."""
+    promise for what is shown (1 where a cell with one value passes); sensitive, further: attributes, each sensitive one
+    with these models."""
 
     name: str
     models: tuple[Model, ...]
@@ -34,14 +35,25 @@ class Setting:
     k: int
     l: int  # noqa: E741
     promised: int
+    sensitive: int = 1
+    further: int = 0
 
     @property
     def rules(self) -> Rules:
-        return rules_for(self.models)
+        return together([rules_for(self.models)] * self.sensitive)
+
+    @property
+    def attributes(self) -> int:
+        return self.sensitive + self.further
 
 
 def setting(name: str, l: int = 2) -> Setting:  # noqa: E741
-    """A model by its short name; with k-anonymity of k = l, below which no cell can have l values."""
+    """A model by its short name; with k-anonymity of k = l, below which no cell can have l values.
+
+    `two NAME`: of each of two sensitive attributes; `NAME, further`: beside a column that is published as it is.
+    """
+    name, _, further = name.partition(", ")
+    two, name = name.startswith("two "), name.removeprefix("two ")
     t = Fraction(2, 5) if l == 2 else Fraction(1, 2)
     known: dict[str, tuple[tuple[Model, ...], Verdict, int]] = {
         "distinct": ((DistinctLDiversity(l=l),), distinct(l), l),
@@ -58,10 +70,12 @@ def setting(name: str, l: int = 2) -> Setting:  # noqa: E741
         "k": ((), lambda cell, shares: True, 1),
     }
     models, verdict, promised = known[name]
-    return Setting(name, (KAnonymity(k=l), *models), both(sizes(l), verdict), l, l, promised)
+    models = (KAnonymity(k=l), *models)
+    return Setting(name, models, both(sizes(l), verdict), l, l, promised, 1 + two, int(bool(further)))
 
 
 NAMES = ("distinct", "frequency", "entropy", "recursive", "t+distinct", "t", "pd", "k")
+SEVERAL = ("two distinct", "two frequency", "two entropy", "two recursive", "two t+distinct", "distinct, further")
 
 
 def value(code: int) -> Hashable:

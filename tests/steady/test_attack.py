@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 from .attack import LEVELS, WITHOUT_L, Tally, play
 from .attacker import Attack
+from .beginnings import how_many
 from .double import Double, Wrong
 from .frames import frames
-from .settings import NAMES, setting
+from .players import Engine
+from .settings import NAMES, SEVERAL, setting
 
 HISTORIES = 1200
 
@@ -23,6 +27,30 @@ def test_nobody_is_certain(name: str) -> None:
             found += tally
     assert found.histories >= HISTORIES
     assert found.share >= 0.25
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_nobody_is_certain_where_several_attributes_are_published(name: str) -> None:
+    found = play(name, 2, 1, HISTORIES, seed=2, most=60, given=True)
+    assert not found.disclosed, found.worst[:1]
+    assert found.share >= 0.25
+
+
+def test_with_the_first_rows_given_all_histories_are_tried_that_they_leave() -> None:
+    chosen, rng, compared = setting("two distinct"), random.Random(5), 0
+    random_frames = frames(5, 2, 2, 500, attributes=2)
+    for _ in range(60):
+        one = Attack(next(random_frames), Engine(chosen))
+        first, _, _ = one.begun(rng, 2)
+        if first is None:
+            continue
+        found, everything = one.given(first), one.all()
+        assert found.histories == how_many(one.frame, first)
+        assert one.transcript_of(first) in found.possible
+        for transcript, possible in found.possible.items():
+            assert everything.possible[transcript] == possible
+        compared += len(found.possible)
+    assert compared > 50
 
 
 def test_batches_of_every_kind_close_and_fail() -> None:

@@ -1,10 +1,12 @@
 """The smallest histories in which an obvious rule tells somebody's value, and the rules of the job do not.
 
-Person by person, one letter a run, - for absent; a is the value whose disclosure pd allows.
+Person by person, one letter a run, - for absent; a is the value whose disclosure pd allows. Of two sensitive attributes
+two letters a run, and a dot between runs.
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -20,10 +22,10 @@ from .verdicts import both, close, sizes
 
 @dataclass(frozen=True)
 class Example:
-    """values: the size of the domain; wrong: the obvious rule; model: of settings."""
+    """values: how many each attribute has; wrong: the obvious rule; model: of settings."""
 
     people: str
-    values: int
+    values: int | tuple[int, ...]
     wrong: Wrong
     model: str = "distinct"
 
@@ -40,6 +42,9 @@ EXAMPLES = {
     "batches tried alone are applied together": Example("a- b- ab ba cc cc", 3, Wrong(together=True)),
     "failing tells which value, pd": Example("a- b- -b -b", 2, Wrong(no_coin=True), "pd"),
     "failing tells which value, t": Example("b- b- -a -a", 2, Wrong(no_coin=True, moving=True), "t"),
+    "people share a batch whose values changed in different attributes": Example(
+        "aa.ca bb.bc aa.aa bb.bb", (3, 3), Wrong(mixed=True), "two distinct"
+    ),
 }
 
 
@@ -47,12 +52,14 @@ def double(example: Example, wrong: Wrong) -> Double:
     chosen = setting(example.model)
     verdict = both(sizes(2), close(Fraction(3, 10))) if example.model == "t" else chosen.verdict
     rules = chosen.rules
-    return Double(verdict, rules.k, rules.l, rules.sure, rules.cells, rules.coin, wrong)
+    return Double(verdict, rules.k, rules.l, rules.sure, rules.cells, rules.coin, wrong, chosen.sensitive)
 
 
 def told(example: Example, player: Player) -> bool:
     """Whether somebody's value is certain in this very history."""
-    frame, chosen = frame_of(example.people.split(), example.values)
+    frame, chosen = frame_of(
+        example.people.split(), (example.values,) if isinstance(example.values, int) else example.values
+    )
     one = Attack(frame, player)
     return bool(one.all().disclosed(one.transcript_of(chosen), setting(example.model).promised))
 
@@ -69,3 +76,29 @@ def test_the_rules_of_the_job_do_not(name: str) -> None:
     assert not told(example, double(example, Wrong()))
     if example.model != "t":
         assert not told(example, Engine(setting(example.model)))
+
+
+def test_leavers_go_only_where_every_attribute_lets_them() -> None:
+    """Of seven people two leave. Whoever they are, the first version shows the same rows; which of them the second one
+    may be without tells the second attribute of both where the rules look at the first alone."""
+    chosen = setting("two distinct")
+    rows = ["aa", "aa", "ba", "ba", "cb", "dc", "ed"]
+
+    def carried(player: Player) -> list[set[str]]:
+        """What the two may have had, attribute by attribute, where the second version is not published."""
+        found: list[set[str]] = [set(), set()]
+        for pair in itertools.combinations(range(7), 2):
+            people = [f"{row}.{'--' if i in pair else row}" for i, row in enumerate(rows)]
+            frame, values = frame_of(people, (5, 4))
+            if Attack(frame, player).told(values)[0] == (0,):
+                for i in pair:
+                    for letters, letter in zip(found, rows[i], strict=True):
+                        letters.add(letter)
+        return found
+
+    rules = chosen.rules
+    wrong, right = (
+        Double(chosen.verdict, rules.k, rules.l, wrong=Wrong(first=first), sensitive=2) for first in (True, False)
+    )
+    assert carried(wrong) == [{"a", "b"}, {"a"}]
+    assert carried(right) == carried(Engine(chosen)) == [set("abcde"), set("abcd")]

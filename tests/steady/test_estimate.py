@@ -17,20 +17,20 @@ RULES = CHOSEN.rules
 
 
 def test_one_newcomer_a_run_waits_for_the_others() -> None:
-    found = estimate([[100, 100]] * 50, [4] * 50, Churn(0.005, 0, 0), RULES, runs=200)
+    found = estimate([[[100, 100]] * 50], [4] * 50, Churn(0.005, 0, 0), RULES, runs=200)
     assert found.mean_wait == pytest.approx(1.5, abs=0.2)
     assert found.worst_wait >= 6
     assert (found.never, found.lag > 0) == (0, True)
 
 
 def test_a_block_without_a_cohort_never_shows_its_newcomers() -> None:
-    found = estimate([[100, 0], [50, 50]], [None, 4], Churn(0.05, 0, 0), RULES, runs=20)
+    found = estimate([[[100, 0], [50, 50]]], [None, 4], Churn(0.05, 0, 0), RULES, runs=20)
     assert found.never == pytest.approx(0.5)
     assert found.worst_lag == pytest.approx(0.5 * 0.05 * 20, rel=0.2)
 
 
 def test_nothing_waits_where_nothing_changes() -> None:
-    found = estimate([[10, 10]], [4], Churn(0, 0, 0), RULES)
+    found = estimate([[[10, 10]]], [4], Churn(0, 0, 0), RULES)
     assert (found.mean_wait, found.worst_wait, found.lag) == (0, 0, 0)
 
 
@@ -57,6 +57,6 @@ def test_the_policy_waits_and_lags_as_estimated() -> None:
         out = sum(one in found.memory.out for one in present)
         lags.append((found.counts.lag - out) / found.counts.source)
         worst = max(worst, found.counts.oldest_newcomer)
-    expected = estimate([[size // 4] * 4] * blocks, [8] * blocks, churn, RULES, least=6, runs=runs)
+    expected = estimate([[[size // 4] * 4] * blocks], [8] * blocks, churn, RULES, least=6, runs=runs)
     assert np.mean(lags) == pytest.approx(expected.lag, rel=0.35)
     assert 0.5 * expected.worst_wait <= worst <= 1.5 * expected.worst_wait + 1

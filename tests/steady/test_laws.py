@@ -15,7 +15,7 @@ from .attacker import Attack
 from .double import Double
 from .frames import frames
 from .players import Engine
-from .settings import setting
+from .settings import SEVERAL, setting
 
 CHOSEN = setting("distinct", 2)
 RULES = CHOSEN.rules
@@ -142,23 +142,23 @@ def test_names_do_not_matter() -> None:
     rng = random.Random(3)
     for _ in range(40):
         one = Attack(next(random_frames), Engine(CHOSEN))
-        chosen = [rng.choices(column.values(one.frame.values), k=size) for column, size in one.frame.people]
+        chosen = [rng.choices(column.values(one.frame.widths), k=size) for column, size in one.frame.people]
         assert one.transcript_of(chosen) == one.transcript_of([rng.sample(some, len(some)) for some in chosen])
 
 
-@pytest.mark.parametrize("name", ["distinct", "frequency", "recursive", "t+distinct", "t", "pd"])
+@pytest.mark.parametrize("name", ["distinct", "frequency", "recursive", "t+distinct", "t", "pd", *SEVERAL])
 def test_the_plain_rules_publish_what_the_engine_does(name: str) -> None:
     chosen = setting(name)
     rules = chosen.rules
-    double = Double(chosen.verdict, rules.k, rules.l, rules.sure, rules.cells, rules.coin)
-    random_frames = frames(11, 2, 1, 10**6)
+    double = Double(chosen.verdict, rules.k, rules.l, rules.sure, rules.cells, rules.coin, sensitive=chosen.sensitive)
+    random_frames = frames(11, 2, 1, 10**6, attributes=chosen.attributes)
     rng = random.Random(11)
     several = 0
-    for _ in range(150):
+    for _ in range(150 * chosen.attributes):
         frame = next(random_frames)
         engine, plain = Attack(frame, Engine(chosen)), Attack(frame, double)
         for _ in range(5):
-            values = [rng.choices(column.values(frame.values), k=size) for column, size in frame.people]
+            values = [rng.choices(column.values(frame.widths), k=size) for column, size in frame.people]
             coin = rng.randrange(16)
             found, expected = engine.told(values, coin), plain.told(values, coin)
             assert found == expected, (frame, values)

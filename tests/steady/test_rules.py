@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from qblock.joint.steady import no_coin, private_coin, rules_for
+from qblock.joint.steady import no_coin, private_coin, rules_for, together
 from qblock.models import (
     AlphaKAnonymity,
     BetaLikeness,
@@ -54,18 +54,24 @@ def test_models_that_let_single_values_pass_get_the_core_and_the_coin(model: Mod
 
 def test_what_was_not_simulated_gets_the_core_and_says_why() -> None:
     models = [K, DistinctLDiversity(l=2)]
-    for more, word in (
-        ({"sensitives": 2}, "several"),
-        ({"suppression": True}, "suppression"),
-    ):
-        found = rules_for(models, **more)
-        assert (found.cells, found.coin) == (False, False)
-        assert word in found.reason
+    found = rules_for(models, suppression=True)
+    assert (found.cells, found.coin) == (False, False)
+    assert "suppression" in found.reason
     assert rules_for(models, moving=True).cells
     assert "move" in rules_for([*models, T], moving=True).reason
     assert "not simulated" in rules_for([*models, AlphaKAnonymity(alpha=Fraction(1, 2), k=2)]).reason
     assert "sizes alone" in rules_for([K]).reason
     assert not rules_for([K]).coin
+
+
+def test_each_sensitive_attribute_is_asked_for_by_itself() -> None:
+    diverse, close = rules_for([K, DistinctLDiversity(l=3)]), rules_for([K, T])
+    found = together([diverse, rules_for([FrequencyLDiversity(l=2)])])
+    assert (found.cells, found.k, found.l, found.sure, found.coin, found.attributes) == (True, 5, 3, False, False, 2)
+    found = together([diverse, close])
+    assert (found.cells, found.coin, found.attributes, found.reason) == (False, True, 2, close.reason)
+    assert together([close, close]).reason == close.reason
+    assert together([diverse], ["not simulated"]).reason == "not simulated"
 
 
 def test_the_coin_falls_as_often_as_asked_and_alike_again() -> None:

@@ -36,12 +36,12 @@ class NotJoint:
     """Versions are not checked together: nobody waits, and everybody in the source is let in.
 
     admission: who is in the snapshot, None for everybody; inherited: the event of the version whose node is kept; dry:
-    whether nothing is to be kept of what is decided; detail: counts for the private ledger; notes: those of the run, to
-    which this adds.
+    whether nothing is to be kept of what is decided; forced: whether what would not be tried again is; detail: counts
+    for the private ledger; notes: those of the run, to which this adds.
     """
 
     together = False
-    dry = False
+    dry = forced = False
     admission: Admission | None = None
     inherited: RecordedEvent | None = None
 
@@ -114,6 +114,10 @@ class NotJoint:
         number; begin: writes the version down under its number before the crosswalk is touched, and gives its stamp.
         Raises Refused, saying how many cells fail and why, never whose, and StartOver.
         """
+
+    def refused(self) -> str:
+        """A version was refused for its values; what follows from that, in words."""
+        return ""
 
     def unchanged(self, version: int) -> None:
         """Readers see this version already, which has passed."""

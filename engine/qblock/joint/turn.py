@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-import sqlalchemy as sa
-
 from qblock.blocks import Reference
 from qblock.errors import Refused
 from qblock.joint import withdrawals
@@ -18,6 +16,7 @@ from qblock.joint.edits import moved_by_edits
 from qblock.joint.explanation import explanation
 from qblock.joint.gate import Verdict, check, unchanged
 from qblock.joint.keys import owed, settle
+from qblock.joint.stuck import set_down
 from qblock.joint.versions import Candidate, candidate, discard, least_rows, published_node, record, recorded
 from qblock.joint.waiting import NOBODY, STAY_IN, StartOver, Waiting, start_over, waiting_at
 from qblock.joint.withdrawals import Batch, failed, left
@@ -196,11 +195,9 @@ class JointVersions(NotJoint):
     def _recorded(self, book: Book, source: SourceTable, found: Candidate) -> None:
         """What else is kept of a version that passed, with its record.
 
-        What was shown is the source now: a state from which versions lagged holds no more.
+        What was shown is the source now: a state from which versions lagged holds no more, but for its frozen cells.
         """
-        t = book.tables
-        for table in (t.shown, t.waiting, t.steady):
-            book.own.run(sa.delete(table).where(table.c.release == self.spec.release))
+        set_down(book, self.spec.release)
 
     def unchanged(self, version: int) -> None:
         if self.doubted is not None:

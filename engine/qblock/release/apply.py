@@ -52,6 +52,7 @@ def release(
     """
     made = plan(spec, force=force, wait=wait, judge=False)
     run = Run(made, progress, log, entries, force=force)
+    run.joint.forced = force
     run_steps(run, made.steps, PERFORM, record_failure)
     return run.result()
 
@@ -106,7 +107,7 @@ def _search(run: Run, _: steps.Search | steps.CheckNode) -> None:
     if run.joint.inherited is not None:
         found = replace(found, why=KEPT + ("" if found.chosen is not None else f", and fails: {found.why}"))
     if found.chosen is None:
-        raise refusal(found)
+        raise _with(refusal(found), run.joint.refused())
     run.found = found
     run.chosen = Chosen.of(run.spec, run.task, found.chosen)
 
@@ -169,7 +170,11 @@ def _check_together(run: Run) -> None:
         else:
             return
     if refused is not None:
-        raise refused
+        raise _with(refused, run.joint.refused())
+
+
+def _with(error: Refused, more: str) -> Refused:
+    return type(error)(f"{error}. {more}") if more else error
 
 
 def _copy(run: Run, _: steps.CopyVersion) -> None:

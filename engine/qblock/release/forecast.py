@@ -160,6 +160,11 @@ def of_task(found: SearchResult, churn: Churn, settled: Node | None = None) -> F
     return Forecast(churn, tuple(made), *recommended(task, made))
 
 
+def attributes_of(spec: Spec) -> int:
+    """How many values a version shows of a person beside the block."""
+    return max(1, len(spec.sensitives) + len(spec.insensitives))
+
+
 def recommended(task: Task, made: Sequence[Expected]) -> tuple[Node, str]:
     """The node to choose among some, and why."""
     by = task.spec.search.choose_by
@@ -201,8 +206,9 @@ def _of_node(task: Task, node: Node, rules: Rules, churn: Churn, known: dict[Any
     cohorts = _sampled(found[0].rows, size) if declared == "auto" else [declared] * blocks
     # Blocks that are suppressed get no newcomers.
     cohorts = [n if kept else None for n, kept in zip(cohorts, (~judged.failing).tolist(), strict=True)]
-    counts = tables[0] if tables else found[0].rows[:, None]
-    return Expected(node, blocks, estimate(counts, cohorts, churn, rules, least=2 * rules.k))  # type: ignore[arg-type]
+    counts = tables or [found[0].rows[:, None]]
+    expected = estimate(counts, cohorts, churn, rules, attributes=attributes_of(spec), least=2 * rules.k)
+    return Expected(node, blocks, expected)
 
 
 def _sampled(rows: Ints, size: Callable[[int], int | None]) -> list[int | None]:
@@ -258,16 +264,20 @@ def _of_state(book: Book, spec: Spec, events: Sequence[RecordedEvent], churn: Ch
     first = next(version for version in versions if version.key.version == kept.first)
     rules = rules_of(spec, any(v.key.release != spec.release for v in members(spec, versions)))
     sizes, blocks = Sizes(book, spec, kept, first, rules), sorted(state)
-    # Where there are several sensitive attributes, the rules do without their counts.
-    values = {text: tuple(parts_of(text)[: len(kept.layout.sensitive)]) for one in state.values() for text in one}
-    code = {value: i for i, value in enumerate(sorted(set(values.values()), key=repr))}
-    table = np.zeros((len(blocks), len(code)), dtype=np.int64)
-    for row, block in enumerate(blocks):
-        for text, n in state[block].items():
-            table[row, code[values[text]]] += n
-    cohorts = _sampled(table.sum(axis=1), lambda row: sizes(blocks[row]))
+    values = {text: parts_of(text) for one in state.values() for text in one}
+    tables = []
+    # Of a release without sensitive attributes the number of people alone.
+    for column in range(max(1, len(kept.layout.sensitive))):
+        named = {text: parts[column] if kept.layout.sensitive else None for text, parts in values.items()}
+        code = {value: i for i, value in enumerate(sorted(set(named.values()), key=repr))}
+        table = np.zeros((len(blocks), len(code)), dtype=np.int64)
+        for row, block in enumerate(blocks):
+            for text, n in state[block].items():
+                table[row, code[named[text]]] += n
+        tables.append(table)
+    cohorts = _sampled(tables[0].sum(axis=1), lambda row: sizes(blocks[row]))
     cohorts = [None if block in kept.hidden else n for block, n in zip(blocks, cohorts, strict=True)]
-    found = estimate(table, cohorts, churn, rules, least=2 * rules.k)  # type: ignore[arg-type]
+    found = estimate(tables, cohorts, churn, rules, attributes=attributes_of(spec), least=2 * rules.k)
     return Published(kept.node, Forecast(churn, (Expected(kept.node, len(blocks), found),), kept.node, SETTLED))
 
 

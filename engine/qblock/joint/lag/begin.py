@@ -18,6 +18,7 @@ from qblock.joint.lag.differences import texts_of
 from qblock.joint.lag.memory import Kept, Layout, Row, block_of, cell_text, save
 from qblock.joint.moves import placed_texts
 from qblock.joint.steady import Cell, Memory, Unit
+from qblock.joint.stuck import stuck
 from qblock.joint.versions import Candidate, RecordedVersion, entity_of, recorded
 from qblock.ledger.events import canonical
 from qblock.source import SourceTable
@@ -55,8 +56,9 @@ def begin(book: Book, spec: Spec, source: SourceTable, found: Candidate) -> None
             rows[row["entity"]] = Row(unit, row["place"])
         blocks = {cell.block for cell in hidden}
         frozen_cells = [row.unit.cell for row in rows.values() if row.unit.cell.block in blocks]
+        left_alone = [rows[one].unit.cell for one in stuck(book, release) if one in rows]
         set_apart(book, release, [one for one in past if one not in rows], LEFT, OUT, None)
-        save(book, release, _kept(layout, found.about, found.about, frozen_cells, types), (), rows)
+        save(book, release, _kept(layout, found.about, found.about, frozen_cells, types, left_alone), (), rows)
     own.drop(texts)
 
 
@@ -131,9 +133,9 @@ def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
     )
     names = canonical(list(layout.quasi))
     rows: dict[str, Row] = {}
-    failed = set(entities_apart(book, release, [FAILED]))
+    failed = {*entities_apart(book, release, [FAILED]), *stuck(book, release)}
     hidden: set[Cell] = set()
-    stuck: set[Cell] = set()
+    frozen_cells: set[Cell] = set()
     for row in own.fetch(query).to_pylist():
         was, values = past[row["entity"]]
         if row["names"] != names or values[-1] != placed_texts(decoded(row["value"])):
@@ -143,7 +145,7 @@ def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
         if row["shown"] != PUBLISHED:
             hidden.add(cell)
         if row["entity"] in failed:
-            stuck.add(cell)
+            frozen_cells.add(cell)
     set_apart(book, release, [one for one in past if one not in rows], LEFT, OUT, None)
-    save(book, release, _kept(layout, newest, own_versions[0], hidden, {}, stuck), (), rows)
+    save(book, release, _kept(layout, newest, own_versions[0], hidden, {}, frozen_cells), (), rows)
     return True

@@ -14,10 +14,12 @@ from qblock.errors import QblockError
 from qblock.joint.crosswalk import Book, fresh_name
 from qblock.joint.steady import Cell, Memory, Pending, Unit
 from qblock.joint.steady.state import Block
+from qblock.joint.stuck import HAS_STATE, SET_DOWN
 from qblock.ledger.events import canonical
 from qblock.spec import Spec
 
-FORM = 1
+FORM, REFUSED = HAS_STATE, 2
+"""Forms of what is kept: of a release that has a state, and of one whose first version was refused."""
 
 
 class Layout(NamedTuple):
@@ -119,8 +121,10 @@ def load(book: Book, release: str) -> Kept | None:
     if text is None:
         return None
     found = json.loads(text)
-    if found["form"] > FORM:
+    if found["form"] not in (FORM, REFUSED, SET_DOWN):
         raise QblockError("the crosswalk was written by a newer qblock; install that one, or a later one")
+    if found["form"] != FORM:
+        return None
     rows = book.own.fetch(sa.select(t.waiting).where(t.waiting.c.release == release)).to_pylist()
     memory = Memory(
         run=found["run"],
@@ -228,11 +232,16 @@ def save(book: Book, release: str, kept: Kept, gone: Iterable[str] = (), rows: M
             "times": pa.array([None if one is None else one.times for one in pending], pa.int64()),
         }
         _insert(book, t.waiting, release, columns)
-    known = own.scalar(sa.select(sa.func.count()).select_from(t.steady).where(t.steady.c.release == release))
-    if known:
-        own.run(sa.update(t.steady).where(t.steady.c.release == release).values(state=kept.text()))
+    save_state(book, release, kept.text())
+
+
+def save_state(book: Book, release: str, text: str) -> None:
+    """Write what is kept beside the units, in a form that `load` knows."""
+    t, own = book.tables.steady, book.own
+    if own.scalar(sa.select(sa.func.count()).select_from(t).where(t.c.release == release)):
+        own.run(sa.update(t).where(t.c.release == release).values(state=text))
     else:
-        own.run(sa.insert(t.steady).values(release=release, state=kept.text()))
+        own.run(sa.insert(t).values(release=release, state=text))
 
 
 COUNTED = ("quiet", "run", "moments", "sizes", "whole")

@@ -36,8 +36,9 @@ from qblock.joint.steady import (
     rules_for,
     standing,
     step,
+    together,
 )
-from qblock.joint.steady.state import Block, Histogram
+from qblock.joint.steady.state import Block, Histogram, Value
 from qblock.joint.type_checks import parts_of
 from qblock.joint.versions import recorded
 from qblock.source import SourceTable
@@ -82,26 +83,15 @@ def rules_of(spec: Spec, several: bool) -> Rules:
     found = [
         rules_for(
             [*sizes, *models],
-            sensitives=len(spec.sensitives),
             suppression=spec.suppression_limit != 0,
             withdraw=spec.versions.leavers == "withdraw",
         )
         for models in by_name.values() or [[]]
     ]
-    reasons = [rules.reason for rules in found if rules.reason]
-    if spec.insensitives:
-        reasons.append("columns that are published as they are were not simulated")
+    reasons = []
     if several:
         reasons.append("several releases to the same readers were not simulated")
-    return Rules(
-        cells=not reasons,
-        k=max(rules.k for rules in found),
-        l=max(rules.l for rules in found),
-        sure=all(rules.sure for rules in found),
-        coin=any(rules.coin for rules in found),
-        withdraw=found[0].withdraw,
-        reason="; ".join(dict.fromkeys("; ".join(reasons).split("; "))) if reasons else "",
-    )
+    return together(found, reasons)
 
 
 def decide(
@@ -170,6 +160,7 @@ def decide(
             coin=private_coin(_secret(book), release, spec.versions.skip) if rules.coin else no_coin,
             least=2 * rules.k,
             counted=lambda value: sensitive(str(value)),
+            change=_change,
         )
     awaits = newest if stands or result.published else None
     decided = replace(_turn(replace(kept, awaits=awaits), result, found, rows, shown, sizes), stands=stands)
@@ -182,6 +173,10 @@ def decide(
     counts = replace(turn.counts, source=everybody, lag=turn.counts.lag + before + source.quarantined)
     now_out = sum(one in found.newcomers for one in turn.out)
     return replace(turn, out=out, withdrawals=withdrawals, counts=counts, present_out=before + now_out)
+
+
+def _change(before: Value, after: Value) -> tuple[bool, ...]:
+    return tuple(old != new for old, new in zip(parts_of(str(before)), parts_of(str(after)), strict=True))
 
 
 def _with_churn(turn: Turn, found: Differences, shown: Mapping[str, Unit], before: Memory) -> Turn:

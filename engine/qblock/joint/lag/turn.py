@@ -16,7 +16,7 @@ from qblock.joint.admission import Admission
 from qblock.joint.crosswalk import Book, open_book, own_book
 from qblock.joint.excluded import FAILED, QUEUED, entities_apart
 from qblock.joint.gate import Verdict, check_models, members, members_of
-from qblock.joint.lag import memory
+from qblock.joint.lag import first, memory
 from qblock.joint.lag.begin import adopt, begin
 from qblock.joint.lag.edits import moved_by_edits, refine
 from qblock.joint.lag.failed import let_fail, never_shown
@@ -85,15 +85,28 @@ class LaggingVersions(JointVersions):
                 self.kept = None
             if self.kept is None and shown and adopt(book, self.spec, frozenset(shown)):
                 self.kept = memory.load(book, self.spec.release)
+            before = first.refused_before(book, self.spec) if self.kept is None and not shown else None
         if self.kept is None:
             if shown:
                 self.notes.append(NO_STATE.format(max(shown)))
+            if before and not self.forced:
+                raise Refused(first.NOT_AGAIN.format(release=self.spec.release))
+            if before is not None:
+                self.notes.append(first.AGAIN)
             return spec
         self._check_layout(self.kept)
         if current is None or spec.pinned is not None:
             return spec
         self.inherited = current
         return replace(spec, search=replace(spec.search, node=self.kept.node))
+
+    def refused(self) -> str:
+        shown = self.admission is not None and self.admission.shown
+        if self.kept is not None or shown or self.dry or not first.depends_on_values(self.spec):
+            return ""
+        with own_book(self.place) as book:
+            first.remember(book, self.spec)
+        return first.REMEMBERED
 
     def let_in(self, source: SourceTable) -> Admission | None:
         kept, release = self.kept, self.spec.release
@@ -139,8 +152,8 @@ class LaggingVersions(JointVersions):
         if self.turn is None or self.kept is None or not needs & {"distribution", "domain"}:
             return source
         with open_book(self.place, source.session) as book:
-            first = next(v for v in recorded(book, self.spec.release) if v.key.version == self.kept.first)
-        known = first.references
+            version = next(v for v in recorded(book, self.spec.release) if v.key.version == self.kept.first)
+        known = version.references
         self.notes.append(AS_FIRST.format(self.kept.first))
         return replace(
             source,

@@ -2,7 +2,7 @@
 
 Pure functions on what is shown, who is present and what is remembered; no database. In a run:
 
-    rules = rules_for(models, sensitives=1, ...)          what may be done with a spec's models, and why not more
+    rules = together([rules_for(models, ...), ...])       what may be done with the models of each sensitive attribute
     passes = judge(models, references)                    the models on the joint cells that a batch would make
     begun = first_version(present, memory, passes)        once; or what is published already: shown state and Memory()
     found = step(shown, present, memory, rules, passes, cohort=..., coin=...)
@@ -15,7 +15,7 @@ verdicts on batches decided before. What is found must be remembered whether or 
 
 from qblock.joint.steady.coin import Coin, no_coin, private_coin
 from qblock.joint.steady.judge import judge
-from qblock.joint.steady.rules import Rules, rules_for
+from qblock.joint.steady.rules import Rules, rules_for, together
 from qblock.joint.steady.state import Batch, Cell, Counts, Group, Kind, Memory, Pending, Person, Trial, Unit
 from qblock.joint.steady.step import Step, first_version, standing, step
 
@@ -40,4 +40,5 @@ __all__ = [
     "rules_for",
     "standing",
     "step",
+    "together",
 ]

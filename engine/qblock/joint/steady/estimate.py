@@ -15,6 +15,8 @@ from qblock.blocks import Floats, Ints
 from qblock.joint.steady.rules import Rules
 
 SEED = 20_261
+MOST_CHANGES = 15
+"""Kinds of change that are told apart; with more attributes most people change in few ways."""
 
 
 @dataclass(frozen=True)
@@ -43,29 +45,37 @@ class Estimate:
 
 
 def estimate(
-    counts: Sequence[Sequence[int]],
+    counts: Sequence[Sequence[Sequence[int]] | Ints],
     cohorts: Sequence[int | None],
     churn: Churn,
     rules: Rules,
     *,
+    attributes: int = 1,
     least: int = 0,
     runs: int = 52,
 ) -> Estimate:
     """The estimate for a node.
 
-    counts: [B, V], people by value in each block; cohorts: [B], the sizes that close one; least: as of `step`, here for
+    counts: for each sensitive attribute [B, V], people by value in each block; cohorts: [B], the sizes that close one;
+    attributes: that are published of a person beside the block, any of which may change; least: as of `step`, here for
     changed values. Takes every batch to pass, which is so where their sizes are large enough.
     """
-    table: Ints = np.asarray(counts, dtype=np.int64)
-    sizes = table.sum(axis=1)
+    tables: list[Ints] = [np.asarray(one, dtype=np.int64) for one in counts]
+    sizes = tables[0].sum(axis=1)
     never = np.array([size is None for size in cohorts])
     closing: Ints = np.array([np.iinfo(np.int64).max if size is None else size for size in cohorts], dtype=np.int64)
-    # The most people of a cell whose leaving or change, even if it failed, would leave l candidates.
-    ranked = -np.sort(-table, axis=1)
-    most = ranked[:, rules.l - 1] if table.shape[1] >= rules.l and rules.cells else np.zeros_like(sizes)
+    # The share of a cell whose change, even if it failed, would leave l candidates.
+    most: Floats = np.zeros(len(sizes))
+    if rules.cells and all(table.shape[1] >= rules.l for table in tables):
+        held = np.min([-np.sort(-table, axis=1)[:, rules.l - 1] for table in tables], axis=0)
+        most = held / np.maximum(sizes, 1)
     rng = np.random.default_rng(SEED)
     came = np.zeros((runs, len(sizes)), dtype=np.int64)  # who wait, by the run in which they came
-    once, stuck = np.zeros_like(sizes), np.zeros_like(sizes)
+    # People of the cells as they are now, whose changes may be shown; those who came since are in cells of few people.
+    old, stuck = sizes.copy(), np.zeros_like(sizes)
+    # By what changed of them: only people with the same change share a batch.
+    once = np.zeros((min(2**attributes - 1, MOST_CHANGES), len(sizes)), dtype=np.int64)
+    leaving, changing = min(1.0, churn.leaving), min(1.0, churn.changing)
     waited, shown, worst = 0, 0, 0
     lags: Floats = np.zeros(runs)
     for run in range(runs):
@@ -79,14 +89,20 @@ def estimate(
         waiting = np.flatnonzero(came[:, ~never].sum(axis=1))
         worst = max(worst, int(ages[waiting[0]]) if len(waiting) else 0, int(ages[done.any(axis=1)].max(initial=0)))
         # Whoever changes again before the first change is shown keeps the old value.
-        fresh = rng.poisson(churn.changing * np.maximum(sizes - once - stuck, 0))
-        again = rng.binomial(np.minimum(once, sizes), min(1.0, churn.changing))
-        once, stuck = once + fresh - again, stuck + again
-        shows = (once >= max(rules.k, least)) & (once <= most) & (sizes - once >= rules.k)
+        again = rng.binomial(once, changing)
+        fresh = rng.poisson(churn.changing * np.maximum(old - once.sum(axis=0), 0) / len(once), size=once.shape)
+        # Nearly everybody else is in a cell with too few people for a batch.
+        others = np.maximum(sizes - old - stuck, 0)
+        once, stuck = once + fresh - again, stuck + again.sum(axis=0) + rng.binomial(others, changing)
+        shows = (once >= max(rules.k, least)) & (once <= most * old) & (old - once >= rules.k)
+        # One batch of a cell in a run.
+        shows &= np.cumsum(shows, axis=0) == 1
+        old = np.maximum(old - np.where(shows, once, 0).sum(axis=0) - again.sum(axis=0), 0)
         once = np.where(shows, 0, once)
         # Who leaves lags no more: the source does not have them.
-        once -= rng.binomial(once, min(1.0, churn.leaving))
-        stuck -= rng.binomial(stuck, min(1.0, churn.leaving))
+        once -= rng.binomial(once, leaving)
+        stuck -= rng.binomial(stuck, leaving)
+        old -= rng.binomial(old, leaving)
         lags[run] = (came.sum() + once.sum() + stuck.sum()) / max(1, sizes.sum())
     total = float(sizes.sum())
     return Estimate(

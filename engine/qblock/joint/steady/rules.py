@@ -41,7 +41,8 @@ class Rules:
     out, values as first shown). k: the least people of a batch and of those it leaves; l: the
     values that must each be held by as many people. sure: whether models are sizes and distinct values alone, so that a
     batch may also go where it cannot fail. coin: whether newcomers need the coin. withdraw: whether leavers go at once
-    with their whole cells. reason: why no more is done, for people; empty with all rules.
+    with their whole cells. attributes: the sensitive ones. reason: why no more is done, for people; empty with all
+    rules.
     """
 
     cells: bool
@@ -50,21 +51,22 @@ class Rules:
     sure: bool = False
     coin: bool = False
     withdraw: bool = False
+    attributes: int = 1
     reason: str = ""
 
 
 def rules_for(
     models: Sequence[Model],
     *,
-    sensitives: int = 1,
     suppression: bool = False,
     moving: bool = False,
     withdraw: bool = False,
 ) -> Rules:
     """The rules that a spec gets.
 
-    models: of all requirements; sensitives: sensitive attributes; suppression: whether a suppression limit is asked
-    for; moving: whether quantities of the whole table (P_s) are those of each version instead of the first one's.
+    models: of all requirements of one sensitive attribute (`together` for several); suppression: whether a suppression
+    limit is asked for; moving: whether quantities of the whole table (P_s) are those of each version instead of the
+    first one's.
     """
     k = max((_least_rows(model) for model in models), default=1)
     least = max([2, *(_l(model) for model in models)])
@@ -76,8 +78,6 @@ def rules_for(
         reasons.append(
             "models of sizes alone promise nothing about values, so that a part of a cell may have a single one"
         )
-    if sensitives > 1:
-        reasons.append("several sensitive attributes were not simulated")
     if withdraw:
         reasons.append("people who take their joint cells along were not simulated beside other batches of these")
     if suppression:
@@ -101,6 +101,24 @@ def rules_for(
         coin=coin,
         withdraw=withdraw,
         reason="; ".join(reasons),
+    )
+
+
+def together(each: Sequence[Rules], reasons: Sequence[str] = ()) -> Rules:
+    """The rules of several sensitive attributes: models of one do not make up for those of another.
+
+    each: what `rules_for` gives for each attribute; reasons: more of them why only the core is done.
+    """
+    why = dict.fromkeys([*(word for rules in each for word in rules.reason.split("; ") if word), *reasons])
+    return Rules(
+        cells=not why,
+        k=max(rules.k for rules in each),
+        l=max(rules.l for rules in each),
+        sure=all(rules.sure for rules in each),
+        coin=any(rules.coin for rules in each),
+        withdraw=any(rules.withdraw for rules in each),
+        attributes=len(each),
+        reason="; ".join(why),
     )
 
 

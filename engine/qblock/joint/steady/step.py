@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from qblock.joint.steady.coin import Coin, no_coin
 from qblock.joint.steady.proposals import (
+    Change,
     Cohort,
     erasures,
     in_cells,
@@ -50,6 +51,11 @@ def same(value: Value) -> Hashable:
     return value
 
 
+def one_attribute(before: Value, after: Value) -> tuple[bool, ...]:
+    """Whether the value is another one."""
+    return (before != after,)
+
+
 def first_version(present: Mapping[str, Person], memory: Memory, passes: Passes, *, counted: Counted = same) -> Step:
     """The first version shows everybody who is present and not out, or nobody.
 
@@ -84,6 +90,7 @@ def step(
     least: int = 0,
     erased: Collection[str] = (),
     counted: Counted = same,
+    change: Change = one_attribute,
 ) -> Step:
     """What the next version shows after one run, by digests of entities.
 
@@ -91,7 +98,8 @@ def step(
     not need them, and one such unit must stay). least: people of a batch of leavers or changed values, where that is
     more than the models imply, so that fewer fail and freeze their cell. erased: people who withdraw at once, with
     their whole joint cells, which no verdict can hold up; with `rules.withdraw` so does everybody who has left.
-    counted: the sensitive value in what is published of a person.
+    counted: the sensitive value in what is published of a person, a tuple where `rules.attributes` are several; change:
+    which attributes two values differ in.
     """
     run, version = memory.run + 1, memory.version + 1
     pending = _seen(shown, present, memory.pending)
@@ -122,7 +130,7 @@ def step(
 
     if rules.cells:
         left = {c: m for c, m in members.items() if c not in turn.taken}
-        for found in in_cells(shown, left, present, pending, memory, rules, counted, least):
+        for found in in_cells(shown, left, present, pending, memory, rules, counted, least, change):
             if found.kind is Kind.LEAVERS:
                 turn.let_go(found)
             else:

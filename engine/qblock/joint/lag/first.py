@@ -1,0 +1,50 @@
+"""A first version that was refused for its values is not tried again, unless something else is asked.
+
+Shown later with one person more, the others would be known to be what was refused; and a version without them would
+tell that they were (docs/steady-job.md sections 2 and 5).
+"""
+
+from __future__ import annotations
+
+import json
+
+import sqlalchemy as sa
+
+from qblock.joint.crosswalk import Book
+from qblock.joint.lag.memory import REFUSED, save_state
+from qblock.joint.steady.rules import SIZES
+from qblock.ledger.events import canonical
+from qblock.spec import Spec, same_spec, spec_digest
+
+REMEMBERED = (
+    "The next run does not try again while the spec asks the same, whoever is in the source by then: with some of the "
+    "same people it would tell whoever knows of this refusal what they have. Change what the spec asks (models, node, "
+    "attributes), or use --force where nobody outside knows of it"
+)
+NOT_AGAIN = (
+    "the first version of release {release} was refused, and the spec asks the same: with some of the same people, "
+    "another one would tell whoever knows of the refusal what they have; nothing is published. Change what the spec "
+    "asks (models, node, attributes), or use --force where nobody outside knows of it"
+)
+AGAIN = (
+    "a first version was refused before, and people of it are tried again: whoever knows of the refusal may learn what "
+    "they have"
+)
+
+
+def depends_on_values(spec: Spec) -> bool:
+    """Whether a version can be refused for the sensitive values of its people."""
+    return any(not isinstance(model, SIZES) for requirement in spec.privacy for model in requirement.models)
+
+
+def refused_before(book: Book, spec: Spec) -> bool | None:
+    """Whether a first version was refused under the same spec (True) or another one; None where none was."""
+    t = book.tables.steady
+    text = book.own.scalar(sa.select(t.c.state).where(t.c.release == spec.release))
+    found = {} if text is None else json.loads(text)
+    return same_spec(spec, found["spec"]) if found.get("form") == REFUSED else None
+
+
+def remember(book: Book, spec: Spec) -> None:
+    """Remember that the first version was refused."""
+    save_state(book, spec.release, canonical({"form": REFUSED, "spec": spec_digest(spec)}))
