@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.cli.result_file import keep_own_files
 
@@ -43,9 +44,9 @@ def compare_command(
     adversary, and for the definitions of the spec (and of --definitions) which nodes satisfy them and which of them
     admits strictly more nodes than which.
     """
-    from qblock.api import Release, comparison_json, write_csv
+    from qblock.api import comparison_json, write_csv
 
-    release = Release(spec, name_values=True)
+    release = at_terminal(spec)
     if csv is not None:
         keep_own_files("--csv", csv, release)
     with progress(quiet) as report:

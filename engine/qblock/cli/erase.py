@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from qblock.cli.log import Log
+from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress
 from qblock.cli.publish import LogFormat, PlanOnly, Wait, print_plan
 from qblock.files import read_input
@@ -46,10 +47,8 @@ def erase(
     person left alone, whoever kept the version before would learn their value. Copies that readers have made cannot be
     recalled. People are named exactly, by the text of the entity column; where a name is nobody's, nothing is done.
     """
-    from qblock.api import Release
-
     log = Log.of(log_format, False)
-    loaded = Release(spec, name_values=True)
+    loaded = at_terminal(spec)
     named = [*(people or []), *(_lines(file) if file is not None else [])]
     if plan_:
         print_plan(loaded.plan_erase(named, now=now, wait=wait), json_)

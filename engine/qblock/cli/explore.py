@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from qblock.cli.opening import at_terminal
 from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.errors import InputError
 
@@ -42,11 +43,9 @@ def search(
     Publishes nothing. A node is one level per quasi-identifier: 0 publishes values as they are, the highest level
     publishes *. A minimal node satisfies every privacy model, and none that keeps more detail does.
     """
-    from qblock.api import Release
-
     if nodes not in ("minimal", "all"):
         raise InputError(f"--nodes {nodes}: valid: minimal, all")
-    release = Release(spec, name_values=True)
+    release = at_terminal(spec)
     if explain:
         for title, sql in release.explain_sql(node):
             print(f"-- {title}\n{sql};\n")
@@ -173,12 +172,12 @@ def audit(
 
     Without --node: the pinned node of the spec, else the table as it is (bottom).
     """
-    from qblock.api import Release, audit_table
+    from qblock.api import audit_table
 
     if (spec is None) == (url is None):
         raise InputError("say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive")
     if spec is not None:
-        found = Release(spec, name_values=True).audit(node).to_dict()
+        found = at_terminal(spec).audit(node).to_dict()
     else:
         if not (table_ and quasi_identifier):
             raise InputError("--url needs --table and at least one --quasi-identifier")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, SpecPath, answer, console, table
 
 group = typer.Typer(
@@ -27,9 +28,7 @@ def build(
     json_: Json = False,
 ) -> None:
     """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
-    from qblock.api import Release
-
-    files = Release(spec, name_values=True).build_hierarchies(directory, force=force)
+    files = at_terminal(spec).build_hierarchies(directory, force=force)
     if json_:
         answer({"files": [str(file) for file in files]})
     else:
@@ -39,9 +38,7 @@ def build(
 @group.command("check")
 def check(spec: SpecPath, json_: Json = False) -> None:
     """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
-    from qblock.api import Release
-
-    found = Release(spec, name_values=True).check_hierarchies()
+    found = at_terminal(spec).check_hierarchies()
     if json_:
         answer(found.to_dict())
         return
@@ -54,9 +51,7 @@ def check(spec: SpecPath, json_: Json = False) -> None:
 @group.command("load")
 def load(spec: SpecPath, json_: Json = False) -> None:
     """Write the hierarchies as dimension tables: schema qblock on PostgreSQL, a file beside the ledger on DuckDB."""
-    from qblock.api import Release
-
-    tables = Release(spec, name_values=True).load_hierarchies()
+    tables = at_terminal(spec).load_hierarchies()
     if json_:
         answer({"tables": tables})
     else:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, SpecPath, answer, console, shown
 from qblock.cli.publish import Wait
 
@@ -70,9 +71,7 @@ def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
 
     Needed after a column's type has changed, which the job refuses: every kept value must read the same in both types.
     """
-    from qblock.api import Release
-
-    found = Release(spec, name_values=True).retype(wait=wait)
+    found = at_terminal(spec).retype(wait=wait)
     if json_:
         answer(found.to_dict())
         return
@@ -96,9 +95,7 @@ def move(
 
     The chain of events continues under the new name. What readers see now is then shown by the view of SPEC.
     """
-    from qblock.api import Release
-
-    found = Release(spec, name_values=True).move_from(earlier, wait=wait)
+    found = at_terminal(spec).move_from(earlier, wait=wait)
     if json_:
         answer(found.to_dict())
         return

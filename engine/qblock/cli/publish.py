@@ -13,6 +13,7 @@ from rich.table import Table
 from qblock.cli.explore import print_forecast, print_tightest
 from qblock.cli.job import Hook, Job
 from qblock.cli.log import Log
+from qblock.cli.opening import at_terminal
 from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, progress, shown, table
 from qblock.cli.result_file import ResultFile
 
@@ -67,9 +68,7 @@ def register(app: typer.Typer) -> None:
 
 def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
     """What `release` would do, step by step: exactly the steps that it runs. Writes nothing."""
-    from qblock.api import Release
-
-    print_plan(Release(spec, name_values=True).plan(churn=churn), json_)
+    print_plan(at_terminal(spec).plan(churn=churn), json_)
 
 
 def print_plan(made: Planned, json_: bool) -> None:
@@ -122,14 +121,14 @@ def release(
     people went or came since the run before: exit status 3, until `versions.confirm` names the digest that the message
     (and `confirm` of the JSON result) gives.
     """
-    from qblock.api import Release, waiting_words
+    from qblock.api import waiting_words
 
     log = Log.of(log_format, verbose)
     replaced = ResultFile(result, force=force or result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
     def perform() -> Published | DryRun:
-        loaded = Release(spec, name_values=True)
+        loaded = at_terminal(spec)
         job.begin(loaded)
         if dry_run:
             return loaded.dry_run(wait=wait)
@@ -177,9 +176,7 @@ def verify(
     json_: Json = False,
 ) -> None:
     """Recompute the guarantees of the published version from what is published, and compare them with the ledger."""
-    from qblock.api import Release
-
-    result = Release(spec, name_values=True).verify(head=head)
+    result = at_terminal(spec).verify(head=head)
     found = result.to_dict()
     if json_:
         answer(found)
@@ -218,17 +215,15 @@ def rollback(
     Its content and guarantees must be those in the ledger, and it must satisfy what the spec asks now. The next
     `release` publishes the source's data again.
     """
-    from qblock.api import Release
-
     if plan_:
-        print_plan(Release(spec, name_values=True).plan_rollback(version, wait=wait), json_)
+        print_plan(at_terminal(spec).plan_rollback(version, wait=wait), json_)
         return
     log = Log.of(log_format, False)
     replaced = ResultFile(result, force=result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
     def perform() -> Published:
-        loaded = Release(spec, name_values=True)
+        loaded = at_terminal(spec)
         job.begin(loaded)
         return loaded.rollback(version, wait=wait, entries=log)
 
@@ -245,9 +240,9 @@ def rollback(
 
 def history(spec: SpecPath, json_: Json = False) -> None:
     """The ledger of a release: versions, what was asked and reached, refusals and their reasons."""
-    from qblock.api import NOT_PROTECTED, Release
+    from qblock.api import NOT_PROTECTED
 
-    found = Release(spec, name_values=True).history().to_dict()
+    found = at_terminal(spec).history().to_dict()
     if json_:
         answer(found)
         return

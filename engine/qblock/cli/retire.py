@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, SpecPath, answer, console
 from qblock.cli.publish import Wait
 
@@ -18,9 +19,7 @@ def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
 
     `release` and `rollback` refuse from then on; `release --force` publishes it again.
     """
-    from qblock.api import Release
-
-    found = Release(spec, name_values=True).retire(wait=wait)
+    found = at_terminal(spec).retire(wait=wait)
     if json_:
         answer(found.to_dict())
         return

@@ -152,7 +152,8 @@ class Task:
         if self.spec.count == "entities" and self.budget:
             # The budget is in rows, the sizes are in entities.
             return False
-        return all(requirement.model.name == "k_anonymity" for requirement in self.spec.privacy)
+        models = [model for requirement in self.spec.privacy for model in requirement.models]
+        return not any(model.about.uses_sensitive or model.needs for model in models)
 
     @property
     def statements(self) -> int:
