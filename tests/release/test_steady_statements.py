@@ -1,13 +1,14 @@
-"""What a run asks the database for does not grow with the versions that there are."""
+"""What a run asks the database for does not grow with the versions that there are, nor with the runs of a process."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
 
-from qblock.joint import turn
-from release.jobs import MakeJob
+from qblock.joint import crosswalk, turn
+from release.jobs import Job, MakeJob
 from release.test_waiting import HOLD_BACK, insert, people_job
 
 pytestmark = pytest.mark.either_engine
@@ -33,3 +34,24 @@ def test_the_check_of_versions_together_is_as_many_statements_however_many_there
         assert job.run().status == "published"
     assert len(counted) == 7
     assert len(set(counted[2:])) == 1
+
+
+def test_a_run_asks_in_the_words_of_the_run_before(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[str] = []
+    make = crosswalk.fresh_name
+
+    def naming() -> str:
+        named.append(make())
+        return named[-1]
+
+    for module in [module for name, module in sys.modules.items() if name.startswith("qblock.joint.")]:
+        if hasattr(module, "fresh_name"):
+            monkeypatch.setattr(module, "fresh_name", naming)
+    job.set(entity="name")
+    runs = []
+    for _ in range(3):
+        job.run(force=True)
+        runs.append(tuple(named))
+        named.clear()
+    assert len(set(runs[1])) == len(runs[1]) > 0
+    assert runs[1] == runs[2]

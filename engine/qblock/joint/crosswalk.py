@@ -6,6 +6,7 @@ import itertools
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,7 @@ from qblock.warehouse.queries import Query
 HEXADECIMAL = 32
 """Digits kept of a digest: with 128 bits, two of ten million persons share one with a chance of 1 in 10^24."""
 
-_names = itertools.count()
+_names: ContextVar[Iterator[int]] = ContextVar("names of temporary tables", default=itertools.count())  # noqa: B039
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +79,18 @@ class Book:
 
 
 def fresh_name() -> str:
-    """A name that no temporary table of this process has yet."""
-    return f"qblock_joint_{next(_names)}"
+    """A name that no temporary table of this run has yet."""
+    return f"qblock_joint_{next(_names.get())}"
+
+
+@contextmanager
+def names_of_a_run() -> Iterator[None]:
+    """Let a run name its temporary tables as the run before did, so that no statement is compiled for each anew."""
+    token = _names.set(itertools.count())
+    try:
+        yield
+    finally:
+        _names.reset(token)
 
 
 def digest(session: Session, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
+from qblock.joint.crosswalk import names_of_a_run
 from qblock.joint.waiting import StartOver
 from qblock.ledger.lock import release_lock
 from qblock.ledger.migrate import upgrade_ledger
@@ -32,7 +33,7 @@ def run_steps(
     One that raises StartOver has the run begin again with the snapshot. record_failure: told of whatever else is
     raised, once the ledger can be written and while nothing is published.
     """
-    with job.lock_held:
+    with job.lock_held, names_of_a_run():
         try:
             left = list(todo)
             while left and not job.unchanged:
