@@ -38,7 +38,7 @@ def of_the_login(job: Job) -> None:
 
 @pytest.mark.parametrize("turn_on", [on_the_server, of_the_login])
 def test_settings_of_the_server_republish_nothing(job: Job, turn_on: Callable[[Job], None]) -> None:
-    job.run()
+    job.begin()
     turn_on(job)
     assert job.query("SHOW quote_all_identifiers") == [("on",)]
     assert (job.run().status, verify(job.spec).problems) == ("unchanged", [])
@@ -90,7 +90,7 @@ def test_a_view_that_another_server_version_wrote_otherwise_is_known(job: Job) -
     ],
 )
 def test_an_altered_view_is_found_whatever_its_comment_says(job: Job, altered: str) -> None:
-    job.run()
+    job.begin()
     signed_elsewhere(job)
     job.change(altered)
     assert verify(job.spec).problems != []

@@ -19,7 +19,7 @@ def test_a_quasi_identifier_that_became_a_number_quotes_no_frozen_value(
 ) -> None:
     job = make_job(PEOPLE | {"zip": ZIPS}, entity="name")
     job.set(attributes=job.settings["attributes"] | {"zip": {"role": "quasi_identifier", "hierarchy": "suppress"}})
-    assert job.run().status == "published"
+    assert job.begin().status == "published"
     job.change("UPDATE people SET zip = '4711'")
     using = " USING zip::integer" if job.engine == "postgresql" else ""
     job.change(f"ALTER TABLE people ALTER COLUMN zip TYPE INTEGER{using}")
@@ -37,7 +37,7 @@ def test_a_quasi_identifier_that_became_a_number_quotes_no_frozen_value(
 def test_after_the_type_is_changed_back_the_job_goes_on(make_job: MakeJob) -> None:
     job = make_job(PEOPLE | {"zip": ZIPS}, entity="name")
     job.set(attributes=job.settings["attributes"] | {"zip": {"role": "quasi_identifier", "hierarchy": "suppress"}})
-    job.run()
+    job.begin()
     job.change("CREATE TABLE before_change AS SELECT * FROM people")
     job.change("UPDATE people SET zip = '4711'")
     using = " USING zip::integer" if job.engine == "postgresql" else ""

@@ -32,7 +32,7 @@ def waiting(make_job: MakeJob, tmp_path: Path) -> Job:
     block = {"role": "quasi_identifier", "hierarchy": {"file": "block.csv"}}
     job.set(attributes={"block": block, "value": "sensitive"}, search={"node": [0]})
     (tmp_path / "block.csv").write_text("block,all\nq,*\n")
-    job.run()
+    job.begin()
     insert(job, "t:q:a")
     delete(job, "p00")
     change(job, "c", "p01")

@@ -137,7 +137,7 @@ def test_blocks_that_are_suppressed_show_no_newcomers(make_job: MakeJob, capsys:
 
 def test_who_waits_changes_no_word_of_it(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
     job = weekly_job(make_job, search={"node": [2, 2]})
-    job.run()
+    job.begin()
     path = str(job.write())
     asked = [["search", path, "--churn", "0.02"], ["plan", path, "--churn", "0.02"]]
     before = [printed(capsys, *command)["forecast"] for command in asked]
@@ -176,7 +176,7 @@ def test_the_churn_of_earlier_runs_stands_in(make_job: MakeJob, capsys: pytest.C
 
 def test_a_dry_run_is_no_churn(make_job: MakeJob, capsys: pytest.CaptureFixture[str]) -> None:
     job = weekly_job(make_job, search={"node": [2, 2]})
-    job.run()
+    job.begin()
     insert(job, "n1")
     path = str(job.write())
     assert run(["release", path, "--dry-run"]) == 0

@@ -30,7 +30,7 @@ def names(made: Plan) -> list[str]:
 
 @pytest.mark.either_engine
 def test_a_rollback_performs_its_plan(job: Job) -> None:
-    job.run()
+    job.begin()
     job.run(force=True)
     made = plan_rollback(job.spec, 1)
     entries: list[Entry] = []
@@ -44,7 +44,7 @@ def test_a_rollback_performs_its_plan(job: Job) -> None:
 @pytest.mark.either_engine
 @pytest.mark.parametrize("now", [False, True])
 def test_an_erasure_performs_its_plan(job: Job, now: bool) -> None:
-    job.set(entity="name", attributes=ATTRIBUTES).run()
+    job.set(entity="name", attributes=ATTRIBUTES).begin()
     made = plan_erase(job.spec, 1, now=now)
     entries: list[Entry] = []
     erase.erase(job.spec, ["person 1"], now=now, entries=entries.append)
@@ -59,7 +59,7 @@ def test_an_erasure_performs_its_plan(job: Job, now: bool) -> None:
 def test_plans_write_nothing(job: Job, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     from qblock.cli import main
 
-    job.set(entity="name", attributes=ATTRIBUTES).run()
+    job.set(entity="name", attributes=ATTRIBUTES).begin()
     path, before = job.write(), history(job.spec)
     for command in (["rollback", str(path), "1"], ["erase", str(path), "person 1", "--now"]):
         for more in ([], ["--json"]):
@@ -97,7 +97,7 @@ class Seen:
 @pytest.mark.either_engine
 @pytest.mark.parametrize("closing", [None, OSError("a full disk")])
 def test_what_is_open_is_told_why_it_is_left(job: Job, closing: Exception | None) -> None:
-    job.run()
+    job.begin()
     run, seen, recorded = Run(plan(job.spec)), Seen(), []
 
     def close(error: BaseException | None) -> None:
@@ -118,7 +118,7 @@ def test_what_is_open_is_told_why_it_is_left(job: Job, closing: Exception | None
 
 @pytest.mark.either_engine
 def test_a_withdrawal_is_recorded_whatever_is_wrong_with_the_target(job: Job) -> None:
-    job.set(entity="name", attributes=ATTRIBUTES).run()
+    job.set(entity="name", attributes=ATTRIBUTES).begin()
     # Newcomers are to wait, and the spec says for fewer than its models need.
     job.set(versions={"on_refusal": "hold_back", "cohort": 1})
     with pytest.raises(InputError, match="cohort"):
@@ -128,7 +128,7 @@ def test_a_withdrawal_is_recorded_whatever_is_wrong_with_the_target(job: Job) ->
 
 @pytest.mark.either_engine
 def test_a_spec_of_another_source_leaves_the_chain_alone(job: Job) -> None:
-    job.set(entity="name", attributes=ATTRIBUTES).run()
+    job.set(entity="name", attributes=ATTRIBUTES).begin()
     before = history(job.spec)["ledger_head"]
     job.set(publish={**job.settings["publish"], "view": "another"})
     with pytest.raises(Refused, match="one release has one source and one view"):

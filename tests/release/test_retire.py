@@ -80,7 +80,7 @@ def test_the_command_says_what_it_did(released: Job, capsys: pytest.CaptureFixtu
 
 
 def test_versions_of_a_retired_release_count_as_read(job: Job) -> None:
-    job.set(entity="name", versions={"on_refusal": "refuse"}).run()
+    job.set(entity="name", versions={"on_refusal": "refuse"}).begin()
     retire(job.spec)
     job.change(NEWCOMER)
     with pytest.raises(Refused, match=r"2 versions together .* 1 of [0-9]+ joint cells fail"):
@@ -89,7 +89,7 @@ def test_versions_of_a_retired_release_count_as_read(job: Job) -> None:
 
 
 def test_people_can_withdraw_from_a_retired_release(job: Job) -> None:
-    job.set(entity="name", versions={"on_refusal": "refuse"}).run()
+    job.set(entity="name", versions={"on_refusal": "refuse"}).begin()
     retire(job.spec)
     assert erase(job.spec, ["person 1"], now=True).status == "erased"
     assert shown(job) == 0

@@ -35,7 +35,7 @@ class Boom(Exception):
 
 def publish_twice(job: Job) -> None:
     job.set(versions={"joint": "none"})
-    job.run()
+    job.begin()
     job.change(ANOTHER)
     job.run()
 

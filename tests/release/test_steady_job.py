@@ -36,7 +36,7 @@ def counts(job: Job) -> Counter[str]:
 
 def test_leavers_go_together_where_even_failing_would_leave_candidates(make_job: MakeJob) -> None:
     job = people_job(make_job, SIXTEEN, **HOLD_BACK)
-    job.run()
+    job.begin()
     delete(job, "p00", "p01", "p02")
     assert (job.run().status, job.run().waiting) == ("unchanged", {"leavers": 3})
     delete(job, "p03")
@@ -48,7 +48,7 @@ def test_leavers_go_together_where_even_failing_would_leave_candidates(make_job:
 
 def test_leavers_of_one_value_stay_and_their_cell_is_left_alone(make_job: MakeJob) -> None:
     job = people_job(make_job, SIXTEEN, **HOLD_BACK)
-    job.run()
+    job.begin()
     delete(job, "p00", "p02", "p04", "p06")
     found = job.run()
     assert (found.status, found.waiting, counts(job)) == ("unchanged", {"leavers": 4}, {"q:a": 8, "q:b": 8})
@@ -59,7 +59,7 @@ def test_leavers_of_one_value_stay_and_their_cell_is_left_alone(make_job: MakeJo
 
 def test_changed_values_are_shown_together_and_others_as_they_were(make_job: MakeJob) -> None:
     job = people_job(make_job, SIXTEEN, **HOLD_BACK)
-    job.run()
+    job.begin()
     change(job, "c", "p00", "p01")
     found = job.run()
     assert (found.status, found.waiting, counts(job)) == ("unchanged", {"changes": 2}, {"q:a": 8, "q:b": 8})
@@ -71,7 +71,7 @@ def test_changed_values_are_shown_together_and_others_as_they_were(make_job: Mak
 
 def test_who_changed_twice_since_last_shown_keeps_what_is_shown(make_job: MakeJob) -> None:
     job = people_job(make_job, SIXTEEN, **HOLD_BACK)
-    job.run()
+    job.begin()
     change(job, "c", "p00", "p01")
     job.run()
     change(job, "e", "p00")
@@ -100,7 +100,7 @@ def test_who_left_and_comes_back_is_not_shown_again(make_job: MakeJob) -> None:
 
 def test_a_leaver_who_comes_back_before_anything_was_shown_is_nothing_new(make_job: MakeJob) -> None:
     job = people_job(make_job, SIXTEEN, **HOLD_BACK)
-    job.run()
+    job.begin()
     delete(job, "p00")
     assert job.run().waiting == {"leavers": 1}
     insert(job, "p00:q:a")
@@ -120,7 +120,7 @@ def test_the_last_cell_waits_for_another_one(make_job: MakeJob) -> None:
 
 def test_people_who_withdraw_leave_by_the_rules_of_leavers(make_job: MakeJob) -> None:
     job = people_job(make_job, SIXTEEN, **HOLD_BACK)
-    job.run()
+    job.begin()
     assert erase(job.spec, ["p00", "p01", "p02"]).status == "queued"
     found = job.run()
     assert (found.status, found.waiting) == ("unchanged", {"withdrawals": 3})
@@ -391,7 +391,7 @@ def test_a_cell_that_failed_is_left_alone_also_after_versions_that_did_not_lag(m
 
 def test_who_changed_with_others_leaves_at_once_with_these_alone(make_job: MakeJob) -> None:
     job = people_job(make_job, SIXTEEN, **HOLD_BACK)
-    job.run()
+    job.begin()
     change(job, "c", "p00", "p01")
     change(job, "d", "p02", "p03")
     job.run()
