@@ -305,12 +305,16 @@ def main() -> None:
     parser.add_argument("--weeks", type=int, default=52)
     parser.add_argument("--churn", type=float, default=0.01)
     parser.add_argument("--node", default="recommended", help="recommended, chosen (by the search alone), or levels")
+    parser.add_argument("--cohort", type=int, help="people of a batch of newcomers, instead of auto")
     parser.add_argument("--url", help="a PostgreSQL database to load and measure instead of DuckDB")
     parser.add_argument("--directory", type=Path, help="where to keep the demo, the ledger and the versions")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         source, spec = prepared(arguments.directory or Path(temporary), arguments.url, arguments.people)
+        if arguments.cohort is not None:
+            with spec.open("a", encoding="utf-8") as file:
+                file.write(f"\nversions: {{cohort: {arguments.cohort}}}\n")
         node, expected, searched = chosen_node(arguments.node, spec, arguments.churn)
         text = spec.read_text("utf-8")
         spec.write_text(text.replace("search: {", f"search: {{node: {node}, ", 1), "utf-8")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from qblock.release.plan import plan
 from qblock.release.verify import verify
+from qblock.releases.release import Release
 from release.jobs import ATTRIBUTES, PEOPLE, Job, MakeJob
 
 pytestmark = pytest.mark.either_engine
@@ -140,6 +142,27 @@ def test_changed_data_is_refused_unless_the_spec_gives_up_joint_protection(relea
     assert "not protected together" in event["reason"]
     assert len(released.published()) == 13
     assert not verify(released.spec).problems
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({}, "the spec does not say who a row is about"),
+        ({"entity": "name", "count": "entities"}, "where people are counted"),
+        ({"entity": "name"}, None),
+        ({"versions": {"joint": "none"}}, None),
+    ],
+)
+def test_that_later_versions_will_be_refused_is_said_before_the_first_one(
+    job: Job, settings: dict[str, Any], said: str | None
+) -> None:
+    """Who learns it from the second run has to begin anew."""
+    job.set(**settings)
+    loaded = Release(job.spec)
+    for notes in (loaded.plan().notes, loaded.search().notes, job.run().notes):
+        found = [note for note in notes if "a later run with changed data will be refused" in note]
+        assert [said in note for note in found] == ([] if said is None else [True])
+    assert not any("a later run" in note for note in job.run(force=True).notes)
 
 
 def test_a_version_that_was_replaced_still_counts_as_read(job: Job) -> None:

@@ -32,6 +32,25 @@ WAITS = {
 """What a result calls those who wait, by their names in the ledger."""
 
 
+NO_ENTITY = (
+    "a later run with changed data will be refused: the spec does not say who a row is about, so that versions cannot "
+    "be checked together; write `entity: COLUMN` before the first version, or `versions: {joint: none}` where readers "
+    "keep no copies of older versions"
+)
+BY_ENTITIES = (
+    "a later run with changed data will be refused: versions cannot be checked together where people are counted "
+    "(`count: entities`); write `count: rows` over a table with one row for each person before the first version, or "
+    "`versions: {joint: none}` where readers keep no copies of older versions"
+)
+
+
+def later_versions(spec: Spec) -> list[str]:
+    """What to say of versions after the first one: nothing where they are checked together, or where that is waived."""
+    if spec.checked_together or spec.versions.joint == "none":
+        return []
+    return [NO_ENTITY if spec.entity is None else BY_ENTITIES]
+
+
 class NotJoint:
     """Versions are not checked together: nobody waits, and everybody in the source is let in.
 

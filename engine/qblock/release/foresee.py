@@ -8,6 +8,7 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
+from qblock.joint.alone import later_versions
 from qblock.joint.lag.policy import rules_of
 from qblock.joint.steady.estimate import Churn
 from qblock.publish.columns_ahead import check_view
@@ -45,6 +46,7 @@ def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     notes = [] if note is None else [note]
     if spec.entity is None:
         notes += _repeats(spec)
+    notes += later_versions(spec)
     if lags(spec):
         rules = rules_of(spec, bool(spec.versions.audience))
         notes += [] if rules.cells else [CORE.format(rules.reason)]

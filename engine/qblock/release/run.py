@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from qblock.joint.alone import later_versions
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, HowChosen, RecordedEvent, State, canonical
 from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept
 from qblock.ledger.reader import LedgerReader, ledger_reader
@@ -279,6 +280,8 @@ class Run(Job):
         notes = [*self.notes, *self.task.warnings]
         if self.spec.versions.joint == "none":
             notes.append(NOT_JOINT)
+        if self.current is None:
+            notes += later_versions(self.spec)
         if not self.protected:
             notes.append(NOT_PROTECTED)
         if self.recheck is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from qblock.errors import all_plainly
 from qblock.files import OwnFile
+from qblock.joint.alone import later_versions
 from qblock.ledger.history import history
 from qblock.publish.hierarchies import load_hierarchies, write_hierarchies
 from qblock.release.apply import release
@@ -93,6 +94,7 @@ class Release:
         asked = churn_of(self.spec, churn)
         with open_task(self.spec, name_values=self.name_values) as task:
             found = run_search(task, strategy=strategy, progress=progress, all_nodes=all_nodes)
+            task.warnings += later_versions(self.spec)
             refused = None if found.chosen is not None else str(refusal(found))
             forecast = forecast_of_search(found, asked)
             made = found.to_json() | ({} if forecast is None else {"forecast": forecast.to_json()})

@@ -13,7 +13,7 @@ from qblock.blocks import Blocks, Containing, Ints, Mask, Reference
 from qblock.errors import InputError
 from qblock.frequency import Sizes, number
 from qblock.lattice import Lattice, Node, is_generalization
-from qblock.models import Model, Tightest
+from qblock.models import KAnonymity, Model, Tightest
 from qblock.models.multi import split
 from qblock.search.lacking import how_to_give, lacking
 from qblock.source import SourceTable
@@ -152,8 +152,7 @@ class Task:
         if self.spec.count == "entities" and self.budget:
             # The budget is in rows, the sizes are in entities.
             return False
-        models = [model for requirement in self.spec.privacy for model in requirement.models]
-        return not any(model.about.uses_sensitive or model.needs for model in models)
+        return all(isinstance(requirement.model, KAnonymity) for requirement in self.spec.privacy)
 
     @property
     def statements(self) -> int:
