@@ -106,8 +106,8 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "lag: leavers go where the first attribute lets them",
         "joint/steady/proposals.py",
-        "for one in by_attribute(part, rules.attributes)]\n",
-        "for one in by_attribute(part, rules.attributes)[:1]]\n",
+        "for one in by_attribute(part, rules.ls)]\n",
+        "for one in by_attribute(part, rules.ls)[:1]]\n",
         tests=("tests/steady/test_counterexamples.py::test_leavers_go_only_where_every_attribute_lets_them",),
     ),
     Mutation(

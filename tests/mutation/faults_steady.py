@@ -10,8 +10,8 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "steady: leavers go whatever their cell shows",
         "joint/steady/proposals.py",
-        "return all(sum(n >= m for n in part.values()) >= l for part in parts)",
-        "return all(len(part) >= l for part in parts)",
+        "return all(sum(n >= m for n in part.values()) >= l for part, l in parts)",
+        "return all(len(part) >= l for part, l in parts)",
         tests=(f"{STEP}::test_leavers_stay_where_failing_would_tell_who_they_are",),
     ),
     Mutation(

@@ -101,7 +101,7 @@ def test_every_version_shows_what_the_policy_decides_of_two_attributes(make_job:
     def passes(trial: Trial) -> bool:
         """Both attributes of every cell."""
         groups = [
-            group._replace(parts=tuple(by_attribute(part, 2)[i] for part in group.parts))
+            group._replace(parts=tuple(by_attribute(part, rules.ls)[i][0] for part in group.parts))
             for group in trial.groups
             for i in range(2)
         ]

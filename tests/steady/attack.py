@@ -118,7 +118,7 @@ def play(
             tally.several += seen.assignments * seen.several / found.assignments
             # That a first version was refused is told to nobody where models need the coin (section 5).
             begun = not player.coin or transcript[0][:1] == (0,)
-            if begun and found.disclosed(transcript, chosen.promised):
+            if begun and found.disclosed(transcript, chosen.promises):
                 bad += seen.histories
         if bad:
             tally.disclosed += bad

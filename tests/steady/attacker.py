@@ -63,27 +63,28 @@ class Found:
     histories: int = 0
     assignments: int = 0
 
-    def candidates(self, transcript: Transcript) -> Iterator[tuple[int, int, int]]:
-        """Column, run, and how many values are possible there, for each sensitive attribute."""
+    def candidates(self, transcript: Transcript) -> Iterator[tuple[int, int, int, int]]:
+        """Column, run, sensitive attribute, and how many values of it are possible there."""
         seen, size = self.possible[transcript].seen, self.frame.size
         for c, (column, _) in enumerate(self.frame.people):
             for run, here in enumerate(column.present):
                 if here:
                     found = (seen >> (c * self.frame.runs + run) * size) & ((1 << size) - 1)
-                    for projected in self.frame.masks[: self.sensitive]:
-                        yield c, run, sum(bool(found & mask) for mask in projected)
+                    for attribute, projected in enumerate(self.frame.masks[: self.sensitive]):
+                        yield c, run, attribute, sum(bool(found & mask) for mask in projected)
 
-    def disclosed(self, transcript: Transcript, promised: int = 1) -> list[tuple[int, int]]:
+    def disclosed(self, transcript: Transcript, promised: Sequence[int]) -> list[tuple[int, int]]:
         """Columns and runs of which one value is possible, or fewer than were promised of what is shown.
 
-        promised: 1 for models that let cells with one value pass; then whoever is in one is not counted.
+        promised: for each sensitive attribute; 1 for models that let cells with one value pass: then whoever is in one
+        is not counted.
         """
         one = self.possible[transcript]
         return [
             (c, run)
-            for c, run, n in self.candidates(transcript)
-            if n < max(2, promised if one.shown >> (c * self.frame.runs + run) & 1 else 2)
-            and not (promised == 1 and one.alone >> c & 1)
+            for c, run, attribute, n in self.candidates(transcript)
+            if n < max(2, promised[attribute] if one.shown >> (c * self.frame.runs + run) & 1 else 2)
+            and not (promised[attribute] == 1 and one.alone >> c & 1)
         ]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -66,17 +66,21 @@ class Kept:
 
 @dataclass
 class Double:
-    """A policy of one block. l: as the models imply, at least 2; sensitive: how many attributes are, the first ones."""
+    """A policy of one block. verdicts: for each sensitive attribute, which are the first ones; ls: as its models imply,
+    at least 2."""
 
-    verdict: Verdict
+    verdicts: Sequence[Verdict]
     k: int = 2
-    l: int = 2  # noqa: E741
+    ls: Sequence[int] = (2,)
     sure: bool = True
     cells: bool = True
     coin: bool = False
     wrong: Wrong = field(default_factory=Wrong)
-    sensitive: int = 1
     widths: tuple[int, ...] = (0,)
+
+    @property
+    def sensitive(self) -> int:
+        return len(self.ls)
 
     def run(
         self,
@@ -255,15 +259,17 @@ class Double:
                 return found
         return []
 
-    def _parts(self, members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> Iterable[list[int]]:
-        """The values of each sensitive attribute in each part of a cell."""
+    def _parts(
+        self, members: Collection[str], history: Mapping[str, tuple[int, ...]]
+    ) -> Iterable[tuple[list[int], int]]:
+        """The values of each sensitive attribute in each part of a cell, with its l."""
         for part in zip(*(history[one] for one in members), strict=True):
             for attribute in range(1 if self.wrong.first else self.sensitive):
-                yield [split(value, self.widths)[attribute] for value in part]
+                yield [split(value, self.widths)[attribute] for value in part], self.ls[attribute]
 
     def _held(self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
         parts = self._parts(members, history)
-        return all(sum(n >= len(some) for n in Counter(part).values()) >= self.l for part in parts)
+        return all(sum(n >= len(some) for n in Counter(part).values()) >= least for part, least in parts)
 
     def _may_go(self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
         m, n = len(some), len(members)
@@ -272,7 +278,7 @@ class Double:
         if self.wrong.leavers_by_size or self._held(some, members, history):
             return True
         parts = self._parts(members, history)
-        tops = [sum(n for _, n in Counter(part).most_common(self.l - 1)) for part in parts]
+        tops = [sum(n for _, n in Counter(part).most_common(least - 1)) for part, least in parts]
         return self.sure and min(m, n - m) > max(tops)
 
     def _may_change(
@@ -308,7 +314,7 @@ class Double:
                         letter = "abcdef"[split(value, self.widths)[attribute]]
                         named[letter] = named.get(letter, Fraction(0)) + p
                     held = Counter("abcdef"[split(value, self.widths)[attribute]] for value in part)
-                    if not self.verdict(held, named):
+                    if not self.verdicts[attribute](held, named):
                         return False
         return True
 

@@ -143,10 +143,10 @@ class Engine:
                 key = (frozenset(part.items()), *(frozenset(one.items()) for one in shares))
                 if key not in self.known:
                     self.known[key] = all(
-                        self.setting.verdict(
+                        self.setting.of(i).verdict(
                             {"abcdef"[v]: n for v, n in counts.items()}, {"abcdef"[v]: p for v, p in of.items()}
                         )
-                        for counts, of in zip(self._each(part), shares, strict=True)
+                        for i, (counts, of) in enumerate(zip(self._each(part), shares, strict=True))
                     )
                 if not self.known[key]:
                     return False

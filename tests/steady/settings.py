@@ -27,7 +27,7 @@ ALLOWED = "a"
 class Setting:
     """models: for the rules; verdict: for the cells; k, l: as the models imply; promised: the candidates that they
     promise for what is shown (1 where a cell with one value passes); sensitive, further: attributes, each sensitive one
-    with these models."""
+    with these models, but the second with those of `second`, if there are any."""
 
     name: str
     models: tuple[Model, ...]
@@ -37,10 +37,20 @@ class Setting:
     promised: int
     sensitive: int = 1
     further: int = 0
+    second: Setting | None = None
 
     @property
     def rules(self) -> Rules:
-        return together([rules_for(self.models)] * self.sensitive)
+        return together([rules_for(self.of(i).models) for i in range(self.sensitive)])
+
+    @property
+    def promises(self) -> tuple[int, ...]:
+        """The candidates that are promised for each sensitive attribute."""
+        return tuple(self.of(i).promised for i in range(self.sensitive))
+
+    def of(self, attribute: int) -> Setting:
+        """The models of one sensitive attribute."""
+        return self.second if attribute and self.second is not None else self
 
     @property
     def attributes(self) -> int:
@@ -50,10 +60,12 @@ class Setting:
 def setting(name: str, l: int = 2) -> Setting:  # noqa: E741
     """A model by its short name; with k-anonymity of k = l, below which no cell can have l values.
 
-    `two NAME`: of each of two sensitive attributes; `NAME, further`: beside a column that is published as it is.
+    `two NAME`: of each of two sensitive attributes; `NAME and NAME`: of one each, with l = 2 of the second; `NAME,
+    further`: beside a column that is published as it is.
     """
     name, _, further = name.partition(", ")
-    two, name = name.startswith("two "), name.removeprefix("two ")
+    name, _, other = name.partition(" and ")
+    two, name = bool(other) or name.startswith("two "), name.removeprefix("two ")
     t = Fraction(2, 5) if l == 2 else Fraction(1, 2)
     known: dict[str, tuple[tuple[Model, ...], Verdict, int]] = {
         "distinct": ((DistinctLDiversity(l=l),), distinct(l), l),
@@ -71,11 +83,20 @@ def setting(name: str, l: int = 2) -> Setting:  # noqa: E741
     }
     models, verdict, promised = known[name]
     models = (KAnonymity(k=l), *models)
-    return Setting(name, models, both(sizes(l), verdict), l, l, promised, 1 + two, int(bool(further)))
+    second = setting(other, 2) if other else None
+    return Setting(name, models, both(sizes(l), verdict), l, l, promised, 1 + two, int(bool(further)), second)
 
 
 NAMES = ("distinct", "frequency", "entropy", "recursive", "t+distinct", "t", "pd", "k")
-SEVERAL = ("two distinct", "two frequency", "two entropy", "two recursive", "two t+distinct", "distinct, further")
+SEVERAL = (
+    "two distinct",
+    "two frequency",
+    "two entropy",
+    "two recursive",
+    "two t+distinct",
+    "entropy and distinct",
+    "distinct, further",
+)
 
 
 def value(code: int) -> Hashable:

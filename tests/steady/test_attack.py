@@ -66,10 +66,10 @@ def test_batches_of_every_kind_close_and_fail() -> None:
 @pytest.mark.parametrize("rule", ["leavers_by_size", "thaw", "whole", "returners"])
 def test_the_attacker_finds_what_wrong_rules_tell(rule: str) -> None:
     chosen = setting("distinct", 2)
-    player = Double(chosen.verdict, wrong=Wrong(**{rule: True}))
+    player = Double([chosen.verdict], wrong=Wrong(**{rule: True}))
     random_frames = frames(7, 2, 1, 2000)
     for _ in range(300):
         found = Attack(next(random_frames), player).all()
-        if any(found.disclosed(transcript, chosen.promised) for transcript in found.possible):
+        if any(found.disclosed(transcript, chosen.promises) for transcript in found.possible):
             return
     pytest.fail("nobody is certain")

@@ -52,7 +52,7 @@ def double(example: Example, wrong: Wrong) -> Double:
     chosen = setting(example.model)
     verdict = both(sizes(2), close(Fraction(3, 10))) if example.model == "t" else chosen.verdict
     rules = chosen.rules
-    return Double(verdict, rules.k, rules.l, rules.sure, rules.cells, rules.coin, wrong, chosen.sensitive)
+    return Double([verdict] * chosen.sensitive, rules.k, rules.ls, rules.sure, rules.cells, rules.coin, wrong)
 
 
 def told(example: Example, player: Player) -> bool:
@@ -61,7 +61,7 @@ def told(example: Example, player: Player) -> bool:
         example.people.split(), (example.values,) if isinstance(example.values, int) else example.values
     )
     one = Attack(frame, player)
-    return bool(one.all().disclosed(one.transcript_of(chosen), setting(example.model).promised))
+    return bool(one.all().disclosed(one.transcript_of(chosen), setting(example.model).promises))
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
@@ -98,7 +98,7 @@ def test_leavers_go_only_where_every_attribute_lets_them() -> None:
 
     rules = chosen.rules
     wrong, right = (
-        Double(chosen.verdict, rules.k, rules.l, wrong=Wrong(first=first), sensitive=2) for first in (True, False)
+        Double([chosen.verdict] * 2, rules.k, rules.ls, wrong=Wrong(first=first)) for first in (True, False)
     )
     assert carried(wrong) == [{"a", "b"}, {"a"}]
     assert carried(right) == carried(Engine(chosen)) == [set("abcde"), set("abcd")]

@@ -69,7 +69,7 @@ def test_what_is_shown_of_people_is_a_state_they_were_in_and_every_cell_passes(w
         states: dict[str, set[Person]] = {}
         gone: set[str] = set()
         before: set[str] = set()
-        for present, found in histories(seed, Rules(True, 2, 2, sure=True, withdraw=withdraw)):
+        for present, found in histories(seed, Rules(True, 2, (2,), sure=True, withdraw=withdraw)):
             for one, person in present.items():
                 states.setdefault(one, set()).add(person)
             for one, unit in found.shown.items():
@@ -92,7 +92,7 @@ def test_when_churn_stops_what_can_close_closes() -> None:
     waited = 0
     for seed in SEEDS:
         # Leavers and changed values have piled up.
-        *_, (present, found) = histories(seed, Rules(False, 2, 2))
+        *_, (present, found) = histories(seed, Rules(False, 2, (2,)))
         runs = 0
         while True:
             found = step(found.shown, present, found.memory, RULES, passes, cohort=lambda block: 4)
@@ -150,7 +150,8 @@ def test_names_do_not_matter() -> None:
 def test_the_plain_rules_publish_what_the_engine_does(name: str) -> None:
     chosen = setting(name)
     rules = chosen.rules
-    double = Double(chosen.verdict, rules.k, rules.l, rules.sure, rules.cells, rules.coin, sensitive=chosen.sensitive)
+    verdicts = [chosen.of(i).verdict for i in range(chosen.sensitive)]
+    double = Double(verdicts, rules.k, rules.ls, rules.sure, rules.cells, rules.coin)
     random_frames = frames(11, 2, 1, 10**6, attributes=chosen.attributes)
     rng = random.Random(11)
     several = 0

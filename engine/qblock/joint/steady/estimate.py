@@ -66,8 +66,9 @@ def estimate(
     closing: Ints = np.array([np.iinfo(np.int64).max if size is None else size for size in cohorts], dtype=np.int64)
     # The share of a cell whose change, even if it failed, would leave l candidates.
     most: Floats = np.zeros(len(sizes))
-    if rules.cells and all(table.shape[1] >= rules.l for table in tables):
-        held = np.min([-np.sort(-table, axis=1)[:, rules.l - 1] for table in tables], axis=0)
+    each = list(zip(tables, rules.ls, strict=False))
+    if rules.cells and all(table.shape[1] >= l for table, l in each):  # noqa: E741
+        held = np.min([-np.sort(-table, axis=1)[:, l - 1] for table, l in each], axis=0)  # noqa: E741
         most = held / np.maximum(sizes, 1)
     rng = np.random.default_rng(SEED)
     came = np.zeros((runs, len(sizes)), dtype=np.int64)  # who wait, by the run in which they came

@@ -35,16 +35,17 @@ def parts_of(
     return tuple(histogram(Counter(map(counted, column))) for column in columns)
 
 
-def by_attribute(part: Histogram, attributes: int) -> list[Histogram]:
-    """The counts of each sensitive attribute. part: by values, which are tuples where there are several attributes."""
-    if attributes == 1:
-        return [part]
-    found: list[Counter[Hashable]] = [Counter() for _ in range(attributes)]
+def by_attribute(part: Histogram, ls: Sequence[int]) -> list[tuple[Histogram, int]]:
+    """The counts of each sensitive attribute, with its l. part: by values, which are tuples of one for each attribute
+    where there are several."""
+    if len(ls) == 1:
+        return [(part, ls[0])]
+    found: list[Counter[Hashable]] = [Counter() for _ in ls]
     for values, n in part.items():
         assert isinstance(values, tuple)
         for counts, value in zip(found, values, strict=True):
             counts[value] += n
-    return list(found)
+    return list(zip(found, ls, strict=True))
 
 
 def touched(
@@ -112,13 +113,13 @@ def in_cells(
         changed = next((some for _, some in sorted(alike.items()) if _sizes(some, people, rules, least)), [])
         if len(leavers) == len(people) or not (_sizes(leavers, people, rules, least) or changed):
             continue
-        parts = [one for part in parts_of(shown, people, counted) for one in by_attribute(part, rules.attributes)]
+        parts = [one for part in parts_of(shown, people, counted) for one in by_attribute(part, rules.ls)]
         able = []
         if _sizes(leavers, people, rules, least) and (
-            diverse(parts, len(leavers), rules.l) or (rules.sure and sure(parts, len(leavers), len(people), rules.l))
+            diverse(parts, len(leavers)) or (rules.sure and sure(parts, len(leavers), len(people)))
         ):
             able.append(Batch(Kind.LEAVERS, cell, tuple(leavers)))
-        if changed and diverse(parts, len(changed), rules.l):
+        if changed and diverse(parts, len(changed)):
             able.append(Batch(Kind.CHANGED, cell, tuple(changed)))
         if able:
             yield able[0 if memory.run % 2 == 0 else -1]
@@ -128,12 +129,12 @@ def _sizes(some: Sequence[str], people: Sequence[str], rules: Rules, least: int)
     return len(some) >= max(rules.k, least) and len(people) - len(some) >= rules.k
 
 
-def diverse(parts: Sequence[Histogram], m: int, l: int) -> bool:  # noqa: E741
+def diverse(parts: Sequence[tuple[Histogram, int]], m: int) -> bool:
     """Whether in each part at least l values are held by m people or more: then even failing leaves l candidates."""
-    return all(sum(n >= m for n in part.values()) >= l for part in parts)
+    return all(sum(n >= m for n in part.values()) >= l for part, l in parts)  # noqa: E741
 
 
-def sure(parts: Sequence[Histogram], m: int, n: int, l: int) -> bool:  # noqa: E741
+def sure(parts: Sequence[tuple[Histogram, int]], m: int, n: int) -> bool:
     """Whether no m of n people, nor the others, can hold fewer than l values: then the batch cannot fail."""
-    most = max(sum(sorted(part.values(), reverse=True)[: l - 1]) for part in parts)
+    most = max(sum(sorted(part.values(), reverse=True)[: l - 1]) for part, l in parts)  # noqa: E741
     return m > most and n - m > most

@@ -38,21 +38,24 @@ class Rules:
     """What a run may do.
 
     cells: also let leavers go and show changed values in batches (else the safe core: newcomers in batches, whole cells
-    out, values as first shown). k: the least people of a batch and of those it leaves; l: the
-    values that must each be held by as many people. sure: whether models are sizes and distinct values alone, so that a
-    batch may also go where it cannot fail. coin: whether newcomers need the coin. withdraw: whether leavers go at once
-    with their whole cells. attributes: the sensitive ones. reason: why no more is done, for people; empty with all
-    rules.
+    out, values as first shown). k: the least people of a batch and of those it leaves; ls: for each sensitive attribute
+    the values that must each be held by as many people. sure: whether models are sizes and distinct values alone, so
+    that a batch may also go where it cannot fail. coin: whether newcomers need the coin. withdraw: whether leavers go
+    at once with their whole cells. reason: why no more is done, for people; empty with all rules.
     """
 
     cells: bool
     k: int
-    l: int  # noqa: E741
+    ls: tuple[int, ...]
     sure: bool = False
     coin: bool = False
     withdraw: bool = False
-    attributes: int = 1
     reason: str = ""
+
+    @property
+    def attributes(self) -> int:
+        """How many sensitive attributes there are; 1 where there are none."""
+        return len(self.ls)
 
 
 def rules_for(
@@ -96,7 +99,7 @@ def rules_for(
     return Rules(
         cells=not reasons,
         k=max(k, 1),
-        l=least,
+        ls=(least,),
         sure=distinct,
         coin=coin,
         withdraw=withdraw,
@@ -113,11 +116,10 @@ def together(each: Sequence[Rules], reasons: Sequence[str] = ()) -> Rules:
     return Rules(
         cells=not why,
         k=max(rules.k for rules in each),
-        l=max(rules.l for rules in each),
+        ls=tuple(l for rules in each for l in rules.ls),  # noqa: E741
         sure=all(rules.sure for rules in each),
         coin=any(rules.coin for rules in each),
         withdraw=any(rules.withdraw for rules in each),
-        attributes=len(each),
         reason="; ".join(why),
     )
 
