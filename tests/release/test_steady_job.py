@@ -15,7 +15,7 @@ from qblock.release.retype import retype
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from release.jobs import Job, MakeJob
-from release.test_waiting import HOLD_BACK, events, insert, people_job, shown
+from release.test_waiting import ATTRIBUTES, HOLD_BACK, events, insert, people_job, shown
 
 pytestmark = pytest.mark.either_engine
 
@@ -319,6 +319,23 @@ def test_the_distribution_that_models_compare_with_is_that_of_the_first_version(
     # 20 of 32 have value a, against a half of the first version.
     assert job.run().tightest[1]["values"][0]["value"] == pytest.approx(1 / 8)
     assert not verify(job.spec).problems
+
+
+def test_a_value_that_the_first_version_did_not_have_is_to_be_declared_where_a_model_looks_at_all(
+    make_job: MakeJob,
+) -> None:
+    privacy = [{"k_anonymity": {"k": 2}}, {"t_closeness": {"t": 0.3}}, {"distinct_l_diversity": {"l": 2}}]
+    job = people_job(make_job, SIXTEEN, **HOLD_BACK).set(privacy=privacy)
+    job.run()
+    insert(job, " ".join(f"n{i}:q:{value}" for i, value in enumerate("aaabbz")))
+    with pytest.raises(Refused, match=r"t_closeness depends on all the values.*Declare all the values of value"):
+        job.run()
+    job.set(attributes={**ATTRIBUTES, "value": {"role": "sensitive", "domain": ["a", "b", "z"]}})
+    assert (job.run().status, counts(job)) == ("published", {"q:a": 11, "q:b": 10, "q:z": 1})
+    assert not verify(job.spec).problems
+    # The next batch is compared with the first version, which has none of it: half of one value is 0.5 away.
+    insert(job, "o0:q:a o1:q:b o2:q:z o3:q:z")
+    assert (job.run().status, job.run().waiting) == ("unchanged", {"out": 4})
 
 
 def test_the_worked_scenarios_of_holding_back(make_job: MakeJob, scenarios: list[dict[str, Any]]) -> None:

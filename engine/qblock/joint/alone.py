@@ -87,7 +87,7 @@ class NotJoint:
             raise Refused(
                 f"{gone} people have withdrawn from release {self.spec.release}, and without `entity`, or with "
                 "`versions: {joint: none}` or `count: entities`, they would be shown again; nothing is published. "
-                "Publish under another release name from a table that they are not in"
+                "Write `entity` and `versions` as they were"
             )
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:

@@ -18,7 +18,7 @@ from qblock.errors import Refused
 from qblock.joint.crosswalk import Book, decoded, fresh_name
 from qblock.joint.type_checks import ESCAPE, SEPARATOR, kept_texts, parts_of
 from qblock.joint.types import Types
-from qblock.joint.versions import RecordedVersion
+from qblock.joint.versions import UNPROTECTED, RecordedVersion
 from qblock.ledger.kept import Kept
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column
@@ -52,7 +52,7 @@ def moves_to(
     if problems:
         raise Refused(
             f"{'; '.join(problems)}, do not read the same in the earlier type and in the present one: nothing was "
-            "changed. Give the column its type again, or publish under another release name"
+            f"changed. Give the column its type again, or write {UNPROTECTED}"
         )
     return found
 

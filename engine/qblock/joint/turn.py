@@ -17,7 +17,16 @@ from qblock.joint.explanation import explanation
 from qblock.joint.gate import Verdict, check, unchanged
 from qblock.joint.keys import owed, settle
 from qblock.joint.stuck import set_down
-from qblock.joint.versions import Candidate, candidate, discard, least_rows, published_node, record, recorded
+from qblock.joint.versions import (
+    UNPROTECTED,
+    Candidate,
+    candidate,
+    discard,
+    least_rows,
+    published_node,
+    record,
+    recorded,
+)
 from qblock.joint.waiting import NOBODY, STAY_IN, StartOver, Waiting, start_over, waiting_at
 from qblock.joint.withdrawals import Batch, failed, left
 from qblock.lattice import Node
@@ -257,8 +266,8 @@ def _check_recorded(spec: Spec, place: Place, missing: Collection[int]) -> None:
     since = "" if first in known.shown and known.shown[first].stamp else ", or it was lost"
     raise Refused(
         f"version {first} of release {spec.release} was published without a crosswalk (without `entity`, or with "
-        f"`versions: {{joint: none}}`){since}, so no later version can be checked together with it; publish under "
-        "another release name, or write `versions: {joint: none}`"
+        f"`versions: {{joint: none}}`){since}, so no later version can be checked together with it; nothing is "
+        f"published. What is left is {UNPROTECTED}"
     )
 
 

@@ -11,7 +11,7 @@ from qblock.errors import Refused
 from qblock.joint.crosswalk import Book, decoded
 from qblock.joint.gate import members
 from qblock.joint.types import First, Types, entity_text, named, types_of
-from qblock.joint.versions import RecordedVersion, first_of, recorded
+from qblock.joint.versions import UNPROTECTED, RecordedVersion, first_of, recorded
 from qblock.spec import Spec
 from qblock.warehouse.protocol import TEXT_FORM, Column, Session
 from qblock.warehouse.texts import canonical_text, same_kind
@@ -137,7 +137,7 @@ def first_found(
         raise Refused(
             f"nobody of version {newest.key.version} of release {spec.release} is found in the source by column "
             f"{spec.entity}, whose values or type have changed: versions cannot be checked together; give the column "
-            "its former values again, or publish under another release name"
+            f"its former values again, or write {UNPROTECTED}"
         )
     return firsts[people.index(max(people))]
 

@@ -31,6 +31,8 @@ from qblock.warehouse.protocol import TEXT_FORM, Column
 from qblock.warehouse.queries import Query
 from qblock.warehouse.texts import same_kind
 
+UNPROTECTED = "`versions: {joint: none}`, with which no later version is protected together with the earlier ones"
+"""What is left where versions cannot be checked together: no other name helps those who hold both."""
 DIGEST = "qblock entity"
 """The column of an admitted source that holds the digests."""
 

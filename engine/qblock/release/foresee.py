@@ -46,7 +46,7 @@ def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     notes = [] if note is None else [note]
     if spec.entity is None:
         notes += _repeats(spec)
-    notes += later_versions(spec)
+    notes += later_versions(spec) if made.current is None else []
     if lags(spec):
         rules = rules_of(spec, bool(spec.versions.audience))
         notes += [] if rules.cells else [CORE.format(rules.reason)]

@@ -44,8 +44,8 @@ def judged(spec: Spec, first: RecordedVersion, current: Sequence[Sequence[Refere
             used = references_of(requirement, first, known, now)
             if requirement.sensitive:
                 used = [
-                    _with(spec, requirement, reference, name, cells)
-                    for name, reference in zip(requirement.sensitive, used, strict=True)
+                    _with(spec, requirement, _declared(spec, name, one, reference), name, cells)
+                    for name, one, reference in zip(requirement.sensitive, now, used, strict=True)
                 ]
             if not passing(cells, everything, requirement, spec.sensitives, used).all():
                 return False
@@ -67,6 +67,11 @@ def _cells(histograms: Sequence[Histogram]) -> Cells:
     return Cells(names, cell, value, count, tuple(values), np.ones((len(names), 1), dtype=bool))  # type: ignore[arg-type]
 
 
+def _declared(spec: Spec, name: str, now: Reference, first: Reference) -> Reference:
+    """The first version's quantities over the values that the spec declares, which is public; else as they are."""
+    return as_first(spec, name, now, first) if isinstance(spec.attributes[name].domain, tuple) else first
+
+
 def _with(spec: Spec, requirement: Requirement, reference: Reference, name: str, cells: Cells) -> Reference:
     """A reference whose domain has every value of some cells."""
     index, domain = spec.sensitives.index(name), set(reference.domain)
@@ -78,8 +83,8 @@ def _with(spec: Spec, requirement: Requirement, reference: Reference, name: str,
     if not needs <= OF_COUNTS or ("numbers" in needs and not numeric):
         raise Refused(
             f"{spec.at('attributes', name)}: the source has values of {name} that the first version did not have, and "
-            f"{requirement.model.name} depends on all the values that there are; nothing is published. Declare the "
-            f"values of {name} (`domain`) and begin another release, or take those rows out of the source"
+            f"{requirement.model.name} depends on all the values that there are; nothing is published. Declare all the "
+            f"values of {name} (`domain`), or take those rows out of the source"
         )
     domain_now = (*reference.domain, *new)
     totals = np.concatenate([reference.totals, np.zeros(len(new), dtype=np.int64)])
@@ -88,6 +93,19 @@ def _with(spec: Spec, requirement: Requirement, reference: Reference, name: str,
     numbers = (*reference.numbers, *(Fraction(text) for text in new if text is not None))
     found = replace(reference, domain=domain_now, totals=totals, taxonomy=None, prior=None, numbers=numbers)
     return found.ascending()
+
+
+def as_first(spec: Spec, name: str, now: Reference, first: Reference) -> Reference:
+    """The quantities of the first version over the values of now. Raises Refused where now lacks some of them."""
+    total: dict[str | None, int] = dict(zip(first.domain, first.totals.tolist(), strict=True))
+    if any(n for value, n in total.items() if value not in now.domain):
+        raise Refused(
+            f"{spec.at('attributes', name)}: nobody whom the release shows has some of the values of {name} that the "
+            "first version had, and a model compares with all of them; nothing is published. Declare all the values "
+            f"of {name} (`domain`)"
+        )
+    totals = np.array([total.get(value, 0) for value in now.domain], dtype=np.int64)
+    return replace(now, rows=first.rows, totals=totals)
 
 
 def _after(rows: Rows, trial: Trial) -> list[Histogram]:

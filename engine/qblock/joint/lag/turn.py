@@ -7,10 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import numpy as np
 import sqlalchemy as sa
 
-from qblock.blocks import Reference
 from qblock.errors import Refused
 from qblock.joint.admission import Admission
 from qblock.joint.crosswalk import Book, open_book, own_book
@@ -20,11 +18,12 @@ from qblock.joint.lag import first, memory
 from qblock.joint.lag.begin import adopt, begin
 from qblock.joint.lag.edits import moved_by_edits, refine
 from qblock.joint.lag.failed import let_fail, never_shown
+from qblock.joint.lag.judged import as_first
 from qblock.joint.lag.memory import Kept, Layout
 from qblock.joint.lag.policy import Turn, decide, keep
 from qblock.joint.lag.relation import Shown
 from qblock.joint.turn import JointVersions
-from qblock.joint.versions import Candidate, recorded
+from qblock.joint.versions import UNPROTECTED, Candidate, recorded
 from qblock.joint.waiting import StartOver
 from qblock.ledger.events import RecordedEvent
 from qblock.search.task import QUARANTINED, Task
@@ -34,7 +33,7 @@ from qblock.spec import Spec
 OTHER_COLUMNS = (
     "version {first} of release {release} was made with other columns ({before}) than the spec has now ({now}), and "
     "those whom the source has no more are shown as they were; nothing is published. Write the columns as they were, "
-    "or begin another release"
+    "or {unprotected}"
 )
 FAILED_TOGETHER = (
     "newcomers whose batch passed fail together with another release that the same readers may hold: its people stay "
@@ -116,7 +115,7 @@ class LaggingVersions(JointVersions):
         if kept.node not in source.frequency_sets.lattice:
             raise Refused(
                 f"the published node {list(kept.node)} is no longer in the lattice: hierarchies have changed; nothing "
-                "is published. Change them back, or begin another release"
+                f"is published. Change them back, or write {UNPROTECTED}"
             )
         self._check_types(kept, source)
         check_models(self.spec)
@@ -158,7 +157,7 @@ class LaggingVersions(JointVersions):
         return replace(
             source,
             sensitives={
-                name: replace(values, reference=_as_first(self.spec, name, values.reference, known[name]))
+                name: replace(values, reference=as_first(self.spec, name, values.reference, known[name]))
                 for name, values in source.sensitives.items()
             },
         )
@@ -266,13 +265,17 @@ class LaggingVersions(JointVersions):
         now = Layout.of(self.spec)
         if kept.layout != now:
             before, names = (", ".join((*one.quasi, *one.valued)) for one in (kept.layout, now))
-            raise Refused(OTHER_COLUMNS.format(first=kept.first, release=self.spec.release, before=before, now=names))
+            raise Refused(
+                OTHER_COLUMNS.format(
+                    first=kept.first, release=self.spec.release, before=before, now=names, unprotected=UNPROTECTED
+                )
+            )
         pinned = self.spec.pinned
         if pinned is not None and pinned != kept.node:
             raise Refused(
                 f"{self.spec.at('search', 'node')}: all versions must have one node, and version {kept.first} of "
-                f"release {self.spec.release} has {list(kept.node)}; nothing is published. Pin that one, or begin "
-                "another release"
+                f"release {self.spec.release} has {list(kept.node)}; nothing is published. Pin that one, "
+                f"or write {UNPROTECTED}"
             )
 
     def _check_types(self, kept: Kept, source: SourceTable) -> None:
@@ -282,7 +285,7 @@ class LaggingVersions(JointVersions):
                 raise Refused(
                     f"column {name} is of type {now} now, and was of type {before} when version {kept.first} of "
                     f"release {self.spec.release} was made: values that did not change may read differently; nothing "
-                    "is published. Give the column its type again, or begin another release"
+                    f"is published. Give the column its type again, or write {UNPROTECTED}"
                 )
 
     def _everybody(self, source: SourceTable) -> int:
@@ -297,16 +300,3 @@ class LaggingVersions(JointVersions):
             self.notes.append(QUARANTINED.format(self.uncovered))
         for kind, n in turn.counts.failed.items():
             self.notes.append(FAILED_WORDS[kind].format("a batch" if n == 1 else f"{n} batches"))
-
-
-def _as_first(spec: Spec, name: str, now: Reference, first: Reference) -> Reference:
-    """The quantities of the first version over the values of now."""
-    total: dict[str | None, int] = dict(zip(first.domain, first.totals.tolist(), strict=True))
-    if any(n for value, n in total.items() if value not in now.domain):
-        raise Refused(
-            f"{spec.at('attributes', name)}: nobody whom the release shows has some of the values of {name} that the "
-            "first version had, and a model compares with all of them; nothing is published. Declare the values "
-            "(`domain`) and begin another release"
-        )
-    totals = np.array([total.get(value, 0) for value in now.domain], dtype=np.int64)
-    return replace(now, rows=first.rows, totals=totals)
