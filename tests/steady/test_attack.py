@@ -31,7 +31,7 @@ def test_nobody_is_certain(name: str) -> None:
 
 @pytest.mark.parametrize("name", SEVERAL)
 def test_nobody_is_certain_where_several_attributes_are_published(name: str) -> None:
-    found = play(name, 2, 1, HISTORIES, seed=2, most=60, given=True)
+    found = play(name, 2, 1, HISTORIES // 3, seed=2, most=60, given=True)
     assert not found.disclosed, found.worst[:1]
     assert found.share >= 0.25
 
@@ -39,7 +39,7 @@ def test_nobody_is_certain_where_several_attributes_are_published(name: str) -> 
 def test_with_the_first_rows_given_all_histories_are_tried_that_they_leave() -> None:
     chosen, rng, compared = setting("two distinct"), random.Random(5), 0
     random_frames = frames(5, 2, 2, 500, attributes=2)
-    for _ in range(60):
+    for _ in range(30):
         one = Attack(next(random_frames), Engine(chosen))
         first, _, _ = one.begun(rng, 2)
         if first is None:
@@ -50,7 +50,7 @@ def test_with_the_first_rows_given_all_histories_are_tried_that_they_leave() -> 
         for transcript, possible in found.possible.items():
             assert everything.possible[transcript] == possible
         compared += len(found.possible)
-    assert compared > 50
+    assert compared > 25
 
 
 def test_batches_of_every_kind_close_and_fail() -> None:
