@@ -13,9 +13,10 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from qblock.joint.admission import Admission, freeze, part_of, together
+from qblock.joint.admission import Admission, freeze
 from qblock.joint.crosswalk import Book, open_book, prepare
 from qblock.joint.gate import Verdict, check
+from qblock.joint.texts import part_of, together
 from qblock.joint.versions import candidate, record
 from qblock.ledger.stores import place_of
 from qblock.search.run import open_task

@@ -172,16 +172,9 @@ def insert(url: str, columns: dict[str, list[object]], first: int) -> None:
     engine.dispose()
 
 
-@pytest.mark.parametrize(
-    ("edit", "message"),
-    [
-        (lambda text: text.replace("entity: person\n", ""), "write `entity: COLUMN`, or `versions: {joint: none}`"),
-        (lambda text: text + "count: entities\n", "with `count: entities` write `versions: {joint: none}`"),
-    ],
-)
-def test_a_source_that_says_nothing_of_persons_has_no_crosswalk(warehouse, tmp_path: Path, edit, message: str) -> None:
-    url = warehouse("people", COLUMNS)
-    text = edit(SPEC.format(more="privacy:\n  - k_anonymity: {k: 2}\n"))
+def test_a_source_that_says_nothing_of_persons_has_no_crosswalk(warehouse, tmp_path: Path) -> None:
+    url, message = warehouse("people", COLUMNS), "write `entity: COLUMN`, or `versions: {joint: none}`"
+    text = SPEC.format(more="privacy:\n  - k_anonymity: {k: 2}\n").replace("entity: person\n", "")
     spec = read_spec(text, tmp_path / "spec.yaml", {"URL": url})
     with opened(spec) as (task, book), pytest.raises(InputError, match=message):
         candidate(book, task, task.assess((3, 2, 1)), 1)

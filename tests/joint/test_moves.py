@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 import pytest
 import sqlalchemy as sa
 
-from qblock.joint.admission import together
 from qblock.joint.crosswalk import Book, decoded, encoded
 from qblock.joint.moves import encoded_texts, placed_texts
+from qblock.joint.texts import together
 from qblock.joint.type_checks import parts_of
 
 pytestmark = pytest.mark.either_engine

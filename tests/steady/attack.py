@@ -10,13 +10,15 @@ import random
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import get_args
 
 from .attacker import Attack
 from .beginnings import how_many
+from .bundles import Known, frames_of_bundles
 from .frames import Frame, frames
-from .players import Engine
+from .players import Engine, EngineOfBundles
 from .settings import NAMES, SEVERAL, setting
 
 MOST = 2000
@@ -82,11 +84,13 @@ def play(
     most: int = MOST,
     cells: bool = False,
     given: bool = False,
+    bundles: Known | None = None,
 ) -> Tally:
     """Attack random frames until there are as many histories.
 
     cells: only where leavers or changed values are tried; given: the histories with the rows of a drawn first version,
-    which are fewer than all, so that there may be more people and values.
+    which are fewer than all, so that there may be more people and values. bundles: people have several rows, of which
+    this is known.
     """
     chosen = setting(name, l)
     player = Engine(chosen)
@@ -95,9 +99,16 @@ def play(
     rng, passed_over, most_passed_over = random.Random(seed), 0, 60 if chosen.attributes == 1 else 400
     most *= 10 if cells or given else 1
     largest = 10**12 if given else most
-    made = frames(seed, l, blocks, largest, small=player.coin, large=cells, attributes=chosen.attributes, wide=given)
+    made: Iterator[Frame]
+    if bundles:
+        made = frames_of_bundles(seed, l, blocks, bundles, largest, cells)
+    else:
+        made = frames(
+            seed, l, blocks, largest, small=player.coin, large=cells, attributes=chosen.attributes, wide=given
+        )
     for frame in made:
-        one, first = Attack(frame, player), None
+        used = EngineOfBundles(chosen, frame.values, bundles) if bundles else player
+        one, first = Attack(frame, used), None
         if given:
             first, lively, tried = one.begun(rng, l)
             if first is None or how_many(frame, first) > most:
@@ -137,6 +148,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--first", type=int, default=1, help="the first seed")
     parser.add_argument("--given", action="store_true", help="each frame with a drawn first version, and more people")
     parser.add_argument("--cells", action="store_true", help="only leavers and changed values, however many publish")
+    parser.add_argument(
+        "--bundles", choices=get_args(Known), help="several rows of a person, and what is known of them"
+    )
     options = parser.parse_args(arguments)
     failed = False
     for name in options.model or NAMES:
@@ -145,7 +159,14 @@ def main(arguments: Sequence[str]) -> int:
             for blocks in options.blocks or (1, 2):
                 begun = time.process_time()
                 tally = play(
-                    name, l, blocks, options.histories, options.first, cells=options.cells, given=options.given
+                    name,
+                    l,
+                    blocks,
+                    options.histories,
+                    options.first,
+                    cells=options.cells,
+                    given=options.given,
+                    bundles=options.bundles,
                 )
                 print(f"{name}, l = {l}, {blocks} blocks: {tally}", flush=True)
                 print(f"    {time.process_time() - begun:.0f} s", file=sys.stderr, flush=True)

@@ -17,6 +17,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 from .beginnings import Chosen, balanced, same_first_rows
+from .bundles import Bundled, balanced_bundles
 from .frames import ABSENT, Frame, Values, arrangements
 from .players import Player
 
@@ -64,14 +65,15 @@ class Found:
     assignments: int = 0
 
     def candidates(self, transcript: Transcript) -> Iterator[tuple[int, int, int, int]]:
-        """Column, run, sensitive attribute, and how many values of it are possible there."""
+        """Column, run, sensitive attribute, and how many values of it are possible there: 1 where one is certain."""
         seen, size = self.possible[transcript].seen, self.frame.size
         for c, (column, _) in enumerate(self.frame.people):
             for run, here in enumerate(column.present):
                 if here:
                     found = (seen >> (c * self.frame.runs + run) * size) & ((1 << size) - 1)
                     for attribute, projected in enumerate(self.frame.masks[: self.sensitive]):
-                        yield c, run, attribute, sum(bool(found & mask) for mask in projected)
+                        certain = any(found & ~mask == 0 for mask in projected)
+                        yield c, run, attribute, 1 if certain else sum(bool(found & mask) for mask in projected)
 
     def disclosed(self, transcript: Transcript, promised: Sequence[int]) -> list[tuple[int, int]]:
         """Columns and runs of which one value is possible, or fewer than were promised of what is shown.
@@ -155,12 +157,16 @@ class Attack:
     def begun(self, rng: random.Random, l: int, draws: int = 24) -> tuple[Chosen | None, float, bool]:  # noqa: E741
         """A drawn assignment whose first run shows a version; the share of some such assignments that publish more than
         one, and whether one tries a batch of a cell."""
-        found = [(chosen, self._played(chosen, 0)) for chosen in (balanced(self.frame, l, rng) for _ in range(draws))]
+        found = [(chosen, self._played(chosen, 0)) for chosen in (self._balanced(l, rng) for _ in range(draws))]
         shown = [(chosen, path) for chosen, path in found if path.published[:1] == (0,)]
         tried = [one for one in shown if any(kind in ("leavers", "changed values") for kind, _ in one[1].events)]
         if not shown:
             return None, 0.0, False
         return (tried or shown)[0][0], sum(_several(path) for _, path in shown) / len(shown), bool(tried)
+
+    def _balanced(self, l: int, rng: random.Random) -> Chosen:  # noqa: E741
+        frame = self.frame
+        return balanced_bundles(frame, l, rng) if isinstance(frame, Bundled) else balanced(frame, l, rng)
 
     def _played(self, chosen: Sequence[Sequence[Values]], coin: int) -> Path:
         path = Path(None, {}, (), 0, ())

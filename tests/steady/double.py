@@ -27,8 +27,10 @@ class Wrong:
     another value than shown, "difference"; returners: whoever was taken out is a newcomer again; retry: a refused first
     version is tried again with the same people; together: batches are tried each alone, and applied together; no_coin:
     batches are never set aside; moving: the distribution is that of the rows shown; mixed: people whose values changed
-    in different attributes share a batch; first: the conditions on leavers and changed values look at the first
-    sensitive attribute alone.
+    in different attributes share a batch, or with a row more and with another one; first: the conditions on leavers and
+    changed values look at the first sensitive attribute alone. Of people with several rows, common: a cell passes in
+    which everybody holds one value; grown: newcomers are shown whose rows became more while they waited; alike: the
+    condition on leavers and changed values counts values and lets one be in all.
     """
 
     leavers_by_size: bool = False
@@ -43,6 +45,9 @@ class Wrong:
     moving: bool = False
     mixed: bool = False
     first: bool = False
+    common: bool = False
+    grown: bool = False
+    alike: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ class Kept:
 @dataclass
 class Double:
     """A policy of one block. verdicts: for each sensitive attribute, which are the first ones; ls: as its models imply,
-    at least 2."""
+    at least 2; bundles: the rows of each value, where people have several."""
 
     verdicts: Sequence[Verdict]
     k: int = 2
@@ -77,6 +82,7 @@ class Double:
     coin: bool = False
     wrong: Wrong = field(default_factory=Wrong)
     widths: tuple[int, ...] = (0,)
+    bundles: Sequence[tuple[int, ...]] = ()
 
     @property
     def sensitive(self) -> int:
@@ -124,7 +130,7 @@ class Double:
         wrong = self.wrong
         cell, history = dict(before.cell), dict(before.history)
         out, frozen, spent = set(before.out), set(before.frozen), set(before.spent)
-        diverse = len({split(before.history[one][-1], self.widths)[: self.sensitive] for one in cell})
+        diverse = len({self._has(before.history[one][-1]) for one in cell})
         times = {one: n for one, n in before.times.items() if one in cell}
         for one in cell:
             if one in values and values[one] != before.seen[one]:
@@ -163,6 +169,8 @@ class Double:
             else:
                 frozen.add(name)
 
+        if self.bundles and not wrong.grown:
+            out |= {o for o in values if o not in cell and o in before.seen and before.seen[o] != values[o]}
         waiting = {one: value for one, value in values.items() if one not in cell and one not in out}
         closed = before.closed
         if len(waiting) >= cohorts[min(diverse, len(cohorts) - 1)]:
@@ -249,27 +257,40 @@ class Double:
         """Those who changed in the same attributes: the first of these groups that is large enough."""
         if self.wrong.mixed or self.wrong.whole:
             return list(changed)
-        for attributes in itertools.product([False, True], repeat=len(self.widths)):
-            found = []
-            for one in changed:
-                old, new = split(history[one][-1], self.widths), split(values[one], self.widths)
-                if attributes == tuple(a != b for a, b in zip(old, new, strict=True)):
-                    found.append(one)
+        kinds = {one: self._kind(history[one][-1], values[one]) for one in changed}
+        for kind in sorted(set(kinds.values())):
+            found = [one for one in changed if kinds[one] == kind]
             if len(found) >= self.k and len(members) - len(found) >= self.k:
                 return found
         return []
 
+    def _kind(self, old: int, new: int) -> tuple[bool, ...]:
+        if self.bundles:
+            return (len(self.bundles[old]) < len(self.bundles[new]),)
+        return tuple(a != b for a, b in zip(split(old, self.widths), split(new, self.widths), strict=True))
+
+    def _has(self, value: int) -> tuple[frozenset[int], ...]:
+        """The values of each sensitive attribute."""
+        if self.bundles:
+            return (frozenset(self.bundles[value]),)
+        return tuple(frozenset([one]) for one in split(value, self.widths)[: self.sensitive])
+
     def _parts(
         self, members: Collection[str], history: Mapping[str, tuple[int, ...]]
-    ) -> Iterable[tuple[list[int], int]]:
-        """The values of each sensitive attribute in each part of a cell, with its l."""
+    ) -> Iterable[tuple[list[frozenset[int]], int]]:
+        """The values of each sensitive attribute in each part of a cell, person by person, with its l."""
         for part in zip(*(history[one] for one in members), strict=True):
             for attribute in range(1 if self.wrong.first else self.sensitive):
-                yield [split(value, self.widths)[attribute] for value in part], self.ls[attribute]
+                yield [self._has(value)[attribute] for value in part], self.ls[attribute]
 
     def _held(self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
-        parts = self._parts(members, history)
-        return all(sum(n >= len(some) for n in Counter(part).values()) >= least for part, least in parts)
+        for part, least in self._parts(members, history):
+            often = [sets for sets, n in Counter(part).items() if n >= len(some)]
+            every = {value for sets in often for value in sets}
+            in_all = {value for value in every if all(value in sets for sets in often)}
+            if len(every) < least or (in_all and not self.wrong.alike):
+                return False
+        return True
 
     def _may_go(self, some: Collection[str], members: Collection[str], history: Mapping[str, tuple[int, ...]]) -> bool:
         m, n = len(some), len(members)
@@ -278,7 +299,8 @@ class Double:
         if self.wrong.leavers_by_size or self._held(some, members, history):
             return True
         parts = self._parts(members, history)
-        tops = [sum(n for _, n in Counter(part).most_common(least - 1)) for part, least in parts]
+        people = [(Counter(value for sets in part for value in sets), least) for part, least in parts]
+        tops = [sum(n for _, n in held.most_common(least - 1)) for held, least in people]
         return self.sure and min(m, n - m) > max(tops)
 
     def _may_change(
@@ -309,12 +331,16 @@ class Double:
             for part in zip(*group, strict=True):
                 for attribute in range(self.sensitive):
                     named: dict[Hashable, Fraction] = {}
-                    for value, p in shares.items():
+                    for value, p in () if self.bundles else shares.items():
                         assert isinstance(value, int)
                         letter = "abcdef"[split(value, self.widths)[attribute]]
                         named[letter] = named.get(letter, Fraction(0)) + p
-                    held = Counter("abcdef"[split(value, self.widths)[attribute]] for value in part)
+                    held = Counter("abcdef"[one] for value in part for one in self._has(value)[attribute])
                     if not self.verdicts[attribute](held, named):
+                        return False
+                    if self.bundles and len(part) < self.k:
+                        return False
+                    if self.bundles and max(held.values()) == len(part) and not self.wrong.common:
                         return False
         return True
 

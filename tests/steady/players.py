@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, Protocol
 
 from qblock.joint.steady import Memory, Person, Trial, first_version, step
-from qblock.joint.steady.state import Block, Unit
+from qblock.joint.steady.state import Block, Histogram, Unit
 
+from .bundles import Known, bundles
 from .frames import difference, split
 from .settings import Setting
 from .verdicts import Shares
@@ -63,7 +64,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         self.rules = self.setting.rules
-        self.known: dict[Hashable, bool] = {}
+        self.verdicts: dict[Hashable, bool] = {}
         self.sensitive = self.setting.sensitive
 
     @property
@@ -81,16 +82,14 @@ class Engine:
     ) -> Played:
         def counted(value: Hashable) -> Hashable:
             assert isinstance(value, int)
-            found = split(value, widths)[: self.sensitive]
-            return found[0] if self.sensitive == 1 else found
+            return self._counted(value, widths)
 
         def change(before: Hashable, after: Hashable) -> tuple[bool, ...]:
             assert isinstance(before, int)
             assert isinstance(after, int)
-            bits = difference(before, after, widths)
-            return tuple(bool(bits >> i & 1) for i in range(len(widths)))
+            return self._change(before, after, widths)
 
-        people = {one: Person((block,), value) for one, (block, value) in present.items()}
+        people = {one: self._person(block, value) for one, (block, value) in present.items()}
         if state is None or not state.memory.version:
             found = first_version(people, Memory() if state is None else state.memory, self._first, counted=counted)
             shares = self._shares(Counter(counted(unit.values[-1]) for unit in found.shown.values()))
@@ -119,6 +118,17 @@ class Engine:
         events = tuple((decided.batch.kind.value, decided.outcome) for decided in found.batches)
         return Played(State(found.shown, found.memory, shares), rows if found.published else None, events)
 
+    def _person(self, block: int, value: int) -> Person:
+        return Person((block,), value)
+
+    def _counted(self, value: int, widths: tuple[int, ...]) -> Hashable:
+        found = split(value, widths)[: self.sensitive]
+        return found[0] if self.sensitive == 1 else found
+
+    def _change(self, before: int, after: int, widths: tuple[int, ...]) -> tuple[bool, ...]:
+        bits = difference(before, after, widths)
+        return tuple(bool(bits >> i & 1) for i in range(len(widths)))
+
     def _first(self, trial: Trial) -> bool:
         counts: Counter[Hashable] = Counter()
         for (_, value), n in trial.change.items():
@@ -141,16 +151,60 @@ class Engine:
         for group in trial.groups:
             for part in group.parts:
                 key = (frozenset(part.items()), *(frozenset(one.items()) for one in shares))
-                if key not in self.known:
-                    self.known[key] = all(
-                        self.setting.of(i).verdict(
-                            {"abcdef"[v]: n for v, n in counts.items()}, {"abcdef"[v]: p for v, p in of.items()}
-                        )
-                        for i, (counts, of) in enumerate(zip(self._each(part), shares, strict=True))
-                    )
-                if not self.known[key]:
+                if key not in self.verdicts:
+                    self.verdicts[key] = self._part_passes(part, shares)
+                if not self.verdicts[key]:
                     return False
         return True
+
+    def _part_passes(self, part: Histogram, shares: tuple[Shares, ...]) -> bool:
+        return all(
+            self.setting.of(i).verdict(
+                {"abcdef"[v]: n for v, n in counts.items()}, {"abcdef"[v]: p for v, p in of.items()}
+            )
+            for i, (counts, of) in enumerate(zip(self._each(part), shares, strict=True))
+        )
+
+
+@dataclass
+class EngineOfBundles(Engine):
+    """The same where people have several rows. values: that a row may have; known: what is known of people's rows."""
+
+    values: int = 2
+    known: Known = "changes"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.rules = replace(self.setting.rules, bundles=True)
+
+    def _rows(self, value: int) -> tuple[int, ...]:
+        return bundles(self.values, LONGEST)[value]
+
+    def _person(self, block: int, value: int) -> Person:
+        return Person((block, len(self._rows(value))) if self.known == "rows" else (block,), value)
+
+    def _counted(self, value: int, widths: tuple[int, ...]) -> Hashable:
+        return frozenset(self._rows(value))
+
+    def _change(self, before: int, after: int, widths: tuple[int, ...]) -> tuple[bool, ...]:
+        return (len(self._rows(before)) < len(self._rows(after)),)
+
+    def _each(self, counts: Mapping[Hashable, int]) -> list[Counter[Hashable]]:
+        found: Counter[Hashable] = Counter()
+        for some, n in counts.items():
+            assert isinstance(some, frozenset)
+            for one in some:
+                found[one] += n
+        return [found]
+
+    def _part_passes(self, part: Histogram, shares: tuple[Shares, ...]) -> bool:
+        people = sum(part.values())
+        by_value = self._each(part)[0]
+        return people >= self.setting.k and max(by_value.values()) < people and super()._part_passes(part, shares)
+
+
+LONGEST = 6
+"""Rows of somebody, at the most."""
 
 
 def shares_of(counts: Mapping[Hashable, int]) -> Shares:

@@ -9,6 +9,7 @@ import pytest
 from .attack import LEVELS, WITHOUT_L, Tally, play
 from .attacker import Attack
 from .beginnings import how_many
+from .bundles import Known
 from .double import Double, Wrong
 from .frames import frames
 from .players import Engine
@@ -34,6 +35,16 @@ def test_nobody_is_certain_where_several_attributes_are_published(name: str) -> 
     found = play(name, 2, 1, HISTORIES // 3, seed=2, most=60, given=True)
     assert not found.disclosed, found.worst[:1]
     assert found.share >= 0.25
+
+
+@pytest.mark.parametrize("known", ["changes", "rows"])
+def test_nobody_is_certain_who_has_several_rows(known: Known) -> None:
+    found = play("distinct", 2, 1, HISTORIES // 2, seed=3, most=200, given=True, bundles=known)
+    found += play("distinct", 2, 1, HISTORIES // 2, seed=4, most=200, given=True, bundles=known, cells=True)
+    assert not found.disclosed, found.worst[:1]
+    for kind in ("newcomers", "changed values"):
+        assert found.events[kind, "closed"]
+        assert found.events[kind, "failed"]
 
 
 def test_with_the_first_rows_given_all_histories_are_tried_that_they_leave() -> None:

@@ -12,9 +12,10 @@ from qblock.joint.steady import Memory, Person, Rules, Step, Trial, first_versio
 from qblock.joint.steady.state import Unit
 
 from .attacker import Attack
+from .bundles import balanced_bundles, bundles, frames_of_bundles
 from .double import Double
 from .frames import frames
-from .players import Engine
+from .players import Engine, EngineOfBundles
 from .settings import SEVERAL, setting
 
 CHOSEN = setting("distinct", 2)
@@ -164,4 +165,26 @@ def test_the_plain_rules_publish_what_the_engine_does(name: str) -> None:
             found, expected = engine.told(values, coin), plain.told(values, coin)
             assert found == expected, (frame, values)
             several += len(found[0]) > 2
+    assert several > 20
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("name", ["distinct", "frequency", "recursive"])
+def test_the_plain_rules_publish_what_the_engine_does_where_people_have_several_rows(name: str, large: bool) -> None:
+    chosen = setting(name)
+    rules = chosen.rules
+    random_frames = frames_of_bundles(12, 2, 1, "changes", 10**12, large)
+    rng = random.Random(12)
+    several = compared = 0
+    while compared < 150:
+        frame = next(random_frames)
+        engine = Attack(frame, EngineOfBundles(chosen, frame.values))
+        double = Double([chosen.verdict], rules.k, rules.ls, rules.sure, rules.cells, bundles=bundles(frame.values, 6))
+        plain = Attack(frame, double)
+        for _ in range(5):
+            values = balanced_bundles(frame, 2, rng)
+            found, expected = engine.told(values), plain.told(values)
+            assert found == expected, (frame, values)
+            several += len(found[0]) > 2
+        compared += 1
     assert several > 20

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 from qblock.errors import Refused
 from qblock.joint.crosswalk import Book, fresh_name, open_book
 from qblock.joint.episodes import NOTHING
+from qblock.joint.texts import part_of, texts_of, together
 from qblock.joint.type_checks import check_types
 from qblock.joint.types import entity_text
 from qblock.joint.versions import DIGEST, Candidate, entity_of, first_of, recorded
@@ -31,7 +32,6 @@ from qblock.warehouse.values import fits
 
 GONE = ("out", "leaving")
 """States of entities set apart that are in no version."""
-_ESCAPE, _SEPARATOR = sa.literal_column("chr(30)", sa.Text), sa.literal_column("chr(31)", sa.Text)
 
 
 @dataclass(eq=False)
@@ -189,11 +189,8 @@ def freeze(book: Book, source: SourceTable, found: Candidate) -> None:
     )
     if book.own.scalar(sa.select(sa.func.count()).select_from(new)):
         wanted = book.lend(sa.select(new.c.entity))
-        texts = [
-            source.session.text_of(source.expression(name), source.columns[name].kind)
-            for name in source.quasi_identifiers
-        ]
-        rows = sa.select(entity_of(book, source).label("entity"), together(texts).label("place")).subquery("rows")
+        texts = together(texts_of(source, source.quasi_identifiers))
+        rows = sa.select(entity_of(book, source).label("entity"), texts.label("place")).subquery("rows")
         query = sa.select(rows.c.entity, rows.c.place).select_from(rows.join(wanted, wanted.c.entity == rows.c.entity))
         brought = book.bring(query)
         columns: list[Any] = [sa.cast(sa.literal(about.key.release), sa.Text), sa.literal(about.key.version)]
@@ -204,25 +201,6 @@ def freeze(book: Book, source: SourceTable, found: Candidate) -> None:
         book.own.run(into)
         book.own.drop(brought)
     book.own.drop(new)
-
-
-def together(texts: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
-    """Texts that may be NULL as one text that SQL can split again (`part_of`)."""
-    result: sa.ColumnElement[Any] = sa.literal_column("''", sa.Text)
-    for i, text in enumerate(texts):
-        first = sa.func.replace(text, _ESCAPE, _ESCAPE.concat("0"))
-        escaped = sa.func.replace(first, _SEPARATOR, _ESCAPE.concat("1"), type_=sa.Text)
-        part = sa.func.coalesce(escaped, _ESCAPE.concat("N"))
-        result = result.concat(_SEPARATOR).concat(part) if i else part
-    return result
-
-
-def part_of(place: sa.ColumnElement[Any], position: int) -> sa.ColumnElement[Any]:
-    """One of the texts that `together` put into one; the first is 0."""
-    part = sa.func.split_part(place, _SEPARATOR, position + 1, type_=sa.Text)
-    first = sa.func.replace(part, _ESCAPE.concat("1"), _SEPARATOR)
-    whole = sa.func.replace(first, _ESCAPE.concat("0"), _ESCAPE, type_=sa.Text)
-    return sa.case((part == _ESCAPE.concat("N"), sa.null()), else_=whole)
 
 
 def _position(layout: str, name: str) -> int | None:

@@ -37,18 +37,13 @@ NO_ENTITY = (
     "be checked together; write `entity: COLUMN` before the first version, or `versions: {joint: none}` where readers "
     "keep no copies of older versions"
 )
-BY_ENTITIES = (
-    "a later run with changed data will be refused: versions cannot be checked together where people are counted "
-    "(`count: entities`); write `count: rows` over a table with one row for each person before the first version, or "
-    "`versions: {joint: none}` where readers keep no copies of older versions"
-)
 
 
 def later_versions(spec: Spec) -> list[str]:
     """What to say of versions after the first one: nothing where they are checked together, or where that is waived."""
     if spec.checked_together or spec.versions.joint == "none":
         return []
-    return [NO_ENTITY if spec.entity is None else BY_ENTITIES]
+    return [NO_ENTITY]
 
 
 class NotJoint:
@@ -86,7 +81,7 @@ class NotJoint:
         if gone:
             raise Refused(
                 f"{gone} people have withdrawn from release {self.spec.release}, and without `entity`, or with "
-                "`versions: {joint: none}` or `count: entities`, they would be shown again; nothing is published. "
+                "`versions: {joint: none}`, they would be shown again; nothing is published. "
                 "Write `entity` and `versions` as they were"
             )
 

@@ -11,8 +11,10 @@ import sqlalchemy as sa
 from qblock.joint.crosswalk import HEXADECIMAL, Book, fresh_name
 
 COHORT, WITHDRAWN, CELL, LEFT, ASIDE = "cohort", "withdrawn", "cell", "left", "aside"
+CHANGED, MOVED = "changed", "moved"
 """Why: a cohort that failed, people who withdrew, who shares a joint cell with one who left at once, who left in a
-batch that passed, and whom the coin set aside."""
+batch that passed, and whom the coin set aside; of people with several rows, units that changed while they waited, and
+those that came as another one of the same person left or changed."""
 OUT, LEAVING, QUEUED, FAILED = "out", "leaving", "queued", "failed"
 """States: in no later version; in none from the version on that is being made; in all until a batch closes; in all,
 since the batch that they closed failed its check."""

@@ -7,7 +7,7 @@ consistent tables alike, and it does not cover that finer nodes failed (releases
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -19,6 +19,7 @@ from qblock.blocks import Blocks, Ints, Mask, Reference
 from qblock.errors import InputError, QblockError, Refused
 from qblock.joint.crosswalk import Book, decoded, fresh_name
 from qblock.joint.episodes import Mode, VersionKey, episodes, joint_cells, next_episodes, placed, roll
+from qblock.joint.units import Sets, kept_sets
 from qblock.joint.versions import Candidate, RecordedVersion, recorded
 from qblock.models import Model
 from qblock.models.multi import Attribute, split
@@ -55,15 +56,17 @@ class Cells:
     """Joint cells with the count of each value. name: of each cell; cell, value, count: int64[R], one per pair of them.
 
     values: what the codes in `value` stand for, one text per sensitive attribute; shows: bool[C, V], the versions that
-    show a cell.
+    show a cell. bundles: whether somebody may have several rows: then values have a set of texts per sensitive
+    attribute, and counts are of people.
     """
 
     name: tuple[str, ...]
     cell: Ints
     value: Ints
     count: Ints
-    values: tuple[tuple[str | None, ...], ...]
+    values: tuple[tuple[str | None, ...], ...] | tuple[Sets, ...]
     shows: Mask
+    bundles: bool = False
 
     def __len__(self) -> int:
         return len(self.name)
@@ -118,8 +121,8 @@ def check(
     if candidate is not None:
         versions, keys = [*versions, candidate.about], [*keys, candidate.about.key]
     table = book.own.fetch(joint_cells(book, spec.release, found, mode))
-    cells = read_cells(table, keys, with_candidate=candidate is not None)
-    if len(versions) < 2:
+    cells = read_cells(table, keys, with_candidate=candidate is not None, sets=_sets(spec))
+    if len(versions) < 2 and not spec.bundles:
         # A version alone is checked by the search, with models that joint cells may not have.
         return Verdict(mode, len(versions), len(cells), 0, 0, (), tuple(keys))
     return judge(cells, spec.privacy, spec.sensitives, versions, references, mode)
@@ -154,6 +157,9 @@ def members_of(
     return sa.select(one.c.entity).where(one.c.cell.in_(sa.select(wanted.c.cell))).distinct()
 
 
+OTHER_VALUES = "the crosswalk holds values that are not in the domain of the version that shows them: it was altered"
+HELD_BY_ALL = "a value that everybody holds"
+"""What fails a cell of people with several rows beside the models: distinct values do not exclude it."""
 OF_A_NODE = {"containing": "coarser nodes", "guards": "what the people of each block guard"}
 """What models may need besides counts that joint cells do not have."""
 
@@ -162,6 +168,12 @@ def check_models(spec: Spec) -> None:
     """Raise Refused for requirements that are not defined for joint cells."""
     for requirement in spec.privacy:
         model = requirement.model
+        if spec.bundles and len(requirement.sensitive) > 1:
+            raise Refused(
+                f"{spec.at_requirement(requirement)}: of people with several rows (`count: entities`) versions are "
+                "checked together for one sensitive attribute at a time; write the requirement once for each of "
+                f"{', '.join(requirement.sensitive)}, or `versions: {{joint: none}}`"
+            )
         if model.needs & OF_A_NODE.keys() or (model.needs & {"population"} and model.name != "k_map"):
             what = next((OF_A_NODE[need] for need in OF_A_NODE if need in model.needs), "a population")
             raise Refused(
@@ -171,11 +183,16 @@ def check_models(spec: Spec) -> None:
             )
 
 
-def read_cells(table: pa.Table, keys: Sequence[VersionKey], *, with_candidate: bool) -> Cells:
-    """The result of `joint_cells` as arrays. keys: the versions, with the candidate last where there is one."""
+def _sets(spec: Spec) -> int | None:
+    return len(spec.sensitives) if spec.bundles else None
+
+
+def read_cells(table: pa.Table, keys: Sequence[VersionKey], *, with_candidate: bool, sets: int | None = None) -> Cells:
+    """The result of `joint_cells` as arrays. keys: the versions, with the candidate last where there is one; sets: the
+    number of sensitive attributes, where values are bundles."""
     if not len(table):
         nothing = np.zeros(0, dtype=np.int64)
-        return Cells((), nothing, nothing, nothing, (), np.zeros((0, len(keys)), dtype=bool))
+        return Cells((), nothing, nothing, nothing, (), np.zeros((0, len(keys)), dtype=bool), sets is not None)
     cell = table["cell"].combine_chunks().dictionary_encode()
     part = np.asarray(table["part"].to_numpy(), dtype=np.int64)
     both = np.asarray(cell.indices, dtype=np.int64) * (int(part.max()) + 1) + part
@@ -195,8 +212,9 @@ def read_cells(table: pa.Table, keys: Sequence[VersionKey], *, with_candidate: b
         number.reshape(-1).astype(np.int64),
         np.asarray(value.indices, dtype=np.int64),
         np.asarray(table["n"].to_numpy(), dtype=np.int64),
-        tuple(decoded(text) for text in value.dictionary.to_pylist()),
+        tuple((decoded(t) if sets is None else kept_sets(t, sets)) for t in value.dictionary.to_pylist()),  # type: ignore[arg-type]
         shows,
+        bundles=sets is not None,
     )
 
 
@@ -226,6 +244,10 @@ def judge(
         if bad.any():
             failed.append((requirement.model.name, int(bad.sum())))
         failing |= bad
+    common = held_by_all(cells, len(sensitives))
+    if common.any():
+        failed.append((HELD_BY_ALL, int(common.sum())))
+        failing |= common
     rows = np.bincount(cells.cell, weights=cells.count, minlength=len(cells)).astype(np.int64)
     return Verdict(
         mode,
@@ -269,14 +291,20 @@ def passing(
             # Whoever is in a cell is in the population as well, so its rows are at most the population's.
             blocks = replace(blocks, population=blocks.rows, population_only=np.zeros(0, dtype=np.int64))
         return requirement.model.passes(blocks, references[0])
+    if cells.bundles:
+        codes = {text: code for code, text in enumerate(references[0].domain)}
+        owner, held, n = _by_value(cells, sensitives.index(requirement.sensitive[0]), codes, chosen)
+        if held.min(initial=0) < 0:
+            raise QblockError(OTHER_VALUES)
+        blocks = Blocks.from_pairs(number[owner], held, n)
+        people = np.bincount(cell, weights=count, minlength=len(blocks)).astype(np.int64)
+        return requirement.models[0].passes(replace(blocks, rows=people), references[0])
     columns = [
-        _codes(cells.values, sensitives.index(name), reference)[value]
+        _codes(cells.values, sensitives.index(name), reference)[value]  # type: ignore[arg-type]
         for name, reference in zip(requirement.sensitive, references, strict=True)
     ]
     if any((column < 0).any() for column in columns):
-        raise QblockError(
-            "the crosswalk holds values that are not in the domain of the version that shows them: it was altered"
-        )
+        raise QblockError(OTHER_VALUES)
     models: tuple[Model, ...] = requirement.models
     if len(columns) == 1:
         return models[0].passes(Blocks.from_pairs(cell, columns[0], count), references[0])
@@ -286,6 +314,37 @@ def passing(
         for model, reference, (blocks, owner) in zip(models, references, parts, strict=True)
     ]
     return multi_passes(attributes, int(mask.sum()))
+
+
+def held_by_all(cells: Cells, attributes: int) -> Mask:
+    """bool[C]: the cells of bundles in which everybody holds some value of one of the sensitive attributes."""
+    found = np.zeros(len(cells), dtype=bool)
+    if not cells.bundles or not len(cells):
+        return found
+    everything = np.ones(len(cells.cell), dtype=bool)
+    people = np.bincount(cells.cell, weights=cells.count, minlength=len(cells)).astype(np.int64)
+    for index in range(attributes):
+        texts = frozenset[str | None]().union(*(value[index] or () for value in cells.values))
+        codes = {text: code for code, text in enumerate(sorted(texts, key=lambda t: (t is None, t or "")))}
+        blocks = Blocks.from_pairs(*_by_value(cells, index, codes, everything))
+        found |= blocks.largest == people
+    return found
+
+
+def _by_value(cells: Cells, index: int, codes: Mapping[str | None, int], chosen: Mask) -> tuple[Ints, Ints, Ints]:
+    """The cell, the code of a value and the people who hold it, of bundles: one for each of some pairs and each value.
+
+    index: of the sensitive attribute; codes: of its values, others get -1; chosen: bool[R].
+    """
+    sets = [[codes.get(text, -1) for text in value[index] or ()] for value in cells.values]
+    lengths = np.array([len(one) for one in sets], dtype=np.int64)
+    flat = np.array([code for one in sets for code in one], dtype=np.int64)
+    start = np.cumsum(lengths) - lengths
+    of = cells.value[chosen]
+    n = lengths[of]
+    pair = np.repeat(np.arange(len(of), dtype=np.int64), n)
+    within = np.arange(int(n.sum()), dtype=np.int64) - np.repeat(np.cumsum(n) - n, n)
+    return cells.cell[chosen][pair], flat[start[of[pair]] + within], cells.count[chosen][pair]
 
 
 def _codes(values: Sequence[tuple[str | None, ...]], index: int, reference: Reference) -> Ints:

@@ -9,7 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.joint.crosswalk import Book, key_of, keyed, own_book
+from qblock.joint.crosswalk import HEXADECIMAL, Book, key_of, keyed, own_book
+from qblock.joint.units import owner
 from qblock.ledger.events import Event
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
@@ -30,7 +31,9 @@ def new_key(book: Book) -> tuple[int, dict[str, int]]:
     before = people(book)
     own.run(sa.insert(t.key).values(id=number, secret=secrets.token_hex(32)))
     for table in t.of_entities:
-        own.run(sa.update(table).values(entity=keyed(own, table.c.entity, [key_of(t.key, number)])))
+        # Of a unit the block stays as it is.
+        rest = sa.func.substr(table.c.entity, HEXADECIMAL + 1, type_=sa.Text)
+        own.run(sa.update(table).values(entity=keyed(own, owner(table.c.entity), [key_of(t.key, number)]).concat(rest)))
     if people(book) != before:
         raise QblockError("the crosswalk knows other people under its new key: it was altered, and stays as it was")
     return number, before

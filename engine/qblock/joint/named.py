@@ -15,6 +15,7 @@ from qblock.joint.crosswalk import Book, fresh_name
 from qblock.joint.excluded import digests_of
 from qblock.joint.type_checks import first_of_unknown, newest_types, people_of
 from qblock.joint.types import First, entity_text_of
+from qblock.joint.units import owner
 from qblock.joint.versions import first_of, recorded
 from qblock.source.columns import checked_columns
 from qblock.spec import Spec
@@ -81,7 +82,8 @@ def _kept(book: Book, release: str, found: Digests) -> set[str]:
     known = book.own.load(fresh_name(), pa.table({"entity": pa.array([d for d in found if d], pa.string())}))
     wanted = sa.select(known.c.entity)
     parts = [
-        sa.select(t.c.entity).where(t.c.release == release, t.c.entity.in_(wanted)) for t in book.tables.of_entities
+        sa.select(owner(t.c.entity).label("entity")).where(t.c.release == release, owner(t.c.entity).in_(wanted))
+        for t in book.tables.of_entities
     ]
     there = set(book.own.fetch(sa.select(sa.union(*parts).subquery().c.entity))["entity"].to_pylist())
     book.own.drop(known)

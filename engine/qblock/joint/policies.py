@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from qblock.errors import InputError
 from qblock.joint.alone import NotJoint
 from qblock.joint.lag.turn import LaggingVersions
 from qblock.joint.turn import JointVersions
@@ -13,5 +14,15 @@ def joint_versions(spec: Spec, place: Place, run: str, notes: list[str]) -> NotJ
     """The versions of a release in a run. notes: of the run, to which theirs are added."""
     if not spec.checked_together:
         return NotJoint(spec, place, run, notes)
+    if spec.bundles and spec.on_refusal != "hold_back":
+        raise InputError(
+            f"{spec.at('versions', 'on_refusal')}: where people have several rows (`count: entities`) later "
+            "versions lag behind the source (hold_back); leave on_refusal out, or write `versions: {joint: none}`"
+        )
+    if spec.bundles and spec.versions.audience:
+        raise InputError(
+            f"{spec.at('versions', 'audience')}: releases of people with several rows (`count: entities`) are "
+            "not checked together with other ones; leave them out, or write `versions: {joint: none}`"
+        )
     made = LaggingVersions if spec.on_refusal == "hold_back" else JointVersions
     return made(spec, place, run, notes)

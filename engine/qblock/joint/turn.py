@@ -180,17 +180,23 @@ class JointVersions(NotJoint):
                 again = self._again(book, found, verdict, version, shown)
                 if again is not None:
                     raise again
-                why = explanation(book, spec, task.source.hierarchies, least_rows(spec.privacy), found)
-                raise TogetherRefused(refusal(verdict, why.lines(), changed))
+                # Bounds on bundles are not known.
+                lines = [] if spec.bundles else self._why(book, task, found)
+                raise TogetherRefused(refusal(verdict, lines, changed))
             if self.dry:
                 return
             record(book, found, begin(version))
             # Those who leave are in no version from this one on.
             left(book, spec, self.waiting.leaving if self.waiting else NOBODY, found)
             self._condemn_doubted(book, version)
-            freeze(book, task.source, found)
+            if not spec.bundles:
+                freeze(book, task.source, found)
             self._recorded(book, task.source, found)
         self.verdict = verdict
+
+    def _why(self, book: Book, task: Task, found: Candidate) -> list[str]:
+        least = least_rows(self.spec.privacy)
+        return list(explanation(book, self.spec, task.source.hierarchies, least, found).lines())
 
     def _again(
         self, book: Book, found: Candidate, verdict: Verdict, version: int, shown: Collection[int]

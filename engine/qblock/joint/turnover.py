@@ -25,6 +25,7 @@ import sqlalchemy as sa
 from qblock.joint.admission import Admission
 from qblock.joint.crosswalk import Book, fresh_name
 from qblock.joint.episodes import PUBLISHED, VersionKey
+from qblock.joint.units import owner
 from qblock.joint.versions import DIGEST, entity_of, recorded
 from qblock.source import SourceTable
 from qblock.warehouse.queries import Query
@@ -65,14 +66,17 @@ def turnover(book: Book, source: SourceTable, admission: Admission, published: C
         # Everybody will be in the first version, except rows that no hierarchy covers yet.
         if not source.quarantined:
             return Turnover(None, 0, 0, 0)
-        known = book.bring(sa.select(entity_of(book, source).label("entity")).select_from(source.relation))
+        known = book.bring(sa.select(entity_of(book, source).label("entity")).select_from(source.relation).distinct())
         shown: Query = sa.select(known.c.entity).where(sa.false())
         everybody = sa.select(known.c.entity)
     else:
         of_newest = (t.row.c.release == release, t.row.c.version == newest, t.row.c.shown == PUBLISHED)
         shown, everybody = sa.select(t.row.c.entity).where(*of_newest), _known(book, release, versions)
+        if source.spec.bundles:
+            shown, everybody = _owners(shown), _owners(everybody)
     assert admission.everybody is not None
-    now = book.bring(sa.select(admission.everybody.c[DIGEST].label("entity")))
+    # Somebody may have several rows.
+    now = book.bring(sa.select(admission.everybody.c[DIGEST].label("entity")).distinct())
     own.analyze(now)
     apart = sa.select(t.apart.c.entity).where(t.apart.c.release == release)
     here = sa.select(now.c.entity)
@@ -113,6 +117,11 @@ def _known(book: Book, release: str, versions: Collection[int]) -> Query:
         sa.select(t.episode.c.entity).where(t.episode.c.release == release), sa.select(t.row.c.entity).where(*of_others)
     ).subquery()
     return sa.select(both.c.entity)
+
+
+def _owners(units: Query) -> Query:
+    one = units.subquery()
+    return sa.select(owner(one.c.entity).label("entity")).distinct()
 
 
 def _without(people: Query, others: sa.SelectBase) -> Query:

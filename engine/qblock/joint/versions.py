@@ -20,7 +20,9 @@ from qblock.blocks import Reference
 from qblock.errors import InputError, QblockError
 from qblock.joint.crosswalk import Book, encoded, fresh_name
 from qblock.joint.episodes import VersionKey, shown
+from qblock.joint.texts import texts_of, together
 from qblock.joint.types import First, Types, entity_text, named, types_of
+from qblock.joint.units import block_name, bundle
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
 from qblock.ledger.kept import Kept
@@ -35,6 +37,8 @@ UNPROTECTED = "`versions: {joint: none}`, with which no later version is protect
 """What is left where versions cannot be checked together: no other name helps those who hold both."""
 DIGEST = "qblock entity"
 """The column of an admitted source that holds the digests."""
+UNIT = "qblock unit"
+"""The column of the state shown that holds the names of units, where somebody may have several rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +98,7 @@ def least_rows(requirements: Sequence[Requirement]) -> int:
 def candidate(book: Book, task: Task, chosen: Assessment, version: int) -> Candidate:
     """What a node would publish as this version, its rows built by one statement beside the crosswalk.
 
-    Raises InputError for a spec without `entity`, or one that counts entities: a person with several rows is in several
-    blocks at once, and no rule is known for these.
+    Raises InputError for a spec without `entity`.
     """
     spec = task.spec
     if spec.entity is None:
@@ -103,15 +106,11 @@ def candidate(book: Book, task: Task, chosen: Assessment, version: int) -> Candi
             f"{spec.at('release')}: versions can be checked together only where the spec says who a row is about; "
             "write `entity: COLUMN`, or `versions: {joint: none}`"
         )
-    if spec.count == "entities":
-        raise InputError(
-            f"{spec.at('count')}: versions are checked together for one row per entity; with `count: entities` write "
-            "`versions: {joint: none}`"
-        )
     least = least_rows(spec.privacy)
     rows = book.bring(candidate_rows(book, task, chosen, least))
     book.own.analyze(rows)
-    found = book.own.scalar(sa.select(sa.func.count()).select_from(rows).where(rows.c.block.is_not(None)))
+    number = sa.cast(sa.func.coalesce(sa.func.sum(rows.c.n), 0), sa.BigInteger) if spec.bundles else sa.func.count()
+    found = book.own.scalar(sa.select(number).select_from(rows).where(rows.c.block.is_not(None)))
     if found != task.source.rows:
         raise QblockError(
             f"the crosswalk would hold {found} rows of {task.source.rows}; this is a fault of qblock or of the "
@@ -126,7 +125,9 @@ def candidate(book: Book, task: Task, chosen: Assessment, version: int) -> Candi
 def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Query:
     """The statement in the source's session: entity (digest), block (its number), shown, block_rows, value.
 
-    One row for each row of the source. Loads the node's blocks into the session; block b is chosen.counts.keys[b].
+    One row for each row of the source. Where somebody may have several, one for each unit, with its bundle as value, n
+    (its rows), place (of one row) and whole (the bundle of all that is published beside the block). Loads the node's
+    blocks into the session; block b is chosen.counts.keys[b].
     """
     source, session = task.source, task.source.session
     keys = chosen.counts.keys
@@ -134,18 +135,37 @@ def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Qu
     arrays["block"] = pa.array(np.arange(len(keys), dtype=np.int64))
     arrays["block_rows"] = pa.array(chosen.counts.rows)
     arrays["kept"] = pa.array(chosen.kept.astype(np.int64))
+    arrays["name"] = pa.array([block_name(label) for label in block_labels(task, chosen)], pa.string())
     blocks = session.load(fresh_name(), pa.table(arrays))
     session.analyze(blocks)
     joined, codes = coded(source, chosen.node)
     same = [sa.true(), *(code == blocks.c[f"q{i}"] for i, code in codes.items())]
     label = shown(blocks.c.kept == 1, blocks.c.block_rows, least)
-    return sa.select(
+    columns: list[sa.ColumnElement[Any]] = [
         entity_of(book, source).label("entity"),
         blocks.c.block,
         sa.cast(label, sa.Text).label("shown"),
         blocks.c.block_rows,
         value_text(source).label("value"),
-    ).select_from(joined.outerjoin(blocks, sa.and_(*same)))
+    ]
+    both = joined.outerjoin(blocks, sa.and_(*same))
+    if not source.spec.bundles:
+        return sa.select(*columns).select_from(both)
+    given = not isinstance(source.relation, sa.TableClause) and UNIT in source.relation.c
+    unit_of = source.relation.c[UNIT] if given else entity_of(book, source).concat(blocks.c.name)
+    columns[0] = unit_of.label("entity")
+    spec = source.spec
+    texts = {"place": spec.quasi_identifiers, "whole": (*spec.sensitives, *spec.insensitives)}
+    columns += [together(texts_of(source, names)).label(name) for name, names in texts.items()]
+    rows = sa.select(*columns).select_from(both).subquery("qblock_rows")
+    unit = [rows.c[name] for name in ("entity", "block", "shown", "block_rows")]
+    return sa.select(
+        *unit,
+        bundle(session, rows.c.value).label("value"),
+        sa.func.count().label("n"),
+        sa.func.min(rows.c.place).label("place"),
+        bundle(session, rows.c.whole).label("whole"),
+    ).group_by(*unit)
 
 
 def coded(source: SourceTable, node: Node) -> tuple[sa.FromClause, dict[int, sa.ColumnElement[Any]]]:

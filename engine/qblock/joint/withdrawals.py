@@ -28,6 +28,7 @@ from qblock.joint.excluded import (
     set_apart,
 )
 from qblock.joint.gate import members, mode_of
+from qblock.joint.units import owner, owner_of
 from qblock.joint.versions import Candidate, recorded
 from qblock.lattice import Node
 from qblock.source import SourceTable
@@ -63,8 +64,9 @@ def withdraw(book: Book, spec: Spec, digests: Sequence[str]) -> int:
     """
     t = book.tables.row
     known = book.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
-    query = sa.select(t.c.entity).where(
-        t.c.release == spec.release, t.c.shown == PUBLISHED, t.c.entity.in_(sa.select(known.c.entity))
+    who = owner(t.c.entity)
+    query = sa.select(who.label("entity")).where(
+        t.c.release == spec.release, t.c.shown == PUBLISHED, who.in_(sa.select(known.c.entity))
     )
     shown = set(book.own.fetch(query.distinct())["entity"].to_pylist())
     gone = set(entities_apart(book, spec.release, [OUT, LEAVING, FAILED]))
@@ -80,7 +82,8 @@ def _with_never_shown(book: Book, spec: Spec, digests: Sequence[str]) -> list[st
     """Everybody in the cells that people whom no version has shown have in the state of the steady job."""
     t = book.tables.shown
     known = book.own.load(fresh_name(), pa.table({"entity": pa.array(digests, pa.string())}))
-    theirs = sa.select(t.c.cell).where(t.c.release == spec.release, t.c.entity.in_(sa.select(known.c.entity)))
+    wanted = owner(t.c.entity).in_(sa.select(known.c.entity))
+    theirs = sa.select(t.c.cell).where(t.c.release == spec.release, wanted)
     query = sa.select(t.c.entity).where(t.c.release == spec.release, t.c.cell.in_(theirs))
     return list(book.own.fetch(query)["entity"].to_pylist())
 
@@ -110,7 +113,8 @@ def left(book: Book, spec: Spec, found: Batch, candidate: Candidate) -> None:
     if queued:
         rows = candidate.rows
         known = book.own.load(fresh_name(), pa.table({"entity": pa.array(sorted(queued), pa.string())}))
-        query = sa.select(rows.c.entity).where(rows.c.entity.in_(sa.select(known.c.entity)))
+        who = owner(rows.c.entity)
+        query = sa.select(who.label("entity")).where(who.in_(sa.select(known.c.entity)))
         queued -= set(book.own.fetch(query)["entity"].to_pylist())
     leaving = [*found.members, *sorted(queued - set(found.members))]
     set_apart(book, spec.release, leaving, WITHDRAWN, LEAVING, candidate.about.key.version)
@@ -160,16 +164,17 @@ def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
         roll(book, spec.release, [version.key for version in members(spec, recorded(book))])
         one = placed(book, episodes(book, spec.release), mode_of(spec))
         cells = sa.select(one.c.entity, one.c.cell).where(one.c.running).subquery("cells")
-    theirs = sa.select(cells.c.cell).where(cells.c.entity.in_(sa.select(wanted.c.entity)))
+    theirs = sa.select(cells.c.cell).where(owner(cells.c.entity).in_(sa.select(wanted.c.entity)))
     query = sa.select(cells.c.entity).where(cells.c.cell.in_(theirs)).distinct()
     found = set(book.own.fetch(query)["entity"].to_pylist())
     t = book.tables.row
     shows = sa.select(t.c.version).where(
-        t.c.release == spec.release, t.c.shown == PUBLISHED, t.c.entity.in_(sa.select(wanted.c.entity))
+        t.c.release == spec.release, t.c.shown == PUBLISHED, owner(t.c.entity).in_(sa.select(wanted.c.entity))
     )
     numbers = sorted(book.own.fetch(shows.distinct())["version"].to_pylist())
     keys = tuple(VersionKey(spec.release, number) for number in numbers)
-    return Removal(tuple(sorted(set(entities))), tuple(sorted(found - gone - set(entities))), keys)
+    withdrawn, others = set(entities), sorted(found - gone)
+    return Removal(tuple(sorted(withdrawn)), tuple(one for one in others if owner_of(one) not in withdrawn), keys)
 
 
 def _of(book: Book, spec: Spec) -> sa.ColumnElement[bool]:
@@ -190,7 +195,9 @@ def showing_withdrawn(book: Book, release: str) -> list[int]:
     who = sa.select(gone.c.entity).where(
         gone.c.release == release, gone.c.state == OUT, gone.c.why.in_((WITHDRAWN, CELL))
     )
-    query = sa.select(t.c.version).where(t.c.release == release, t.c.shown == PUBLISHED, t.c.entity.in_(who))
+    # Of people with several rows a unit, or all that somebody has.
+    shows = sa.or_(t.c.entity.in_(who), owner(t.c.entity).in_(who))
+    query = sa.select(t.c.version).where(t.c.release == release, t.c.shown == PUBLISHED, shows)
     return sorted(book.own.fetch(query.distinct())["version"].to_pylist())
 
 

@@ -279,7 +279,12 @@ class Spec:
     @property
     def checked_together(self) -> bool:
         """Whether versions are checked together: the spec says who a row is about, and does not waive it."""
-        return self.entity is not None and self.count == "rows" and self.versions.joint != "none"
+        return self.entity is not None and self.versions.joint != "none"
+
+    @property
+    def bundles(self) -> bool:
+        """Whether somebody may have several rows, which are checked together as one value."""
+        return self.count == "entities"
 
     @property
     def on_refusal(self) -> OnRefusal:

@@ -9,16 +9,16 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.admission import frozen, together
+from qblock.joint.admission import frozen
 from qblock.joint.crosswalk import Book, decoded, fresh_name
 from qblock.joint.episodes import PUBLISHED, episodes, next_episodes, placed, roll
 from qblock.joint.excluded import FAILED, LEFT, OUT, entities_apart, set_apart
 from qblock.joint.gate import members
-from qblock.joint.lag.differences import texts_of
 from qblock.joint.lag.memory import Kept, Layout, Row, block_of, cell_text, save
 from qblock.joint.moves import placed_texts
 from qblock.joint.steady import Cell, Memory, Unit
 from qblock.joint.stuck import stuck
+from qblock.joint.texts import texts_of, together
 from qblock.joint.versions import Candidate, RecordedVersion, entity_of, recorded
 from qblock.ledger.events import canonical
 from qblock.source import SourceTable
@@ -32,13 +32,17 @@ def begin(book: Book, spec: Spec, source: SourceTable, found: Candidate) -> None
     source: that the version is made of. Blocks that it suppresses are part of the state, and no batch touches them.
     """
     own, release, layout = book.own, found.about.key.release, Layout.of(source.spec)
-    columns = {
-        "entity": entity_of(book, source),
-        "place": together(texts_of(source, layout.quasi)),
-        "value": together(texts_of(source, layout.valued)),
-    }
-    query = sa.select(*(value.label(name) for name, value in columns.items())).select_from(source.relation)
-    texts = book.bring(query)
+    if spec.bundles:
+        rows_now = found.rows
+        texts = own.store(fresh_name(), sa.select(rows_now.c.entity, rows_now.c.place, rows_now.c.whole.label("value")))
+    else:
+        columns = {
+            "entity": entity_of(book, source),
+            "place": together(texts_of(source, layout.quasi)),
+            "value": together(texts_of(source, layout.valued)),
+        }
+        query = sa.select(*(value.label(name) for name, value in columns.items())).select_from(source.relation)
+        texts = book.bring(query)
     joined = found.rows.join(texts, texts.c.entity == found.rows.c.entity)
     cells = [Cell(tuple(json.loads(label)), 1) for label in found.labels]
     types = {name: source.columns[name].compare_as for name in layout.further}
@@ -115,7 +119,7 @@ def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
     Its joint cells are those of J1-linked, with what earlier versions showed of them. Whoever was shown before, and is
     not now, is never shown again.
     """
-    if spec.insensitives:
+    if spec.insensitives or spec.bundles:
         return False
     t, own, release = book.tables, book.own, spec.release
     own_versions = [v for v in recorded(book, release) if v.key.version in shown]

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.admission import together
 from qblock.joint.crosswalk import Book, fresh_name
 from qblock.joint.excluded import LEAVING, OUT
 from qblock.joint.lag.memory import Layout
 from qblock.joint.steady.state import Block
+from qblock.joint.texts import texts_of, together
+from qblock.joint.units import block_name, bundle, owner
 from qblock.joint.versions import coded, entity_of
 from qblock.lattice import Node
+from qblock.ledger.events import canonical
 from qblock.source import SourceTable
 from qblock.warehouse.queries import Query
 
@@ -33,12 +34,15 @@ class Newcomer:
 class Differences:
     """What a run finds, by digests. newcomers: everybody who is not shown; left: shown, and not in the source, or
     withdrawn; values: of those shown and present, the value of each whose value is another one, or was asked for;
-    gone: shown, and set apart by an erasure since."""
+    gone: shown, and set apart by an erasure since. units, apart: where somebody may have several rows, the units of the
+    source, and those among them that are set apart."""
 
     newcomers: Mapping[str, Newcomer]
     left: frozenset[str]
     values: Mapping[str, str]
     gone: frozenset[str]
+    units: int = 0
+    apart: int = 0
 
 
 def differences(
@@ -50,14 +54,20 @@ def differences(
     apart are not in it. asked: digests whose present value is wanted in any case. withdrawn: who counts as absent.
     """
     release, t, session = source.spec.release, book.tables, source.session
-    erased = (
-        sa.select(t.shown.c.entity)
-        .join(t.apart, sa.and_(t.apart.c.entity == t.shown.c.entity, t.apart.c.release == t.shown.c.release))
-        .where(t.shown.c.release == release, t.apart.c.state.in_((OUT, LEAVING)))
-    )
-    gone = frozenset(book.own.fetch(erased)["entity"].to_pylist())
+    # By the digest of the unit, and by that of the person: the same one but for bundles.
+    gone = frozenset[str]()
+    for who in (t.shown.c.entity, owner(t.shown.c.entity)) if source.spec.bundles else (t.shown.c.entity,):
+        erased = (
+            sa.select(t.shown.c.entity)
+            .join(t.apart, sa.and_(t.apart.c.entity == who, t.apart.c.release == t.shown.c.release))
+            .where(t.shown.c.release == release, t.apart.c.state.in_((OUT, LEAVING)))
+        )
+        gone |= frozenset(book.own.fetch(erased)["entity"].to_pylist())
     state = book.lend(sa.select(t.shown.c.entity, t.shown.c.value).where(t.shown.c.release == release))
-    rows = _present(book, source, node, layout, withdrawn).subquery("qblock_present")
+    present, units, apart = _present(book, source, node, layout, withdrawn), 0, 0
+    if source.spec.bundles:
+        present, units, apart = _units(book, source, node, present)
+    rows = present.subquery("qblock_present")
     pending = session.load(fresh_name(), pa.table({"entity": pa.array(sorted(asked), pa.string())}))
     both = rows.outerjoin(state, state.c.entity == rows.c.entity, full=True)
     new = state.c.entity.is_(None)
@@ -81,7 +91,7 @@ def differences(
         )
     )
     labels = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
-    return _sorted(session.fetch(query), labels, gone)
+    return replace(_sorted(session.fetch(query), labels, gone), units=units, apart=apart)
 
 
 def _present(book: Book, source: SourceTable, node: Node, layout: Layout, withdrawn: Collection[str]) -> Query:
@@ -99,9 +109,31 @@ def _present(book: Book, source: SourceTable, node: Node, layout: Layout, withdr
     return sa.select(*rows.c).where(rows.c.entity.not_in(sa.select(absent.c.entity)))
 
 
-def texts_of(source: SourceTable, names: Sequence[str]) -> list[sa.ColumnElement[Any]]:
-    """The canonical texts of columns of a source."""
-    return [source.session.text_of(source.expression(name), source.columns[name].kind) for name in names]
+def _units(book: Book, source: SourceTable, node: Node, present: Query) -> tuple[Query, int, int]:
+    """The units of the source that are not set apart, each with its bundle as the value and the place of one row; how
+    many units there are, and how many are set apart."""
+    session, t = source.session, book.tables.apart
+    one = present.subquery("qblock_rows")
+    codes = [c for c in one.c if c.name.startswith("q")]
+    columns = [bundle(session, one.c.value).label("value"), sa.func.min(one.c.place).label("place")]
+    grouped = session.store(fresh_name(), sa.select(one.c.entity, *codes, *columns).group_by(one.c.entity, *codes))
+    kept = [grouped.c[code.name] for code in codes]
+    blocks = session.fetch(sa.select(sa.literal_column("1").label("one"), *kept).distinct())
+    labels = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
+    names = [
+        block_name(canonical([texts[row.get(f"q{i}", 0)] for i, texts in enumerate(labels)]))
+        for row in blocks.to_pylist()
+    ]
+    named = session.load(fresh_name(), blocks.append_column("name", pa.array(names, pa.string())))
+    same = [sa.true(), *(named.c[code.name] == code for code in kept)]
+    unit = grouped.c.entity.concat(named.c.name).label("entity")
+    query = sa.select(unit, grouped.c.value, grouped.c.place, *kept).select_from(grouped.join(named, sa.and_(*same)))
+    units = session.store(fresh_name(), query)
+    out = book.lend(sa.select(t.c.entity).where(t.c.release == source.spec.release, t.c.state.in_((OUT, LEAVING))))
+    outside = sa.select(out.c.entity)
+    number = sa.select(sa.func.count()).select_from(units)
+    everybody, apart = int(session.scalar(number)), int(session.scalar(number.where(units.c.entity.in_(outside))))
+    return sa.select(*units.c).where(units.c.entity.not_in(outside)), everybody, apart
 
 
 def _sorted(found: pa.Table, labels: Sequence[Sequence[str]], gone: frozenset[str]) -> Differences:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,10 +10,11 @@ import numpy as np
 
 from qblock.blocks import Reference
 from qblock.errors import Refused
-from qblock.joint.gate import Cells, passing, references_of
+from qblock.joint.gate import Cells, held_by_all, passing, references_of
 from qblock.joint.steady import Trial
 from qblock.joint.steady.state import Block, Histogram, Passes
 from qblock.joint.versions import RecordedVersion
+from qblock.models import Model
 from qblock.spec import Requirement, Spec
 
 OF_COUNTS = frozenset({"numbers"})
@@ -31,12 +32,14 @@ def judged(spec: Spec, first: RecordedVersion, current: Sequence[Sequence[Refere
     Raises Refused for a value that is not in the domain of the first version, where a model depends on the domain.
     """
     known = first.references
-    whole = [q for q in spec.privacy if not all(model.monotone.generalization for model in q.models)]
+    whole = [q for q in spec.privacy if not all(_monotone(model, spec) for model in q.models)]
 
     def satisfied(asked: Sequence[Requirement], histograms: Sequence[Histogram]) -> bool:
         if not histograms or not asked:
             return True
-        cells = _cells(histograms)
+        cells = _cells(histograms, spec.bundles)
+        if held_by_all(cells, len(spec.sensitives)).any():
+            return False
         everything = np.ones(len(cells), dtype=bool)
         for requirement, now in zip(spec.privacy, current, strict=True):
             if requirement not in asked:
@@ -58,13 +61,18 @@ def judged(spec: Spec, first: RecordedVersion, current: Sequence[Sequence[Refere
     return passes
 
 
-def _cells(histograms: Sequence[Histogram]) -> Cells:
-    values = sorted({value for counts in histograms for value in counts}, key=repr)
+def _monotone(model: Model, spec: Spec) -> bool:
+    return (model.monotone.for_entities if spec.bundles else model.monotone).generalization
+
+
+def _cells(histograms: Sequence[Histogram], bundles: bool) -> Cells:
+    values = list(dict.fromkeys(value for counts in histograms for value in counts))
     code = {value: i for i, value in enumerate(values)}
     triples = [(i, code[value], n) for i, counts in enumerate(histograms) for value, n in counts.items()]
     cell, value, count = (np.array(column, dtype=np.int64) for column in zip(*triples, strict=True))
     names = tuple(str(i) for i in range(len(histograms)))
-    return Cells(names, cell, value, count, tuple(values), np.ones((len(names), 1), dtype=bool))  # type: ignore[arg-type]
+    shows = np.ones((len(names), 1), dtype=bool)
+    return Cells(names, cell, value, count, tuple(values), shows, bundles)  # type: ignore[arg-type]
 
 
 def _declared(spec: Spec, name: str, now: Reference, first: Reference) -> Reference:
@@ -75,7 +83,8 @@ def _declared(spec: Spec, name: str, now: Reference, first: Reference) -> Refere
 def _with(spec: Spec, requirement: Requirement, reference: Reference, name: str, cells: Cells) -> Reference:
     """A reference whose domain has every value of some cells."""
     index, domain = spec.sensitives.index(name), set(reference.domain)
-    new = sorted({value[index] for value in cells.values} - domain, key=lambda text: (text is None, text or ""))
+    texts = {text for value in cells.values for text in _texts(value[index])}
+    new = sorted(texts - domain, key=lambda text: (text is None, text or ""))
     if not new:
         return reference
     needs = frozenset().union(*(model.needs for model in requirement.models))
@@ -93,6 +102,10 @@ def _with(spec: Spec, requirement: Requirement, reference: Reference, name: str,
     numbers = (*reference.numbers, *(Fraction(text) for text in new if text is not None))
     found = replace(reference, domain=domain_now, totals=totals, taxonomy=None, prior=None, numbers=numbers)
     return found.ascending()
+
+
+def _texts(value: str | frozenset[str | None] | None) -> Collection[str | None]:
+    return value if isinstance(value, frozenset) else (value,)
 
 
 def as_first(spec: Spec, name: str, now: Reference, first: Reference) -> Reference:

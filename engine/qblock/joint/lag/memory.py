@@ -132,6 +132,7 @@ def load(book: Book, release: str) -> Kept | None:
         frozen=frozenset(map(cell_of, found["frozen"])),
         pending={r["entity"]: Pending(r["seen"], r["times"]) for r in rows if r["times"] is not None},
         since={r["entity"]: r["since"] for r in rows if r["since"] is not None},
+        seen={r["entity"]: r["seen"] for r in rows if r["seen"] is not None and r["times"] is None},
         batches={block_of(block): n for block, n in found["batches"]},
     )
     return Kept(
@@ -222,13 +223,14 @@ def save(book: Book, release: str, kept: Kept, gone: Iterable[str] = (), rows: M
         _insert(book, t.shown, release, unit_columns(rows))
     own.run(sa.delete(t.waiting).where(t.waiting.c.release == release))
     memory = kept.memory
-    people = sorted({*memory.since, *memory.pending})
+    people = sorted({*memory.since, *memory.pending, *memory.seen})
     if people:
         pending = [memory.pending.get(one) for one in people]
+        seen = [memory.seen.get(one) if was is None else was.value for one, was in zip(people, pending, strict=True)]
         columns = {
             "entity": pa.array(people, pa.string()),
             "since": pa.array([memory.since.get(one) for one in people], pa.int64()),
-            "seen": pa.array([None if one is None else one.value for one in pending], pa.string()),
+            "seen": pa.array(seen, pa.string()),
             "times": pa.array([None if one is None else one.times for one in pending], pa.int64()),
         }
         _insert(book, t.waiting, release, columns)

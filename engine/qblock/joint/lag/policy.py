@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from qblock.blocks import Reference
 from qblock.joint.crosswalk import Book
-from qblock.joint.excluded import ASIDE, CELL, COHORT, LEFT, OUT, WITHDRAWN, set_apart
+from qblock.joint.excluded import ASIDE, CELL, CHANGED, COHORT, LEFT, MOVED, OUT, WITHDRAWN, set_apart
 from qblock.joint.lag.differences import Differences, differences
 from qblock.joint.lag.judged import judged
 from qblock.joint.lag.memory import (
@@ -40,11 +40,20 @@ from qblock.joint.steady import (
 )
 from qblock.joint.steady.state import Block, Histogram, Value
 from qblock.joint.type_checks import parts_of
+from qblock.joint.units import grew, owner_of, rows_of, sets_of
 from qblock.joint.versions import recorded
 from qblock.source import SourceTable
 from qblock.spec import Spec
 
-OUT_WHY = {"left": LEFT, "erased": WITHDRAWN, "cell": CELL, "failed": COHORT, "aside": ASIDE}
+OUT_WHY = {
+    "left": LEFT,
+    "erased": WITHDRAWN,
+    "cell": CELL,
+    "failed": COHORT,
+    "aside": ASIDE,
+    "changed": CHANGED,
+    "moved": MOVED,
+}
 """Why somebody is set apart for good, by what became of them."""
 
 
@@ -91,7 +100,9 @@ def rules_of(spec: Spec, several: bool) -> Rules:
     reasons = []
     if several:
         reasons.append("several releases to the same readers were not simulated")
-    return together(found, reasons)
+    if spec.bundles and (len(spec.sensitives) > 1 or spec.insensitives):
+        reasons.append("several columns of people who have several rows were not simulated")
+    return replace(together(found, reasons), bundles=spec.bundles)
 
 
 def decide(
@@ -134,7 +145,9 @@ def decide(
     number = len(kept.layout.sensitive)
 
     @cache
-    def sensitive(value: str) -> tuple[str | None, ...]:
+    def sensitive(value: str) -> Hashable:
+        if spec.bundles:
+            return sets_of([parts_of(row) for row in rows_of(value)], number)
         return tuple(parts_of(value)[:number])
 
     def of_blocks(blocks: Sequence[Block]) -> Mapping[Block, Histogram]:
@@ -160,16 +173,20 @@ def decide(
             coin=private_coin(_secret(book), release, spec.versions.skip) if rules.coin else no_coin,
             least=2 * rules.k,
             counted=lambda value: sensitive(str(value)),
-            change=_change,
+            change=_grew if spec.bundles else _change,
+            owner=owner_of,
         )
     awaits = newest if stands or result.published else None
     decided = replace(_turn(replace(kept, awaits=awaits), result, found, rows, shown, sizes), stands=stands)
     turn = _with_churn(decided, found, shown, kept.memory)
     # The withdrawal of those who were queued takes effect when a version without them is published (`left`).
     out = {one: why for one, why in turn.out.items() if one not in set(queued)}
-    withdrawals = sum(one in result.shown for one in withdrawn)
+    withdrawals = len({owner_of(one) for one in result.shown} & withdrawn)
     # Whoever is set apart is in the source, and in no version; whoever is from now on is in the lag already.
-    before = max(0, everybody - source.rows - source.quarantined)
+    if spec.bundles:
+        everybody, before = found.units, found.apart
+    else:
+        before = max(0, everybody - source.rows - source.quarantined)
     counts = replace(turn.counts, source=everybody, lag=turn.counts.lag + before + source.quarantined)
     now_out = sum(one in found.newcomers for one in turn.out)
     return replace(turn, out=out, withdrawals=withdrawals, counts=counts, present_out=before + now_out)
@@ -177,6 +194,10 @@ def decide(
 
 def _change(before: Value, after: Value) -> tuple[bool, ...]:
     return tuple(old != new for old, new in zip(parts_of(str(before)), parts_of(str(after)), strict=True))
+
+
+def _grew(before: Value, after: Value) -> tuple[bool, ...]:
+    return (grew(str(before), str(after)),)
 
 
 def _with_churn(turn: Turn, found: Differences, shown: Mapping[str, Unit], before: Memory) -> Turn:

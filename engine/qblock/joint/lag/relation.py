@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.joint.admission import Admission, part_of
+from qblock.joint.admission import Admission
 from qblock.joint.crosswalk import fresh_name, open_book
 from qblock.joint.lag.memory import Layout, Row
-from qblock.joint.versions import DIGEST
+from qblock.joint.texts import part_of
+from qblock.joint.units import owner, row_of, rows_of, size
+from qblock.joint.versions import DIGEST, UNIT
 from qblock.warehouse.protocol import Column, Session
 
 
@@ -39,6 +42,7 @@ class Shown(Admission):
                 loaded = own.load(fresh_name(), pa.table({"entity": pa.array(without, pa.string())}))
                 query = query.where(t.c.entity.not_in(sa.select(loaded.c.entity)))
             kept = book.lend(query)
+            longest = book.own.scalar(sa.select(sa.func.max(size(t.c.value))).where(t.c.release == self.spec.release))
         texts = {
             "entity": pa.array(list(rows), pa.string()),
             "place": pa.array([row.place for row in rows.values()], pa.string()),
@@ -48,9 +52,29 @@ class Shown(Admission):
         one = sa.union_all(
             sa.select(kept.c.entity, kept.c.place, kept.c.value), sa.select(new.c.entity, new.c.place, new.c.value)
         ).subquery("qblock_state")
-        named = [(name, one.c.place, i) for i, name in enumerate(self.layout.quasi)]
-        named += [(name, one.c.value, i) for i, name in enumerate(self.layout.valued)]
-        values = [session.convert(part_of(text, i), columns[name]).label(name) for name, text, i in named]
-        shown = sa.select(one.c.entity.label(DIGEST), *values).subquery("qblock_shown")
+        if self.spec.bundles:
+            shown = self._rows(session, one, columns, max(int(longest or 1), *(map(_length, rows.values())), 1))
+        else:
+            shown = sa.select(one.c.entity.label(DIGEST), *self._values(session, one, columns)).subquery("qblock_shown")
         self.everybody = shown
         return shown
+
+    def _values(self, session: Session, one: sa.FromClause, columns: dict[str, Column]) -> list[sa.Label[Any]]:
+        named = [(name, one.c.place, i) for i, name in enumerate(self.layout.quasi)]
+        named += [(name, one.c.value, i) for i, name in enumerate(self.layout.valued)]
+        return [session.convert(part_of(text, i), columns[name]).label(name) for name, text, i in named]
+
+    def _rows(self, session: Session, units: sa.FromClause, columns: dict[str, Column], longest: int) -> sa.Subquery:
+        """The rows of units, each with the name of its unit; in the place of the entity the digest of its person."""
+        assert self.spec.entity is not None
+        numbers = session.load(fresh_name(), pa.table({"n": pa.array(range(1, longest + 1), pa.int64())}))
+        joined = units.join(numbers, numbers.c.n <= size(units.c.value))
+        row = row_of(units.c.value, numbers.c.n)
+        one = sa.select(units.c.entity, units.c.place, row.label("value")).select_from(joined).subquery("qblock_rows")
+        person = owner(one.c.entity)
+        who = [one.c.entity.label(UNIT), person.label(DIGEST), person.label(self.spec.entity)]
+        return sa.select(*who, *self._values(session, one, columns)).subquery("qblock_shown")
+
+
+def _length(row: Row) -> int:
+    return len(rows_of(str(row.unit.values[-1])))

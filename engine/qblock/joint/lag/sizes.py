@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TypeVar
@@ -14,9 +15,11 @@ from qblock.joint.crosswalk import Book, decoded
 from qblock.joint.episodes import PUBLISHED
 from qblock.joint.lag.memory import Kept, block_of
 from qblock.joint.steady import Rules
-from qblock.joint.steady.cohort import chance_of, cohort_size
+from qblock.joint.steady.cohort import chance_of, chance_of_bundles, cohort_size
 from qblock.joint.steady.state import Block
+from qblock.joint.units import Sets, kept_sets
 from qblock.joint.versions import RecordedVersion
+from qblock.models import Model
 from qblock.spec import Spec
 
 Key = TypeVar("Key", bound=Hashable)
@@ -35,9 +38,10 @@ class Sizes:
         self.blocks: dict[Block, int | None] = dict(kept.sizes)
         self.whole = kept.whole
         self._least = rules.k
-        self._of_first = cache(lambda: first_counts(book, first))
+        self._of_first = cache(lambda: first_counts(book, first, spec.bundles))
         references = cache(lambda: first.references)
-        self._sized = cache(lambda counts: _size(spec, references(), counts, rules.k))
+        sized = _size_of_bundles if spec.bundles else _size
+        self._sized = cache(lambda counts: sized(spec, references(), counts, rules.k))
 
     def __call__(self, block: Block) -> int | None:
         if block in self.hidden:
@@ -55,8 +59,10 @@ class Sizes:
         return self.blocks[block]
 
 
-Values = tuple[str | None, ...]
-"""One for each sensitive attribute."""
+Values = tuple[str | None, ...] | Sets
+"""One for each sensitive attribute; a set of values where people have several rows."""
+MOST_BUNDLES = 400
+"""Of the bundles of a block those that most people have stand for all: the others are as good as never alike."""
 Counted = tuple[tuple[Values, int], ...]
 
 
@@ -66,9 +72,35 @@ def _size(spec: Spec, references: Mapping[str, Reference], counts: Counted, leas
         code = {text: i for i, text in enumerate(references[name].domain)}
         column = np.zeros(len(code), dtype=np.int64)
         for value, n in counts:
-            column[code[value[index]]] += n
+            text = value[index]
+            assert not isinstance(text, frozenset)
+            column[code[text]] += n
         columns.append(column.tolist())
     return size_for(spec, references, columns, least)
+
+
+def _size_of_bundles(spec: Spec, references: Mapping[str, Reference], counts: Counted, least: int) -> int | None:
+    found: list[int | None] = []
+    for index, name in enumerate(spec.sensitives):
+        code = {text: i for i, text in enumerate(references[name].domain)}
+        people: Counter[frozenset[int]] = Counter()
+        for value, n in counts:
+            people[frozenset(code[text] for text in value[index] or ())] += n
+        most = sorted(people.items(), key=lambda pair: (-pair[1], sorted(pair[0])))[:MOST_BUNDLES]
+        chance = chance_of_bundles(_models_of(spec, name), references[name], [one for one, _ in most])
+        found.append(cohort_size([n for _, n in most], least, chance))
+    return _largest(found, least)
+
+
+def _models_of(spec: Spec, name: str) -> list[Model]:
+    sizes = [q.model for q in spec.privacy if not q.sensitive]
+    return sizes + [q.models[q.sensitive.index(name)] for q in spec.privacy if name in q.sensitive]
+
+
+def _largest(sizes: Sequence[int | None], least: int) -> int | None:
+    if not sizes:
+        return max(2 * least, 2)
+    return None if None in sizes else max(size for size in sizes if size is not None)
 
 
 def size_for(
@@ -81,15 +113,11 @@ def size_for(
     """
     found: list[int | None] = []
     for name, column in zip(spec.sensitives, columns, strict=True):
-        models = [q.model for q in spec.privacy if not q.sensitive]
-        models += [q.models[q.sensitive.index(name)] for q in spec.privacy if name in q.sensitive]
-        found.append(cohort_size(column, least, chance_of(models, references[name])))
-    if not found:
-        return max(2 * least, 2)
-    return None if None in found else max(size for size in found if size is not None)
+        found.append(cohort_size(column, least, chance_of(_models_of(spec, name), references[name])))
+    return _largest(found, least)
 
 
-def first_counts(book: Book, first: RecordedVersion) -> dict[Block, dict[Values, int]]:
+def first_counts(book: Book, first: RecordedVersion, bundles: bool = False) -> dict[Block, dict[Values, int]]:
     """The people by sensitive values whom each block of the first version shows."""
     t = book.tables
     key = first.key
@@ -104,7 +132,9 @@ def first_counts(book: Book, first: RecordedVersion) -> dict[Block, dict[Values,
     )
     found: dict[Block, dict[Values, int]] = {}
     for row in book.own.fetch(query).to_pylist():
-        found.setdefault(block_of(row["label"]), {})[decoded(row["value"])] = int(row["n"])
+        values = kept_sets(row["value"], len(first.sensitive)) if bundles else decoded(row["value"])
+        block = found.setdefault(block_of(row["label"]), {})
+        block[values] = block.get(values, 0) + int(row["n"])
     return found
 
 

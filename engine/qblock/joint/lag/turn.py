@@ -45,6 +45,11 @@ NO_STATE = (
     "with `on_refusal: refuse`, and those after it lag"
 )
 AS_FIRST = "models that compare with the distribution of the table compare with that of version {}, whoever came since"
+OTHER_BLOCKS = (
+    "hierarchies were edited, which shows {} people in another block; where people have several rows (`count: "
+    "entities`) what is kept of them cannot follow; nothing is published. Change the hierarchies back, or write "
+    "{unprotected}"
+)
 EDITED = "hierarchies were edited, which shows {} people in another block: their joint cells are split"
 FAILED_WORDS = {
     "newcomers": "{} of newcomers failed: its people stay out for good, since topping them up until they pass would "
@@ -257,6 +262,8 @@ class LaggingVersions(JointVersions):
 
     def _compared(self, book: Book, found: Candidate) -> None:
         moved = moved_by_edits(book, found) if self.kept is not None else {}
+        if moved and self.spec.bundles:
+            raise Refused(OTHER_BLOCKS.format(len(moved), unprotected=UNPROTECTED))
         if moved:
             release = self.spec.release
             raise StartOver(EDITED.format(len(moved)), lambda own: refine(own, release, moved))

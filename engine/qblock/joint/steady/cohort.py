@@ -8,7 +8,7 @@ the block shows pass with a probability of at least 0.999.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from functools import cache
 
@@ -94,6 +94,32 @@ def chance_of(models: Sequence[Model], reference: Reference) -> Chance:
         rows = np.full(DRAWS, n, dtype=np.int64)
         blocks = Blocks(start, value.astype(np.int64), drawn[number, value], rows)
         passed = np.ones(DRAWS, dtype=bool)
+        for model in asked:
+            passed &= model.passes(blocks, reference)
+        return float(passed.mean())
+
+    return simulated
+
+
+def chance_of_bundles(models: Sequence[Model], reference: Reference, bundles: Sequence[Collection[int]]) -> Chance:
+    """The same of people with several rows, drawn from shares of bundles: by a simulation with a fixed seed.
+
+    bundles: the values that each one holds. A batch in which everybody holds one value does not pass.
+    """
+    asked = [model for model in models if not isinstance(model, (KAnonymity, KMap))]
+    values = sorted({value for one in bundles for value in one})
+    holds = np.zeros((len(bundles), len(values)), dtype=np.int64)
+    for i, one in enumerate(bundles):
+        holds[i, np.searchsorted(values, sorted(one))] = 1
+    codes = np.array(values, dtype=np.int64)
+
+    def simulated(shares: Floats, n: int) -> float:
+        drawn = np.random.default_rng(SEED).multinomial(n, shares / shares.sum(), size=DRAWS) @ holds
+        number, value = np.nonzero(drawn)
+        start = np.searchsorted(number, np.arange(DRAWS + 1)).astype(np.int64)
+        rows = np.full(DRAWS, n, dtype=np.int64)
+        blocks = Blocks(start, codes[value], drawn[number, value], rows)
+        passed = blocks.largest < n
         for model in asked:
             passed &= model.passes(blocks, reference)
         return float(passed.mean())

@@ -17,6 +17,7 @@ from qblock.joint.steady.state import (
     Person,
     Unit,
     Value,
+    held,
     histogram,
 )
 
@@ -39,13 +40,22 @@ def by_attribute(part: Histogram, ls: Sequence[int]) -> list[tuple[Histogram, in
     """The counts of each sensitive attribute, with its l. part: by values, which are tuples of one for each attribute
     where there are several."""
     if len(ls) == 1:
-        return [(part, ls[0])]
+        return [({value[0] if isinstance(value, tuple) and value else value: n for value, n in part.items()}, ls[0])]
     found: list[Counter[Hashable]] = [Counter() for _ in ls]
     for values, n in part.items():
         assert isinstance(values, tuple)
         for counts, value in zip(found, values, strict=True):
             counts[value] += n
     return list(zip(found, ls, strict=True))
+
+
+def people_by_value(part: Histogram) -> Counter[Hashable]:
+    """How many people hold each sensitive value."""
+    found: Counter[Hashable] = Counter()
+    for some, n in part.items():
+        for value in held(some):
+            found[value] += n
+    return found
 
 
 def touched(
@@ -130,11 +140,21 @@ def _sizes(some: Sequence[str], people: Sequence[str], rules: Rules, least: int)
 
 
 def diverse(parts: Sequence[tuple[Histogram, int]], m: int) -> bool:
-    """Whether in each part at least l values are held by m people or more: then even failing leaves l candidates."""
-    return all(sum(n >= m for n in part.values()) >= l for part, l in parts)  # noqa: E741
+    """Whether in each part at least l values are held by m people or more: then even failing leaves l candidates.
+
+    Of bundles: those that m people or more have each hold l values together, and none of these is in all of them.
+    """
+    return all(_leaves([held(value) for value, n in part.items() if n >= m], l) for part, l in parts)  # noqa: E741
+
+
+def _leaves(bundles: Sequence[frozenset[Hashable]], l: int) -> bool:  # noqa: E741
+    return bool(bundles) and len(frozenset.union(*bundles)) >= l and not frozenset.intersection(*bundles)
 
 
 def sure(parts: Sequence[tuple[Histogram, int]], m: int, n: int) -> bool:
-    """Whether no m of n people, nor the others, can hold fewer than l values: then the batch cannot fail."""
-    most = max(sum(sorted(part.values(), reverse=True)[: l - 1]) for part, l in parts)  # noqa: E741
+    """Whether no m of n people, nor the others, can hold fewer than l values: then the batch cannot fail.
+
+    Nor then can all of them hold one value, as l is at least 2.
+    """
+    most = max(sum(sorted(people_by_value(part).values(), reverse=True)[: l - 1]) for part, l in parts)  # noqa: E741
     return m > most and n - m > most

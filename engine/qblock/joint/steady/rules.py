@@ -41,7 +41,8 @@ class Rules:
     out, values as first shown). k: the least people of a batch and of those it leaves; ls: for each sensitive attribute
     the values that must each be held by as many people. sure: whether models are sizes and distinct values alone, so
     that a batch may also go where it cannot fail. coin: whether newcomers need the coin. withdraw: whether leavers go
-    at once with their whole cells. reason: why no more is done, for people; empty with all rules.
+    at once with their whole cells. bundles: whether people may have several rows in a block. reason: why no more is
+    done, for people; empty with all rules.
     """
 
     cells: bool
@@ -50,6 +51,7 @@ class Rules:
     sure: bool = False
     coin: bool = False
     withdraw: bool = False
+    bundles: bool = False
     reason: str = ""
 
     @property

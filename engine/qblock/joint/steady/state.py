@@ -9,11 +9,12 @@ from enum import Enum
 from typing import NamedTuple
 
 Value = Hashable
-"""What a version shows of a person beside the block: the sensitive value, with further columns that are published."""
+"""What a version shows of a person beside the block: the sensitive value, with further columns that are published. Of a
+person with several rows in a block, all of them together: the bundle."""
 Block = tuple[int | str, ...]
 """The codes or labels of a block at the node that all versions keep."""
 Histogram = Mapping[Hashable, int]
-"""People by sensitive value."""
+"""People by sensitive value; where people have several rows, by the set of those that they have (frozenset)."""
 
 
 class Cell(NamedTuple):
@@ -104,8 +105,9 @@ class Memory:
 
     run, version: the last ones. out: people who are never shown again, or never at all, with the reason: "left",
     "erased", "cell" (shared the cell of somebody who was erased), "failed", "aside" (by the coin), "first" (a first
-    version that was refused). frozen: cells that no batch touches any more. pending: of shown units. since: the run
-    from which on somebody has waited. batches: of newcomers that closed in each block.
+    version that was refused), "changed" (while waiting), "moved" (from another block). frozen: cells that no batch
+    touches any more. pending: of shown units. since: the run from which on somebody has waited. batches: of newcomers
+    that closed in each block. seen: the bundles of newcomers who wait, where people have several rows.
     """
 
     run: int = 0
@@ -115,6 +117,7 @@ class Memory:
     pending: Mapping[str, Pending] = field(default_factory=dict)
     since: Mapping[str, int] = field(default_factory=dict)
     batches: Mapping[Block, int] = field(default_factory=dict)
+    seen: Mapping[str, Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -142,6 +145,11 @@ class Counts:
     @property
     def waiting(self) -> int:
         return self.newcomers + self.leavers + self.changes
+
+
+def held(value: Hashable) -> frozenset[Hashable]:
+    """The sensitive values that somebody has: one, or those of a bundle."""
+    return value if isinstance(value, frozenset) else frozenset((value,))
 
 
 def histogram(values: Counter[Hashable]) -> Histogram:

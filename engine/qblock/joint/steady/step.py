@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
 
 from qblock.joint.steady.coin import Coin, no_coin
@@ -34,6 +34,9 @@ from qblock.joint.steady.state import (
 )
 from qblock.joint.steady.turn import Counted, Decided, Turn
 
+Owner = Callable[[str], str]
+"""Whose a unit is."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -49,6 +52,11 @@ class Step:
 def same(value: Value) -> Hashable:
     """The value itself, where nothing but the sensitive attribute is published beside the block."""
     return value
+
+
+def same_person(unit: str) -> str:
+    """The unit itself, where nobody is in several blocks."""
+    return unit
 
 
 def one_attribute(before: Value, after: Value) -> tuple[bool, ...]:
@@ -91,6 +99,7 @@ def step(
     erased: Collection[str] = (),
     counted: Counted = same,
     change: Change = one_attribute,
+    owner: Owner = same_person,
 ) -> Step:
     """What the next version shows after one run, by digests of entities.
 
@@ -98,16 +107,21 @@ def step(
     not need them, and one such unit must stay). least: people of a batch of leavers or changed values, where that is
     more than the models imply, so that fewer fail and freeze their cell. erased: people who withdraw at once, with
     their whole joint cells, which no verdict can hold up; with `rules.withdraw` so does everybody who has left.
-    counted: the sensitive value in what is published of a person, a tuple where `rules.attributes` are several; change:
-    which attributes two values differ in.
+    counted: the sensitive value in what is published of a person, a tuple where `rules.attributes` are several, with a
+    frozenset of values for each attribute where people have several rows (`rules.bundles`); change: which attributes
+    two values differ in. owner: whose a unit is, where somebody may be in several blocks.
     """
     run, version = memory.run + 1, memory.version + 1
     pending = _seen(shown, present, memory.pending)
+    if rules.bundles:
+        pending = _both_sides(pending, memory.pending, owner)
     erased = set(erased)
     if rules.withdraw:
         erased.update(one for one in shown if one not in present)
     out = dict(memory.out)
     out.update((one, "erased") for one in erased if one not in shown and one not in out)
+    if rules.bundles:
+        out.update(_held_back(shown, present, memory, pending, out, owner))
     members = touched(shown, present, pending, erased)
     turn = Turn(shown, members, passes, counted, out)
     turn.frozen.update(memory.frozen)
@@ -146,6 +160,9 @@ def step(
         since=memory.since,
         batches=numbers,
     )
+    if rules.bundles:
+        waiting = _waiting(turn.shown, present, turn.out)
+        after = replace(after, seen={one: present[one].value for some in waiting.values() for one in some})
     return _ended(turn.shown, present, after, tuple(turn.batches), published)
 
 
@@ -169,6 +186,40 @@ def _seen(
                 found[one] = Pending(person.value, 1)
         elif person.value != last.value:
             found[one] = Pending(person.value, last.times + 1)
+    return found
+
+
+def _both_sides(pending: dict[str, Pending], before: Mapping[str, Pending], owner: Owner) -> dict[str, Pending]:
+    """Two units of one person that changed in one run may be a row that moved: neither is ever shown as changed."""
+    now: dict[str, list[str]] = {}
+    for one, found in pending.items():
+        if one not in before or before[one] != found:
+            now.setdefault(owner(one), []).append(one)
+    several = {one for some in now.values() if len(some) > 1 for one in some}
+    return {one: p._replace(times=p.times + 1) if one in several else p for one, p in pending.items()}
+
+
+def _held_back(
+    shown: Mapping[str, Unit],
+    present: Mapping[str, Person],
+    memory: Memory,
+    pending: Mapping[str, Pending],
+    out: Mapping[str, str],
+    owner: Owner,
+) -> dict[str, str]:
+    """Newcomers who are never shown, of bundles: those that changed while they waited, of whom it may be known that
+    they have several rows; and those of people who left another block or changed there when they came, whose rows may
+    have moved: two versions would show one row beside the people of two blocks."""
+    found = {}
+    moving = {owner(one) for one in shown if one not in present}
+    moving |= {owner(one) for one, p in pending.items() if memory.pending.get(one) != p}
+    for some in _waiting(shown, present, out).values():
+        for one in some:
+            if one in memory.seen:
+                if memory.seen[one] != present[one].value:
+                    found[one] = "changed"
+            elif owner(one) in moving:
+                found[one] = "moved"
     return found
 
 

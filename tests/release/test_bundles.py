@@ -1,0 +1,155 @@
+"""People with several rows: weeks of the job against the policy alone, and what is refused."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from qblock.joint.steady import Memory, Person, Rules, Step, Trial, first_version, rules_for, step
+from qblock.models import DistinctLDiversity, KAnonymity
+from release.jobs import Job, MakeJob
+from release.test_steady_job import counts
+from release.test_waiting import ATTRIBUTES
+
+pytestmark = pytest.mark.either_engine
+
+Row = tuple[str, str, str]
+"""Who, in which block, with which value."""
+
+
+def visits_job(make_job: MakeJob, rows: list[Row], **settings: Any) -> Job:
+    asked = {"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2, "sensitive": "value"}}
+    names = ("id", "block", "value")
+    return make_job(
+        {name: [row[i] for row in rows] for i, name in enumerate(names)},
+        **{
+            "attributes": ATTRIBUTES,
+            "privacy": list(asked),
+            "entity": "id",
+            "count": "entities",
+            "versions": {"cohort": 4},
+            "search": {"node": [0]},
+            **settings,
+        },
+    )
+
+
+def show(job: Job, rows: list[Row]) -> None:
+    """The source has these rows now."""
+    job.change("DELETE FROM people")
+    job.change(f"INSERT INTO people (id, block, value) VALUES {', '.join(map(str, rows))}")
+
+
+def visits(text: str) -> list[Row]:
+    """`p:q:ab` is two rows of p in block q."""
+    return [(who, block, value) for who, block, values in (one.split(":") for one in text.split()) for value in values]
+
+
+@dataclass
+class Weeks:
+    """A drawn history of visits."""
+
+    rng: random.Random
+    rows: list[Row] = field(default_factory=list)
+    people: int = 0
+
+    def come(self, n: int) -> None:
+        for _ in range(n):
+            for _ in range(self.rng.choice([1, 1, 2, 3])):
+                self.rows.append((f"n{self.people:03}", self.rng.choice("qrs"), self.rng.choice("aabbcd")))
+            self.people += 1
+
+    def churn(self) -> None:
+        rng = self.rng
+        for _ in range(len(self.rows) // 8):  # somebody known visits again
+            who = rng.choice(self.rows)[0]
+            self.rows.append((who, rng.choice("qqrs"), rng.choice("aabbcd")))
+        for i in rng.sample(range(len(self.rows)), len(self.rows) // 15):  # a value is corrected, or a block
+            who, block, value = self.rows[i]
+            self.rows[i] = (who, block, rng.choice("abcd")) if rng.random() < 0.8 else (who, rng.choice("qrs"), value)
+        gone = set(rng.sample(sorted({row[0] for row in self.rows}), 5))
+        self.rows = [row for row in self.rows if row[0] not in gone]
+        self.come(8)
+
+    @property
+    def present(self) -> dict[str, Person]:
+        found: dict[str, list[str]] = {}
+        for who, block, value in self.rows:
+            found.setdefault(f"{who} {block}", []).append(value)
+        return {unit: Person((unit[-1],), tuple(sorted(values))) for unit, values in found.items()}
+
+
+def passes(trial: Trial) -> bool:
+    """At least two people, two values, and none that everybody holds."""
+
+    def one(part: Mapping[Hashable, int]) -> bool:
+        held: Counter[Hashable] = Counter()
+        for values, n in part.items():
+            assert isinstance(values, frozenset)
+            held.update(dict.fromkeys(values, n))
+        people = sum(part.values())
+        return people >= 2 and len(held) >= 2 and max(held.values()) < people
+
+    return all(one(part) for group in trial.groups for part in group.parts)
+
+
+def bundle(value: Hashable) -> Counter[str]:
+    assert isinstance(value, tuple)
+    return Counter(value)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: int) -> None:
+    weeks = Weeks(random.Random(seed))
+    weeks.come(60)
+    job = visits_job(make_job, weeks.rows)
+    found_rules = rules_for((KAnonymity(k=2), DistinctLDiversity(l=2)))
+    rules = Rules(**{**vars(found_rules), "bundles": True})
+
+    def counted(value: Hashable) -> Hashable:
+        return frozenset(bundle(value))
+
+    found: Step = first_version(weeks.present, Memory(), passes, counted=counted)
+    assert job.run().version == 1
+    closed: Counter[str] = Counter()
+    out = 0
+    for _ in range(6):
+        weeks.churn()
+        show(job, weeks.rows)
+        found = step(
+            found.shown,
+            weeks.present,
+            found.memory,
+            rules,
+            passes,
+            cohort=lambda block: 4,
+            least=4,
+            counted=counted,
+            change=lambda before, after: (bundle(before) < bundle(after),),
+            owner=lambda unit: unit[:-2],
+        )
+        result = job.run()
+        wanted = Counter(
+            f"{unit.cell.block[0]}:{value}"
+            for unit in found.shown.values()
+            for value in bundle(unit.values[-1])
+            for _ in range(bundle(unit.values[-1])[value])
+        )
+        assert counts(job) == wanted
+        n = found.counts
+        waiting = {"newcomers": n.newcomers, "leavers": n.leavers, "changes": n.changes}
+        assert {why: m for why, m in result.waiting.items() if why in waiting} == {
+            w: m for w, m in waiting.items() if m
+        }
+        assert result.lag["rows"] == n.lag
+        assert (result.status == "published") == found.published
+        closed += Counter(n.closed)
+        out += sum(why in ("changed", "moved") for why in found.memory.out.values())
+    assert closed["newcomers"] >= 2
+    assert closed["leavers"] + closed["changed values"] >= 2
+    assert out
