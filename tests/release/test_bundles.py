@@ -10,8 +10,12 @@ from typing import Any
 
 import pytest
 
+from qblock.errors import InputError, Refused
 from qblock.joint.steady import Memory, Person, Rules, Step, Trial, first_version, rules_for, step
+from qblock.ledger.stores import place_of
 from qblock.models import DistinctLDiversity, KAnonymity
+from qblock.release.erase import erase
+from qblock.release.rekey import rekey
 from release.jobs import Job, MakeJob
 from release.test_steady_job import counts
 from release.test_waiting import ATTRIBUTES
@@ -153,3 +157,58 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
     assert closed["newcomers"] >= 2
     assert closed["leavers"] + closed["changed values"] >= 2
     assert out
+
+
+EVEN = " ".join(f"p{i}:q:{'abc'[i % 3]}" for i in range(12))
+
+
+def test_a_value_that_everybody_holds_is_refused(make_job: MakeJob) -> None:
+    """Two values in each block, and yet everybody in q has an a."""
+    job = visits_job(make_job, visits(f"{EVEN} r0:r:ab r1:r:a r2:r:ac r3:r:a"))
+    with pytest.raises(Refused, match="a value that everybody holds"):
+        job.run()
+
+
+def test_who_has_rows_in_two_blocks_withdraws_from_both(make_job: MakeJob) -> None:
+    rows = visits(f"{EVEN} p0:r:b p1:r:ab p2:r:c p3:r:a p4:r:ac p5:r:b z0:s:a z1:s:b z2:s:ac")
+    job = visits_job(make_job, rows)
+    job.run()
+    assert erase(job.spec, ["p0"]).status == "queued"
+    waits = job.run(force=True).waiting
+    assert waits["withdrawals"] == 1
+    erased = erase(job.spec, ["p1"], now=True)
+    assert erased.companions
+    assert erased.published is not None
+    assert counts(job) == {"s:a": 2, "s:b": 1, "s:c": 1}
+
+
+def test_a_new_key_keeps_units(make_job: MakeJob) -> None:
+    job = visits_job(make_job, visits(EVEN + " p0:r:b p1:r:ab p2:r:c"))
+    job.run()
+    rekey(place_of(job.spec))
+    show(job, visits(EVEN + " p0:r:b p1:r:ab p2:r:c n1:q:a n2:q:b n3:q:c n4:q:ab"))
+    result = job.run()
+    assert (result.status, result.waiting, result.rows) == ("published", {}, 12 + 4 + 5)
+
+
+@pytest.mark.parametrize(
+    ("versions", "message"),
+    [
+        ({"on_refusal": "refuse"}, "where people have several rows"),
+        ({"audience": ["other"]}, "releases of people with several rows"),
+    ],
+)
+def test_what_was_not_simulated_is_refused(make_job: MakeJob, versions: dict[str, Any], message: str) -> None:
+    job = visits_job(make_job, visits(EVEN), versions=versions)
+    with pytest.raises(InputError, match=message):
+        job.run()
+
+
+def test_an_edited_hierarchy_that_moves_units_is_refused(make_job: MakeJob) -> None:
+    attributes = {**ATTRIBUTES, "block": {"role": "quasi_identifier", "hierarchy": {"file": "blocks.csv"}}}
+    job = visits_job(make_job, visits(EVEN + " p0:r:b p1:r:a p2:r:c"), attributes=attributes)
+    (job.folder / "blocks.csv").write_text("block,pair,all\nq,Q,*\nr,R,*\n", "utf-8")
+    job.set(search={"node": [1]}).run()
+    (job.folder / "blocks.csv").write_text("block,pair,all\nq,Q,*\nr,Q,*\n", "utf-8")
+    with pytest.raises(Refused, match="hierarchies were edited"):
+        job.run()

@@ -113,6 +113,7 @@ class Engine:
                 erased=erased,
                 counted=counted,
                 change=change,
+                owner=self._owner,
             )
         rows = {one: (unit.cell.block[0], unit.values[-1]) for one, unit in found.shown.items()}
         events = tuple((decided.batch.kind.value, decided.outcome) for decided in found.batches)
@@ -120,6 +121,9 @@ class Engine:
 
     def _person(self, block: int, value: int) -> Person:
         return Person((block,), value)
+
+    def _owner(self, unit: str) -> str:
+        return unit
 
     def _counted(self, value: int, widths: tuple[int, ...]) -> Hashable:
         found = split(value, widths)[: self.sensitive]

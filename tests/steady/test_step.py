@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from qblock.blocks import Reference
@@ -126,3 +128,19 @@ def test_who_withdraws_goes_at_once_with_the_whole_cell() -> None:
     assert found.memory.out == {"p": "erased", "q": "cell", "r": "erased"}
     carried = rules_for(MODELS, withdraw=True)
     assert run(first, people(p="a"), carried).memory.out == {"p": "cell", "q": "erased"}
+
+
+def test_units_of_one_person_that_change_in_one_run_are_not_shown_as_changed() -> None:
+    """A row may have moved from one to the other. Who changes in one block alone is shown as changed."""
+    rules = replace(RULES, bundles=True)
+    values = dict(zip("pqrstu", "aabbcc", strict=True))
+    first = {f"{who}{block}": Person((block,), value) for block in "12" for who, value in values.items()}
+    begun = first_version(first, Memory(), PASSES)
+
+    def shown_as_changed(**changed: str) -> set[str]:
+        now = {one: person._replace(value=changed.get(one, person.value)) for one, person in first.items()}
+        found = step(begun.shown, now, begun.memory, rules, PASSES, cohort=lambda _: 2, owner=lambda unit: unit[0])
+        return {one for one in changed if found.shown[one].values[-1] == changed[one]}
+
+    assert shown_as_changed(p1="d", r1="e", t2="d") == {"p1", "r1"}
+    assert shown_as_changed(p1="d", r1="e", p2="d") == set()

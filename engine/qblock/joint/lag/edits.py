@@ -12,7 +12,11 @@ import sqlalchemy as sa
 from qblock.joint.crosswalk import HEXADECIMAL, Book, fresh_name
 from qblock.joint.lag.memory import block_of, cell_text, cells_of, load, save, units_in
 from qblock.joint.steady import Cell
-from qblock.joint.versions import Candidate
+from qblock.joint.units import block_name
+from qblock.joint.versions import UNIT, Candidate, coded, recorded
+from qblock.lattice import Node
+from qblock.ledger.events import canonical
+from qblock.source import SourceTable
 
 
 def moved_by_edits(book: Book, found: Candidate) -> dict[str, str]:
@@ -27,6 +31,30 @@ def moved_by_edits(book: Book, found: Candidate) -> dict[str, str]:
     rows = own.fetch(query.where(t.c.release == found.about.key.release, t.c.block != loaded.c.label)).to_pylist()
     own.drop(loaded)
     return {row["entity"]: row["label"] for row in rows}
+
+
+def units_moved(book: Book, source: SourceTable, shown: sa.FromClause, node: Node) -> int:
+    """How many units the hierarchies as they are now put in another block than the state has, where people have several
+    rows. shown: the state, as the hook `Shown` gives it; source: with these hierarchies."""
+    newest = recorded(book, source.spec.release)[-1]
+    if newest.hierarchies == canonical({h.attribute: h.digest() for h in source.hierarchies}):
+        return 0
+    joined, codes = coded(replace(source, relation=shown), node)
+    name = sa.func.substr(shown.c[UNIT], HEXADECIMAL + 1, type_=sa.Text).label("name")
+    columns = {f"q{i}": code for i, code in codes.items()}
+    number = sa.func.count(sa.distinct(shown.c[UNIT])).label("n")
+    labelled = [column.label(key) for key, column in columns.items()]
+    query = sa.select(name, *labelled, number).select_from(joined).group_by(name, *columns.values())
+    texts = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
+    moved = 0
+    for row in source.session.fetch(query).to_pylist():
+        found = [row.get(f"q{i}", 0) for i in range(len(texts))]
+        if (
+            None in found
+            or block_name(canonical([one[code] for one, code in zip(texts, found, strict=True)])) != row["name"]
+        ):
+            moved += row["n"]
+    return moved
 
 
 def refine(book: Book, release: str, moved: Mapping[str, str]) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 
 from qblock.blocks import Reference
 from qblock.errors import Refused
-from qblock.joint.gate import Cells, held_by_all, passing, references_of
+from qblock.joint.cells import Cells, held_by_all
+from qblock.joint.gate import passing, references_of
 from qblock.joint.steady import Trial
 from qblock.joint.steady.state import Block, Histogram, Passes
 from qblock.joint.versions import RecordedVersion

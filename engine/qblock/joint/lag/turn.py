@@ -16,7 +16,7 @@ from qblock.joint.excluded import FAILED, QUEUED, entities_apart
 from qblock.joint.gate import Verdict, check_models, members, members_of
 from qblock.joint.lag import first, memory
 from qblock.joint.lag.begin import adopt, begin
-from qblock.joint.lag.edits import moved_by_edits, refine
+from qblock.joint.lag.edits import moved_by_edits, refine, units_moved
 from qblock.joint.lag.failed import let_fail, never_shown
 from qblock.joint.lag.judged import as_first
 from qblock.joint.lag.memory import Kept, Layout
@@ -29,6 +29,7 @@ from qblock.ledger.events import RecordedEvent
 from qblock.search.task import QUARANTINED, Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
+from qblock.warehouse.protocol import TableName
 
 OTHER_COLUMNS = (
     "version {first} of release {release} was made with other columns ({before}) than the spec has now ({now}), and "
@@ -46,7 +47,7 @@ NO_STATE = (
 )
 AS_FIRST = "models that compare with the distribution of the table compare with that of version {}, whoever came since"
 OTHER_BLOCKS = (
-    "hierarchies were edited, which shows {} people in another block; where people have several rows (`count: "
+    "hierarchies were edited, which shows {} units in another block; where people have several rows (`count: "
     "entities`) what is kept of them cannot follow; nothing is published. Change the hierarchies back, or write "
     "{unprotected}"
 )
@@ -126,6 +127,8 @@ class LaggingVersions(JointVersions):
         check_models(self.spec)
         references = Task(source).references
         self.moved, self.uncovered = self.admission.moves(source.session), source.quarantined
+        if self.spec.bundles:
+            self._check_units(kept, source)
         with open_book(self.place, source.session) as book:
             several = any(v.key.release != release for v in members(self.spec, recorded(book)))
             self.turn = decide(
@@ -149,6 +152,15 @@ class LaggingVersions(JointVersions):
             self.spec, self.place, shown=self.admission.shown, layout=layout, gone=self.turn.gone, rows=self.turn.rows
         )
         return self.admission
+
+    def _check_units(self, kept: Kept, source: SourceTable) -> None:
+        table, session = TableName.parse(self.spec.source.table), source.session
+        state = Shown(self.spec, self.place, layout=kept.layout)
+        shown = state(session, session.relation(table), source.columns)
+        with open_book(self.place, session) as book:
+            moved = units_moved(book, source, shown, kept.node)
+        if moved:
+            raise Refused(OTHER_BLOCKS.format(moved, unprotected=UNPROTECTED))
 
     def settled(self, source: SourceTable) -> SourceTable:
         """With the distribution of the first version, where a model asks for one: moving, it would tell who came."""
@@ -262,8 +274,6 @@ class LaggingVersions(JointVersions):
 
     def _compared(self, book: Book, found: Candidate) -> None:
         moved = moved_by_edits(book, found) if self.kept is not None else {}
-        if moved and self.spec.bundles:
-            raise Refused(OTHER_BLOCKS.format(len(moved), unprotected=UNPROTECTED))
         if moved:
             release = self.spec.release
             raise StartOver(EDITED.format(len(moved)), lambda own: refine(own, release, moved))
