@@ -91,4 +91,18 @@ RELEASE: tuple[Mutation, ...] = (
         "if crosswalk is None or crosswalk.there:",
         tests=("tests/release/test_stamps.py::test_people_who_have_left_are_not_shown_again_by_a_lost_crosswalk",),
     ),
+    Mutation(
+        "erase: whoever says no is not heard",
+        "release/erase.py",
+        "        if not run.agree(run.sharing):\n",
+        "        if run.agree(run.sharing) is None:\n",
+        tests=("tests/release/test_erase_asks.py::test_whoever_is_not_agreed_to_stays",),
+    ),
+    Mutation(
+        "erase: who leaves along is not counted",
+        "joint/sharing.py",
+        "    return Sharing(len(leaving), len(removal.companions), removal.cells, staying)\n",
+        "    return Sharing(len(leaving), 0, removal.cells, staying)\n",
+        tests=("tests/release/test_erase_asks.py::test_a_plan_counts_what_an_erasure_does",),
+    ),
 )

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qblock.cli.asking import asked, check_asking
 from qblock.cli.log import Log
 from qblock.cli.opening import at_terminal
-from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress
+from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress_once_begun
 from qblock.cli.publish import LogFormat, PlanOnly, Wait, print_plan
 from qblock.files import read_input
+
+if TYPE_CHECKING:
+    from qblock.api import Sharing
 
 
 def register(app: typer.Typer) -> None:
@@ -32,8 +37,11 @@ def erase(
         typer.Option(
             "--now",
             help="They leave at once, with everybody who shares a joint cell with them: a version without them is "
-            "published, and the versions that show them are dropped.",
+            "published, and the versions that show them are dropped. How many that are is said, and asked, before.",
         ),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nobody whether they are to leave at once (--now): for scripts.")
     ] = False,
     plan_: PlanOnly = False,
     wait: Wait = 0,
@@ -46,15 +54,28 @@ def erase(
     Without --now they wait until enough people of their block withdraw, and leave together with a later release: if one
     person left alone, whoever kept the version before would learn their value. Copies that readers have made cannot be
     recalled. People are named exactly, by the text of the entity column; where a name is nobody's, nothing is done.
+
+    --now takes whole joint cells, with people who did not withdraw. So it says how many that are and asks; where nobody
+    can be asked, exit status 2 without --yes. With --plan it only says so.
     """
     log = Log.of(log_format, False)
     loaded = at_terminal(spec)
+    if now and not plan_ and not yes:
+        check_asking(
+            "--now takes people out with their whole joint cells, others in them included; --plan says how many"
+        )
     named = [*(people or []), *(_lines(file) if file is not None else [])]
     if plan_:
         print_plan(loaded.plan_erase(named, now=now, wait=wait), json_)
         return
-    with progress(quiet or not now or log.format is not None) as report:
-        found = loaded.erase(named, now=now, wait=wait, progress=report, entries=log)
+    with progress_once_begun(quiet or not now or log.format is not None) as report:
+
+        def agree(sharing: Sharing) -> bool:
+            if log.format is None:
+                print(f"qblock: {sharing}", file=sys.stderr, flush=True)
+            return yes or asked("Take them out at once?")
+
+        found = loaded.erase(named, now=now, agree=agree, wait=wait, progress=report, entries=log)
     if json_:
         answer(found.to_dict())
         return

@@ -9,10 +9,10 @@ from typing import Any
 
 from qblock.deeds import outcome
 from qblock.errors import InputError, QblockError, Refused
-from qblock.joint.crosswalk import open_book, own_book, prepare
+from qblock.joint.crosswalk import own_book, prepare
 from qblock.joint.excluded import FAILED, LEAVING, OUT, entities_apart
 from qblock.joint.excluded import QUEUED as WAITING
-from qblock.joint.named import kept_people, looked_up
+from qblock.joint.sharing import Sharing
 from qblock.joint.turn import record_erasure
 from qblock.joint.withdrawals import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
 from qblock.ledger.history import retired_by
@@ -23,6 +23,7 @@ from qblock.ledger.stamps import record_refusal
 from qblock.release import runner, steps
 from qblock.release.apply import release, retire
 from qblock.release.job import Job
+from qblock.release.leaving import count_sharing, named_people
 from qblock.release.log import Entries
 from qblock.release.plan import Plan, plan, plan_erase
 from qblock.release.recover import kept_versions
@@ -31,7 +32,6 @@ from qblock.release.run import Run
 from qblock.release.runner import run_steps
 from qblock.search import Progress
 from qblock.spec import Spec
-from qblock.warehouse import warehouse_of
 
 QUEUED = (
     "they stay in the versions until a batch of their people can go, so the source must keep their rows as long (not "
@@ -39,21 +39,21 @@ QUEUED = (
 )
 RECORDED = "the withdrawal was recorded"
 STUCK = "{} of them were in a batch that failed, which is not topped up: they can only leave at once (--now)"
-NOBODY = (
-    "{} of {} {} nobody, neither in the source nor in any earlier version; nothing is done, not even for "
-    "those found. People are named exactly by the text of column {}: numbers plain (7, not 007), dates as 2026-01-31; "
-    "look the names up there, correct the list and give it again, complete"
-)
+DECLINED = "it was not agreed to: nobody was taken out, and nothing was changed"
 STILL_SHOWN = (
     "they are out of every later version, but none could be published without them now, and version {version}, which "
     "shows them, is still what readers see"
 )
 
+Agree = Callable[[Sharing], bool]
+"""Decides, from how many share the joint cells of those who leave at once, whether they are to leave."""
+
 
 @dataclass(frozen=True)
 class EraseResult:
     """Only counts. asked: people named; shown: of them, whom any version has shown; companions: others that left with
-    them, as they shared a joint cell; retired: versions dropped; published: the version without them, if there is one.
+    them, as they shared a joint cell; retired: versions dropped; published: the version without them, if there is one;
+    sharing: what was counted before they left at once.
     """
 
     status: str
@@ -64,9 +64,11 @@ class EraseResult:
     retired: list[int] = field(default_factory=list)
     published: ReleaseResult | None = None
     notes: list[str] = field(default_factory=list)
+    sharing: Sharing | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "published": self.published.to_json() if self.published else None}
+        published = self.published.to_json() if self.published else None
+        return {**vars(self), "published": published, "sharing": self.sharing.to_json() if self.sharing else None}
 
 
 def erase(
@@ -74,6 +76,7 @@ def erase(
     entities: Sequence[str],
     *,
     now: bool = False,
+    agree: Agree | None = None,
     wait: float = 0,
     progress: Progress | None = None,
     log: Callable[[str], None] | None = None,
@@ -84,14 +87,15 @@ def erase(
     Whoever was never shown is out at once. The others are queued: k of a block leaving together could still share a
     value, so a batch closes by size and must pass the joint check on both sides. now: they leave at once, with
     everybody who shares a joint cell with them; a version without them is published, and those that show them are
-    dropped. Raises InputError for a release without entities, and where a name belongs to nobody (then nothing is done:
-    a list in another form may name others, who could never be shown again), and what `release` raises; what was set
-    apart stays so.
+    dropped. agree: told how many that are, while nothing is changed yet and the release is locked; None: nobody is
+    asked. Raises InputError for a release without entities, and where a name belongs to nobody (then nothing is done: a
+    list in another form may name others, who could never be shown again), Refused where it was not agreed to, and what
+    `release` raises; what was set apart stays so.
     """
     named = list(dict.fromkeys(entities))
     check_erasable(spec, len(named))
     made = plan_erase(spec, len(named), now=now, wait=wait, judge=False)
-    run = _Erasure(made, named, now, wait, progress, log, entries)
+    run = _Erasure(made, named, now, agree, wait, progress, log, entries)
     run_steps(run, made.steps, PERFORM, _record_failure)
     return run.result()
 
@@ -109,7 +113,8 @@ def check_erasable(spec: Spec, people: int) -> None:
 
 class _Erasure(Job):
     """One run. digests: of those named; shown: how many any version has shown; stuck: how many were in a batch that
-    failed; removal: what was taken out at once; left: what is said of versions that stay for now."""
+    failed; sharing: what was counted before, and removal: what was taken out, at once; left: what is said of versions
+    that stay for now."""
 
     digests: list[str]
 
@@ -118,15 +123,17 @@ class _Erasure(Job):
         made: Plan,
         named: Sequence[str],
         now: bool,
+        agree: Agree | None,
         wait: float,
         progress: Progress | None,
         log: Callable[[str], None] | None,
         entries: Entries | None,
     ) -> None:
         super().__init__(made.spec, made.place, made.target, (), log, entries)
-        self.named, self.now, self.wait = named, now, wait
+        self.named, self.now, self.agree, self.wait = named, now, agree, wait
         self.releasing = partial(release, self.spec, wait=wait, progress=progress, log=log, entries=entries)
         self.shown = self.stuck = 0
+        self.sharing: Sharing | None = None
         self.removal: Removal | None = None
         self.release_result: ReleaseResult | None = None
         self.left: list[str] = []
@@ -147,6 +154,7 @@ class _Erasure(Job):
             retired=sorted(_concerned(removal) - set(kept_versions(self))),
             published=self.release_result,
             notes=[*self.left, NOT_RECALLED],
+            sharing=self.sharing,
         )
 
 
@@ -158,7 +166,16 @@ def _record_failure(run: _Erasure, error: BaseException) -> None:
 
 def _find(run: _Erasure, _: steps.FindPeople) -> None:
     prepare(run.place)
-    run.digests = _people(run.place, run.spec, run.named)
+    run.digests = named_people(run.place, run.spec, run.named)
+
+
+def _count(run: _Erasure, _: steps.CountSharing) -> None:
+    run.sharing = count_sharing(run.place, run.spec, run.digests)
+    run.say(str(run.sharing))
+    if run.agree is not None:
+        if not run.agree(run.sharing):
+            raise Refused(DECLINED)
+        run.lock.check()  # whoever was asked may have taken long
 
 
 def _take_out(run: _Erasure, step: steps.SetApart) -> None:
@@ -186,26 +203,6 @@ def _concerned(removal: Removal) -> set[int]:
     return {version.version for version in removal.versions}
 
 
-def _people(place: Place, spec: Spec, names: Sequence[str]) -> list[str]:
-    """The digests of all who are named. Raises InputError where a name is nobody's: how many are, never which."""
-    with own_book(place) as book:
-        found = kept_people(book, spec.release, names)
-    if found is None:
-        warehouse = warehouse_of(spec)
-        try:
-            with warehouse.snapshot() as session, open_book(place, session, read_only=True) as book:
-                found, unknown = looked_up(book, spec, session, names)
-        finally:
-            warehouse.close()
-        if unknown:
-            raise InputError(NOBODY.format(unknown, *_matching(unknown, len(names)), spec.entity))
-    return [digest for digest in found if digest is not None]
-
-
-def _matching(unknown: int, given: int) -> tuple[str, str]:
-    return f"{given} {'name' if given == 1 else 'names'}", "matches" if unknown == 1 else "match"
-
-
 def _recorded(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> str | None:
     """RECORDED where everybody of these is out, or waits to be."""
     with own_book(place) as book:
@@ -216,11 +213,12 @@ def _recorded(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> st
 def _set_apart(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
     """How many of those named were ever shown, how many are of batches that failed, and what is taken out."""
     with own_book(place) as book:
+        # First, so that everybody who leaves with them counts, whom a version has shown or not.
+        removal = whole_cells(book, spec, digests) if now else None
         shown = withdraw(book, spec, digests)
         stuck = len(set(digests) & set(entities_apart(book, spec.release, [FAILED])))
-        if not now:
+        if removal is None:
             return shown, stuck, None
-        removal = whole_cells(book, spec, digests)
         take_out(book, spec, removal)
         return shown, stuck, removal
 
@@ -254,6 +252,7 @@ def _publish_without(run: _Erasure, concerned: set[int]) -> ReleaseResult | None
 PERFORM: runner.Perform[_Erasure] = {
     **runner.BEGIN,
     steps.FindPeople: _find,
+    steps.CountSharing: _count,
     steps.SetApart: _take_out,
     steps.PublishWithout: _publish,
     steps.DropShowing: _drop,

@@ -22,7 +22,8 @@ from qblock.warehouse.engines import ENGINES
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What a job would do. current: the version that readers see now; next_version: the number of the next one;
-    forecast: how it would go on, as JSON, where that is known."""
+    forecast: how it would go on, as JSON, where that is known; sharing: how many share the joint cells of those who
+    would leave at once, as JSON, where that was counted."""
 
     spec: Spec
     place: Place
@@ -32,6 +33,7 @@ class Plan:
     notes: tuple[str, ...]
     next_version: int = 1
     forecast: dict[str, Any] | None = None
+    sharing: dict[str, int] | None = None
 
     def then(self, *more: Step) -> Plan:
         """The same with more steps at its end."""
@@ -55,6 +57,7 @@ class Plan:
             "notes": [*self.notes, *self.refused],
             "steps": [step.to_json() for step in self.steps],
             **({} if self.forecast is None else {"forecast": self.forecast}),
+            **({} if self.sharing is None else {"sharing": self.sharing}),
         }
 
 
@@ -102,8 +105,11 @@ def plan_erase(spec: Spec, people: int, *, now: bool = False, wait: float = 0, j
     """The steps by which people withdraw. people: how many are named. Raises what `plan` raises."""
     # Withdrawing asks nothing of the target: what is wrong with it must not keep a withdrawal from being recorded.
     begun = _begun(spec, wait, judge, checked=judge)
-    at_once = (steps.PublishWithout(begun.target.view), steps.DropShowing(spec.versions.keep)) if now else ()
-    return begun.then(steps.FindPeople(people, spec.entity or ""), steps.SetApart(now), *at_once)
+    find = steps.FindPeople(people, spec.entity or "")
+    if not now:
+        return begun.then(find, steps.SetApart(now))
+    drop = steps.DropShowing(spec.versions.keep)
+    return begun.then(find, steps.CountSharing(), steps.SetApart(now), steps.PublishWithout(begun.target.view), drop)
 
 
 @one_reader()

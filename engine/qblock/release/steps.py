@@ -223,6 +223,14 @@ class FindPeople(Step):
 
 
 @dataclass(frozen=True)
+class CountSharing(Step):
+    def describe(self) -> str:
+        return (
+            "Count how many people share their joint cells, and ask whether all of them are to leave (not with --yes)."
+        )
+
+
+@dataclass(frozen=True)
 class SetApart(Step):
     now: bool
 

@@ -14,12 +14,13 @@ from qblock.ledger.history import history
 from qblock.publish.hierarchies import load_hierarchies, write_hierarchies
 from qblock.release.apply import release
 from qblock.release.dry_run import dry_run
-from qblock.release.erase import check_erasable, erase
+from qblock.release.erase import Agree, check_erasable, erase
 from qblock.release.forecast import churn_of, forecast_of_search
 from qblock.release.foresee import foreseen
+from qblock.release.leaving import planned_erasure
 from qblock.release.log import Entries
 from qblock.release.move import move
-from qblock.release.plan import Plan, plan_erase, plan_rollback
+from qblock.release.plan import Plan, plan_rollback
 from qblock.release.retire import retire
 from qblock.release.retype import retype
 from qblock.release.rollback import rollback
@@ -140,10 +141,10 @@ class Release:
         return _planned(plan_rollback(self.spec, version, wait=wait))
 
     def plan_erase(self, people: Sequence[str], *, now: bool = False, wait: float = 0) -> Planned:
-        """The steps of `erase`. Nobody is looked up."""
-        number = len(set(people))
-        check_erasable(self.spec, number)
-        return _planned(plan_erase(self.spec, number, now=now, wait=wait))
+        """The steps of `erase`. With `now` also how many share the joint cells of those named (`sharing`); without it
+        nobody is looked up."""
+        check_erasable(self.spec, len(set(people)))
+        return _planned(planned_erasure(self.spec, people, now=now, wait=wait))
 
     def publish(
         self,
@@ -188,14 +189,16 @@ class Release:
         people: Sequence[str],
         *,
         now: bool = False,
+        agree: Agree | None = None,
         wait: float = 0,
         progress: Progress | None = None,
         log: Say | None = None,
         entries: Entries | None = None,
     ) -> Erased:
         """People withdraw, named by the text of the entity column. now: they leave at once, with everybody who shares a
-        joint cell with them; else in a batch, with a later release."""
-        found = erase(self.spec, people, now=now, wait=wait, progress=progress, log=log, entries=entries)
+        joint cell with them; else in a batch, with a later release. agree: told how many that are before anything is
+        changed, and raises Refused by saying no; None: nobody is asked."""
+        found = erase(self.spec, people, now=now, agree=agree, wait=wait, progress=progress, log=log, entries=entries)
         return Erased.of(found.to_json())
 
     def retire(self, *, wait: float = 0, log: Say | None = None) -> Ended:
