@@ -13,6 +13,7 @@ from qblock.cli.log import Log
 from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress_once_begun
 from qblock.cli.publish import LogFormat, PlanOnly, Wait, print_plan
+from qblock.errors import InputError
 from qblock.files import read_input
 
 if TYPE_CHECKING:
@@ -31,6 +32,23 @@ def erase(
     ] = None,
     file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file with one on each line, in addition to those named.")
+    ] = None,
+    missing: Annotated[
+        bool,
+        typer.Option(
+            "--missing",
+            help="Those whom a version that is kept shows and the source has no more, instead of people who are named.",
+        ),
+    ] = False,
+    confirm: Annotated[
+        int | None,
+        typer.Option(
+            "--confirm",
+            min=0,
+            metavar="NUMBER",
+            help="How many are missing (--missing): needed where they are more than a fifth of the people; nothing is "
+            "done if it is another number.",
+        ),
     ] = None,
     now: Annotated[
         bool,
@@ -55,6 +73,9 @@ def erase(
     person left alone, whoever kept the version before would learn their value. Copies that readers have made cannot be
     recalled. People are named exactly, by the text of the entity column; where a name is nobody's, nothing is done.
 
+    --missing finds them by itself. Where more than a fifth of the people are missing, the source may be wrong: exit
+    status 3 without --confirm, and always where it is empty.
+
     --now takes whole joint cells, with people who did not withdraw. So it says how many that are and asks; where nobody
     can be asked, exit status 2 without --yes. With --plan it only says so.
     """
@@ -64,9 +85,11 @@ def erase(
         check_asking(
             "--now takes people out with their whole joint cells, others in them included; --plan says how many"
         )
+    if missing and file is not None:
+        raise InputError("--missing is about those whom the source has no more: name nobody, and give no file")
     named = [*(people or []), *(_lines(file) if file is not None else [])]
     if plan_:
-        print_plan(loaded.plan_erase(named, now=now, wait=wait), json_)
+        print_plan(loaded.plan_erase(named, missing=missing, confirm=confirm, now=now, wait=wait), json_)
         return
     with progress_once_begun(quiet or not now or log.format is not None) as report:
 
@@ -75,14 +98,22 @@ def erase(
                 print(f"qblock: {sharing}", file=sys.stderr, flush=True)
             return yes or asked("Take them out at once?")
 
-        found = loaded.erase(named, now=now, agree=agree, wait=wait, progress=report, entries=log)
+        found = loaded.erase(
+            named, missing=missing, confirm=confirm, now=now, agree=agree, wait=wait, progress=report, entries=log
+        )
     if json_:
         answer(found.to_dict())
         return
     out = console()
+    if found.status == "unchanged":
+        out.print("Nothing to do.")
+        for note in found.notes:
+            out.print(f"Note: {note}")
+        return
     others = f", and {found.companions} who share their joint cells" if found.companions else ""
     who = "1 person" if found.asked == 1 else f"{found.asked} people"
-    out.print(f"{who} named, {found.shown} of them shown by some version{others}: {found.status}.")
+    who += " whom the source has no more" if missing else " named"
+    out.print(f"{who}, {found.shown} of them shown by some version{others}: {found.status}.")
     if found.published is not None:
         out.print(f"Readers see version {found.published.version}, which shows none of them.")
     if found.retired:

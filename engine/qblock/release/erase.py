@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from qblock.deeds import outcome
-from qblock.errors import InputError, QblockError, Refused
+from qblock.errors import QblockError, Refused
 from qblock.joint.crosswalk import own_book, prepare
 from qblock.joint.excluded import FAILED, LEAVING, OUT, entities_apart
 from qblock.joint.excluded import QUEUED as WAITING
@@ -22,10 +22,11 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import record_refusal
 from qblock.release import runner, steps
 from qblock.release.apply import release, retire
+from qblock.release.forecast import lags
 from qblock.release.job import Job
-from qblock.release.leaving import count_sharing, named_people
+from qblock.release.leaving import Asked, count_sharing, missing_people, named_people, said_missing
 from qblock.release.log import Entries
-from qblock.release.plan import Plan, plan, plan_erase
+from qblock.release.plan import Plan, plan
 from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run
@@ -37,6 +38,12 @@ QUEUED = (
     "they stay in the versions until a batch of their people can go, so the source must keep their rows as long (not "
     "where versions lag); the next releases see to it"
 )
+WAIT = "they are shown until a batch of their people can go; the next releases see to it"
+NOT_IN_NEXT = (
+    "the next version is without them, if those who leave and those who stay of each joint cell pass; else it is "
+    "refused, and --now takes out their whole joint cells"
+)
+NOBODY_MISSING = "nobody is missing: the source has everybody whom a version that is kept shows, but for who has left"
 RECORDED = "the withdrawal was recorded"
 STUCK = "{} of them were in a batch that failed, which is not topped up: they can only leave at once (--now)"
 DECLINED = "it was not agreed to: nobody was taken out, and nothing was changed"
@@ -51,9 +58,9 @@ Agree = Callable[[Sharing], bool]
 
 @dataclass(frozen=True)
 class EraseResult:
-    """Only counts. asked: people named; shown: of them, whom any version has shown; companions: others that left with
-    them, as they shared a joint cell; retired: versions dropped; published: the version without them, if there is one;
-    sharing: what was counted before they left at once.
+    """Only counts. asked: people named, or missing from the source; shown: of them, whom any version has shown;
+    companions: others that left with them, as they shared a joint cell; retired: versions dropped; published: the
+    version without them, if there is one; sharing: what was counted before they left at once.
     """
 
     status: str
@@ -73,8 +80,10 @@ class EraseResult:
 
 def erase(
     spec: Spec,
-    entities: Sequence[str],
+    entities: Sequence[str] = (),
     *,
+    missing: bool = False,
+    confirm: int | None = None,
     now: bool = False,
     agree: Agree | None = None,
     wait: float = 0,
@@ -85,44 +94,31 @@ def erase(
     """People withdraw from a release, named by the text of its entity column.
 
     Whoever was never shown is out at once. The others are queued: k of a block leaving together could still share a
-    value, so a batch closes by size and must pass the joint check on both sides. now: they leave at once, with
-    everybody who shares a joint cell with them; a version without them is published, and those that show them are
-    dropped. agree: told how many that are, while nothing is changed yet and the release is locked; None: nobody is
-    asked. Raises InputError for a release without entities, and where a name belongs to nobody (then nothing is done: a
-    list in another form may name others, who could never be shown again), Refused where it was not agreed to, and what
-    `release` raises; what was set apart stays so.
+    value, so a batch closes by size and must pass the joint check on both sides. missing: instead of people who are
+    named, those whom the source has no more; confirm: how many these are, where they are too many to go by themselves.
+    now: they leave at once, with everybody who shares a joint cell with them; a version without them is published, and
+    those that show them are dropped. agree: told how many that are, while nothing is changed yet and the release is
+    locked; None: nobody is asked. Raises InputError for a release without entities, and where a name belongs to nobody
+    (then nothing is done: a list in another form may name others, who could never be shown again), Refused where it was
+    not agreed to or the source may be wrong (`missing_people`), and what `release` raises; what was set apart stays so.
     """
-    named = list(dict.fromkeys(entities))
-    check_erasable(spec, len(named))
-    made = plan_erase(spec, len(named), now=now, wait=wait, judge=False)
-    run = _Erasure(made, named, now, agree, wait, progress, log, entries)
-    run_steps(run, made.steps, PERFORM, _record_failure)
+    asked = Asked.of(spec, entities, missing=missing, confirm=confirm, now=now)
+    run = _Erasure(asked.plan(spec, wait, judge=False), asked, agree, wait, progress, log, entries)
+    run_steps(run, run.steps, PERFORM, _record_failure)
     return run.result()
 
 
-def check_erasable(spec: Spec, people: int) -> None:
-    """Raise InputError where nobody is named, or the spec does not say who a row is about."""
-    if not people:
-        raise InputError("nobody is named: give the values of the entity column, or a file with one on each line")
-    if not spec.checked_together:
-        raise InputError(
-            f"{spec.at('versions')}: people can withdraw where the spec says who a row is about and versions are "
-            "checked together: write `entity: COLUMN`, with `count: rows` and without `joint: none`"
-        )
-
-
 class _Erasure(Job):
-    """One run. digests: of those named; shown: how many any version has shown; stuck: how many were in a batch that
-    failed; sharing: what was counted before, and removal: what was taken out, at once; left: what is said of versions
-    that stay for now."""
+    """One run. digests: of those who are to leave; shown: how many any version has shown; stuck: how many were in a
+    batch that failed; sharing: what was counted before, and removal: what was taken out, at once; left: what is said of
+    versions that stay for now."""
 
-    digests: list[str]
+    digests: Sequence[str]
 
     def __init__(
         self,
         made: Plan,
-        named: Sequence[str],
-        now: bool,
+        asked: Asked,
         agree: Agree | None,
         wait: float,
         progress: Progress | None,
@@ -130,7 +126,7 @@ class _Erasure(Job):
         entries: Entries | None,
     ) -> None:
         super().__init__(made.spec, made.place, made.target, (), log, entries)
-        self.named, self.now, self.agree, self.wait = named, now, agree, wait
+        self.steps, self.asked, self.agree, self.wait = made.steps, asked, agree, wait
         self.releasing = partial(release, self.spec, wait=wait, progress=progress, log=log, entries=entries)
         self.shown = self.stuck = 0
         self.sharing: Sharing | None = None
@@ -140,15 +136,17 @@ class _Erasure(Job):
 
     def result(self) -> EraseResult:
         """What it came to."""
-        removal, release = self.removal, self.spec.release
+        removal, release, asked = self.removal, self.spec.release, len(self.digests)
+        if self.unchanged:
+            return EraseResult("unchanged", release, 0, 0, notes=self.notes)
         if removal is None:
-            notes = [QUEUED] if self.shown > self.stuck else []
+            notes = [self._waiting()] if self.shown > self.stuck else []
             notes += [STUCK.format(self.stuck)] if self.stuck else []
-            return EraseResult("queued", release, len(self.named), self.shown, notes=[*notes, NOT_RECALLED])
+            return EraseResult("queued", release, asked, self.shown, notes=[*notes, NOT_RECALLED])
         return EraseResult(
             "erased",
             release,
-            len(self.named),
+            asked,
             self.shown,
             companions=len(removal.companions),
             retired=sorted(_concerned(removal) - set(kept_versions(self))),
@@ -156,6 +154,12 @@ class _Erasure(Job):
             notes=[*self.left, NOT_RECALLED],
             sharing=self.sharing,
         )
+
+    def _waiting(self) -> str:
+        """What becomes of those who are queued."""
+        if not self.asked.missing:
+            return QUEUED
+        return WAIT if lags(self.spec) else NOT_IN_NEXT
 
 
 def _record_failure(run: _Erasure, error: BaseException) -> None:
@@ -166,7 +170,17 @@ def _record_failure(run: _Erasure, error: BaseException) -> None:
 
 def _find(run: _Erasure, _: steps.FindPeople) -> None:
     prepare(run.place)
-    run.digests = named_people(run.place, run.spec, run.named)
+    run.digests = named_people(run.place, run.spec, run.asked.names)
+
+
+def _find_missing(run: _Erasure, _: steps.FindMissing) -> None:
+    prepare(run.place)
+    found = missing_people(run.place, run.spec, run.asked)
+    run.digests = found.digests
+    run.say(said_missing(found))
+    if not found.digests:
+        run.unchanged = True
+        run.notes.append(NOBODY_MISSING)
 
 
 def _count(run: _Erasure, _: steps.CountSharing) -> None:
@@ -252,6 +266,7 @@ def _publish_without(run: _Erasure, concerned: set[int]) -> ReleaseResult | None
 PERFORM: runner.Perform[_Erasure] = {
     **runner.BEGIN,
     steps.FindPeople: _find,
+    steps.FindMissing: _find_missing,
     steps.CountSharing: _count,
     steps.SetApart: _take_out,
     steps.PublishWithout: _publish,

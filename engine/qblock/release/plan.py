@@ -23,7 +23,7 @@ from qblock.warehouse.engines import ENGINES
 class Plan:
     """What a job would do. current: the version that readers see now; next_version: the number of the next one;
     forecast: how it would go on, as JSON, where that is known; sharing: how many share the joint cells of those who
-    would leave at once, as JSON, where that was counted."""
+    would leave at once, as JSON, and missing: how many people the source has no more, where that was counted."""
 
     spec: Spec
     place: Place
@@ -34,6 +34,7 @@ class Plan:
     next_version: int = 1
     forecast: dict[str, Any] | None = None
     sharing: dict[str, int] | None = None
+    missing: int | None = None
 
     def then(self, *more: Step) -> Plan:
         """The same with more steps at its end."""
@@ -57,6 +58,7 @@ class Plan:
             "notes": [*self.notes, *self.refused],
             "steps": [step.to_json() for step in self.steps],
             **({} if self.forecast is None else {"forecast": self.forecast}),
+            **({} if self.missing is None else {"missing": self.missing}),
             **({} if self.sharing is None else {"sharing": self.sharing}),
         }
 
@@ -101,11 +103,21 @@ def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = Tr
     )
 
 
-def plan_erase(spec: Spec, people: int, *, now: bool = False, wait: float = 0, judge: bool = True) -> Plan:
-    """The steps by which people withdraw. people: how many are named. Raises what `plan` raises."""
+def plan_erase(
+    spec: Spec,
+    people: int | None,
+    *,
+    confirm: int | None = None,
+    now: bool = False,
+    wait: float = 0,
+    judge: bool = True,
+) -> Plan:
+    """The steps by which people withdraw. people: how many are named, or None for those whom the source has no more,
+    of whom there are `confirm`. Raises what `plan` raises."""
     # Withdrawing asks nothing of the target: what is wrong with it must not keep a withdrawal from being recorded.
     begun = _begun(spec, wait, judge, checked=judge)
-    find = steps.FindPeople(people, spec.entity or "")
+    column = spec.entity or ""
+    find = steps.FindMissing(column, confirm) if people is None else steps.FindPeople(people, column)
     if not now:
         return begun.then(find, steps.SetApart(now))
     drop = steps.DropShowing(spec.versions.keep)

@@ -115,7 +115,7 @@ class Compared(Answer):
 @dataclass(frozen=True)
 class Planned(Answer):
     """The steps of a job, in their order; forecast, recommended: as of `Searched`; sharing: of an erasure at once, how
-    many share the joint cells of those who would leave."""
+    many share the joint cells of those who would leave; missing: how many the source has no more."""
 
     columns = ("step", "what it does")
 
@@ -125,11 +125,13 @@ class Planned(Answer):
     forecast: tuple[Expected, ...] = ()
     recommended: tuple[int, ...] | None = None
     sharing: Sharing | None = None
+    missing: int | None = None
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
         return {
             **super().values(found),
+            "missing": found.get("missing"),
             "sharing": Sharing(**found["sharing"]) if "sharing" in found else None,
             "view": found["view"],
             "current_version": found["current_version"],
@@ -272,9 +274,9 @@ class History(Answer):
 
 @dataclass(frozen=True)
 class Erased(Answer):
-    """What became of people who withdrew: counts alone. asked: named; shown: of them, whom any version has shown;
-    companions: others that left with them; retired: versions dropped; published: the version without them; sharing:
-    what was counted before they left at once."""
+    """What became of people who withdrew: counts alone. asked: named, or missing; shown: of them, whom any version has
+    shown; companions: others that left with them; retired: versions dropped; published: the version without them;
+    sharing: what was counted before they left at once."""
 
     status: str
     asked: int
