@@ -92,10 +92,28 @@ def test_without_lag_the_next_version_is_without_them_or_refused(make_job: MakeJ
     delete(job, "r0")
     found = erase(job.spec, missing=True)
     assert any("--now takes out their whole joint cells" in note for note in found.notes)
-    with pytest.raises(Refused, match="2 versions together"):
+    with pytest.raises(Refused, match="1 person of the newest version left"):
         job.run()
     found = erase(job.spec, missing=True, now=True)
     assert (found.asked, found.companions, shown(job)) == (1, 7, "q:a q:a q:b q:b")
+
+
+def test_a_refusal_for_leavers_says_what_to_do_and_doing_so_works(make_job: MakeJob) -> None:
+    job = twelve(make_job, "does not lag")
+    insert(job, "n1:q:a n2:q:b")
+    assert job.run().version == 2
+    job.change("UPDATE people SET value = 'd' WHERE id = 'r0'")
+    with pytest.raises(Refused) as raised:
+        job.run()
+    assert "erase" not in str(raised.value)
+    job.change("UPDATE people SET value = 'c' WHERE id = 'r0'")
+    delete(job, "n1", "p0")
+    with pytest.raises(Refused) as raised:
+        job.run()
+    assert "2 people of the newest version left: `qblock erase SPEC --missing --now` takes out" in str(raised.value)
+    assert run(["erase", str(job.spec.path), "--missing", "--now", "--yes"]) == 0
+    assert shown(job) == " ".join(["r:c"] * 4 + ["r:d"] * 4)
+    assert job.run().status == "unchanged"
 
 
 @pytest.mark.parametrize("now", [False, True])

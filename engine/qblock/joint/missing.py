@@ -12,7 +12,7 @@ from qblock.joint.crosswalk import Book
 from qblock.joint.episodes import PUBLISHED
 from qblock.joint.excluded import CELL, LEAVING, OUT, WITHDRAWN
 from qblock.joint.type_checks import WAY_ON, changed, first_of_unknown, newest_types, people_of
-from qblock.joint.versions import recorded
+from qblock.joint.versions import Candidate, recorded
 from qblock.source.columns import check_entity, checked_columns
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Session, TableName
@@ -22,6 +22,11 @@ EMPTY = "the source {} is empty: who is missing cannot be told from it; nothing 
 RETYPED = (
     "column {} is of type {} now, and was of type {} when the newest version was made: people who are there would look "
     "missing; nothing is done. Give the column its type again, or convert what is kept of it: {}"
+)
+
+LEAVERS = (
+    "{} of the newest version left: `qblock erase SPEC --missing --now` takes out whom the source has no more with "
+    "their whole joint cells, and says first how many people these are. "
 )
 
 
@@ -75,6 +80,25 @@ def missing(
     found = book.own.fetch(query.where(left, here.c.entity.is_(None)).order_by(known.c.entity))
     book.own.drop(here)
     return Missing(people, tuple(found["entity"].to_pylist()))
+
+
+def leavers_way_on(book: Book, spec: Spec, found: Candidate) -> str:
+    """What a refusal says of people whom the newest version shows and a candidate does not, but for who is out.
+
+    It is how many they are, and the command that takes them out; empty where there are none.
+    """
+    t, apart, rows = book.tables.row, book.tables.apart, found.rows
+    versions = [v.key.version for v in recorded(book, spec.release) if v.key != found.about.key]
+    gone = sa.select(apart.c.entity).where(apart.c.release == spec.release, apart.c.state.in_((OUT, LEAVING)))
+    query = sa.select(sa.func.count(sa.distinct(t.c.entity))).where(
+        t.c.release == spec.release,
+        t.c.version == max(versions, default=0),
+        t.c.shown == PUBLISHED,
+        t.c.entity.not_in(sa.select(rows.c.entity)),
+        t.c.entity.not_in(gone),
+    )
+    people = int(book.own.scalar(query))
+    return LEAVERS.format("1 person" if people == 1 else f"{people:,} people") if people else ""
 
 
 def _known(book: Book, release: str, kept: Collection[int]) -> Query:
