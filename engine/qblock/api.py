@@ -9,6 +9,7 @@ from typing import Any
 from qblock.demo.run import run_demo
 from qblock.errors import InputError, plainly
 from qblock.files import OwnFile
+from qblock.joint.sharing import Sharing
 from qblock.release.log import Entry, Level
 from qblock.release.rekey import BACKUPS
 from qblock.release.result import waiting_words
@@ -70,6 +71,7 @@ __all__ = [
     "Release",
     "Retyped",
     "Searched",
+    "Sharing",
     "Upgraded",
     "Verified",
     "adversary_of",

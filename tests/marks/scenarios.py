@@ -206,7 +206,7 @@ JOINT = [
         "erase from a table that became empty",
         (1, 2, 3),
         change("DELETE FROM people"),
-        ("erase", "{spec}", "person 0", "--now"),
+        ("erase", "{spec}", "person 0", "--now", "--yes"),
     ),
     Scenario("an entity that became NULL", (2,), change("UPDATE people SET name = NULL WHERE age > 48151640")),
     Scenario("entities in two rows", (2,), change("INSERT INTO people SELECT * FROM people")),

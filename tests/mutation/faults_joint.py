@@ -144,8 +144,8 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "withdrawal: who leaves at once leaves alone",
         "joint/withdrawals.py",
-        "query = sa.select(cells.c.entity).where(cells.c.cell.in_(theirs)).distinct()",
-        "query = sa.select(cells.c.entity).where(cells.c.entity.in_(sa.select(wanted.c.entity)))",
+        "query = sa.select(cells.c.entity, cells.c.cell).where(cells.c.cell.in_(theirs)).distinct()",
+        "query = sa.select(cells.c.entity, cells.c.cell).where(cells.c.entity.in_(sa.select(wanted.c.entity)))",
         tests=(
             f"{APART}::test_leaving_at_once_takes_whole_joint_cells",
             f"{STEADY}::test_who_changed_with_others_leaves_at_once_with_these_alone",

@@ -6,6 +6,7 @@ from mutation.mutation import Mutation
 
 ROLLBACK = "tests/release/test_rollback.py"
 FAULTS = "tests/release/test_faults.py"
+MISSING = "tests/release/test_erase_missing.py"
 
 RELEASE: tuple[Mutation, ...] = (
     Mutation(
@@ -90,5 +91,54 @@ RELEASE: tuple[Mutation, ...] = (
         "if crosswalk is None or crosswalk.out >= known.left:",
         "if crosswalk is None or crosswalk.there:",
         tests=("tests/release/test_stamps.py::test_people_who_have_left_are_not_shown_again_by_a_lost_crosswalk",),
+    ),
+    Mutation(
+        "erase: whoever says no is not heard",
+        "release/erase.py",
+        "        if not run.agree(run.sharing):\n",
+        "        if run.agree(run.sharing) is None:\n",
+        tests=("tests/release/test_erase_asks.py::test_whoever_is_not_agreed_to_stays",),
+    ),
+    Mutation(
+        "erase: who leaves along is not counted",
+        "joint/sharing.py",
+        "    return Sharing(len(leaving), companions, removal.cells, staying)\n",
+        "    return Sharing(len(leaving), 0, removal.cells, staying)\n",
+        tests=("tests/release/test_erase_asks.py::test_a_plan_counts_what_an_erasure_does",),
+    ),
+    Mutation(
+        "erase: everybody is missing from an empty source",
+        "joint/missing.py",
+        "        raise Refused(EMPTY.format(name))\n",
+        "        pass\n",
+        tests=(f"{MISSING}::test_a_source_that_is_empty_is_no_reason_to_take_everybody_out",),
+    ),
+    Mutation(
+        "erase: any number may be missing",
+        "release/leaving.py",
+        "    if asked.confirm is None and turnover.ONE_IN * number > found.people:\n",
+        "    if asked.confirm is None and number > found.people:\n",
+        tests=(f"{MISSING}::test_more_than_a_fifth_has_to_be_confirmed_by_its_number",),
+    ),
+    Mutation(
+        "erase: another number than was confirmed",
+        "release/leaving.py",
+        "    if asked.confirm not in (None, number):\n",
+        "    if asked.confirm is not None and asked.confirm < 0:\n",
+        tests=(f"{MISSING}::test_more_than_a_fifth_has_to_be_confirmed_by_its_number",),
+    ),
+    Mutation(
+        "erase: who is there is missing too",
+        "joint/missing.py",
+        "query.where(left, here.c.entity.is_(None))",
+        "query.where(left)",
+        tests=(f"{MISSING}::test_they_leave_at_once_with_their_cells",),
+    ),
+    Mutation(
+        "erase: whom readers see still is not missing any more",
+        "joint/missing.py",
+        "sa.select(t.c.entity).where(*withdrawn, t.c.entity.not_in(seen))",
+        "sa.select(t.c.entity).where(*withdrawn)",
+        tests=(f"{MISSING}::test_whom_readers_see_still_is_tried_again",),
     ),
 )

@@ -176,7 +176,7 @@ def test_who_has_rows_in_two_blocks_withdraws_from_both(make_job: MakeJob) -> No
     assert erase(job.spec, ["p0"]).status == "queued"
     waits = job.run(force=True).waiting
     assert waits["withdrawals"] == 1
-    erased = erase(job.spec, ["p1"], now=True)
+    erased = erase(job.spec, ["p1"], now=True, agree=lambda sharing: True)
     assert erased.companions
     assert erased.published is not None
     assert counts(job) == {"s:a": 2, "s:b": 1, "s:c": 1}

@@ -69,7 +69,7 @@ def test_one_name_of_nobody_stops_a_whole_list_and_is_counted_alone(
     job.begin()
     (job.folder / "list.txt").write_text("6\n6\n007\n\n4711\n007\n", "utf-8")
     file = str(job.folder / "list.txt")
-    for options in ([], ["--now"]):
+    for options in ([], ["--now", "--yes"]):
         assert run(["erase", str(job.spec.path), "8", "--file", file, *options]) == 2
         out, err = capsys.readouterr()
         assert out == ""
@@ -78,8 +78,8 @@ def test_one_name_of_nobody_stops_a_whole_list_and_is_counted_alone(
         assert not [name for name in ("4711", "'007'") if name in err]
     assert len(job.published()) == 4
     (job.folder / "list.txt").write_text("6\n8\n", "utf-8")
-    assert run(["erase", str(job.spec.path), "--file", file, "--now"]) == 3
-    assert run(["erase", str(job.spec.path), "--file", file, "--now", "--quiet"]) == 3
+    assert run(["erase", str(job.spec.path), "--file", file, "--now", "--yes"]) == 3
+    assert run(["erase", str(job.spec.path), "--file", file, "--now", "--yes", "--quiet"]) == 3
 
 
 def test_who_is_known_anywhere_is_somebody_and_may_be_named_again(make_job: MakeJob) -> None:

@@ -52,7 +52,7 @@ def test_a_deleted_crosswalk_is_named_by_every_command(twice: Job, capfd: pytest
         ["release", path, "--force"],
         ["rollback", path, "1"],
         ["erase", path, "person 0"],
-        ["erase", path, "person 0", "--now"],
+        ["erase", path, "person 0", "--now", "--yes"],
         ["verify", path],
         ["ledger", "retype", path],
         ["ledger", "rekey", path],

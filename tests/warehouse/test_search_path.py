@@ -91,7 +91,7 @@ def test_what_a_reader_puts_into_the_path_never_runs_as_the_job(
         found = connection.execute("SELECT pg_catalog.count(*) FROM published.people").fetchone()
     assert found == (released["rows"],)
     assert released["digest"] == _on_duckdb(tmp_path)
-    qblock("erase", spec, "person 1", "--now")
+    qblock("erase", spec, "person 1", "--now", "--yes")
     qblock("erase", spec, "person 2")
     qblock("verify", spec)
     qblock("ledger", "upgrade", spec)

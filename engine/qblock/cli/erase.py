@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qblock.cli.asking import asked, check_asking
 from qblock.cli.log import Log
 from qblock.cli.opening import at_terminal
-from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress
+from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress_once_begun
 from qblock.cli.publish import LogFormat, PlanOnly, Wait, print_plan
+from qblock.errors import InputError
 from qblock.files import read_input
+
+if TYPE_CHECKING:
+    from qblock.api import Sharing
 
 
 def register(app: typer.Typer) -> None:
@@ -27,13 +33,33 @@ def erase(
     file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file with one on each line, in addition to those named.")
     ] = None,
+    missing: Annotated[
+        bool,
+        typer.Option(
+            "--missing",
+            help="Those whom a version that is kept shows and the source has no more, instead of people who are named.",
+        ),
+    ] = False,
+    confirm: Annotated[
+        int | None,
+        typer.Option(
+            "--confirm",
+            min=0,
+            metavar="NUMBER",
+            help="How many are missing (--missing): needed where they are more than a fifth of the people; nothing is "
+            "done if it is another number.",
+        ),
+    ] = None,
     now: Annotated[
         bool,
         typer.Option(
             "--now",
             help="They leave at once, with everybody who shares a joint cell with them: a version without them is "
-            "published, and the versions that show them are dropped.",
+            "published, and the versions that show them are dropped. How many that are is said, and asked, before.",
         ),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nobody whether they are to leave at once (--now): for scripts.")
     ] = False,
     plan_: PlanOnly = False,
     wait: Wait = 0,
@@ -46,22 +72,48 @@ def erase(
     Without --now they wait until enough people of their block withdraw, and leave together with a later release: if one
     person left alone, whoever kept the version before would learn their value. Copies that readers have made cannot be
     recalled. People are named exactly, by the text of the entity column; where a name is nobody's, nothing is done.
+
+    --missing finds them by itself. Where more than a fifth of the people are missing, the source may be wrong: exit
+    status 3 without --confirm, and always where it is empty.
+
+    --now takes whole joint cells, with people who did not withdraw. So it says how many that are and asks; where nobody
+    can be asked, exit status 2 without --yes. With --plan it only says so.
     """
     log = Log.of(log_format, False)
     loaded = at_terminal(spec)
+    if now and not plan_ and not yes:
+        check_asking(
+            "--now takes people out with their whole joint cells, others in them included; --plan says how many"
+        )
+    if missing and file is not None:
+        raise InputError("--missing is about those whom the source has no more: name nobody, and give no file")
     named = [*(people or []), *(_lines(file) if file is not None else [])]
     if plan_:
-        print_plan(loaded.plan_erase(named, now=now, wait=wait), json_)
+        print_plan(loaded.plan_erase(named, missing=missing, confirm=confirm, now=now, wait=wait), json_)
         return
-    with progress(quiet or not now or log.format is not None) as report:
-        found = loaded.erase(named, now=now, wait=wait, progress=report, entries=log)
+    with progress_once_begun(quiet or not now or log.format is not None) as report:
+
+        def agree(sharing: Sharing) -> bool:
+            if log.format is None:
+                print(f"qblock: {sharing}", file=sys.stderr, flush=True)
+            return yes or asked("Take them out at once?")
+
+        found = loaded.erase(
+            named, missing=missing, confirm=confirm, now=now, agree=agree, wait=wait, progress=report, entries=log
+        )
     if json_:
         answer(found.to_dict())
         return
     out = console()
+    if found.status == "unchanged":
+        out.print("Nothing to do.")
+        for note in found.notes:
+            out.print(f"Note: {note}")
+        return
     others = f", and {found.companions} who share their joint cells" if found.companions else ""
     who = "1 person" if found.asked == 1 else f"{found.asked} people"
-    out.print(f"{who} named, {found.shown} of them shown by some version{others}: {found.status}.")
+    who += " whom the source has no more" if missing else " named"
+    out.print(f"{who}, {found.shown} of them shown by some version{others}: {found.status}.")
     if found.published is not None:
         out.print(f"Readers see version {found.published.version}, which shows none of them.")
     if found.retired:

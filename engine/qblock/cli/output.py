@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -95,3 +95,22 @@ def progress(quiet: bool, what: str = "nodes") -> Iterator[Callable[[int, int], 
             print(f"qblock: {done} {what} decided, {left} left", file=sys.stderr, flush=True)
 
     yield report
+
+
+@contextmanager
+def progress_once_begun(quiet: bool, what: str = "nodes") -> Iterator[Callable[[int, int], None] | None]:
+    """`progress` from the first report on: no bar is drawn over a question that is asked before."""
+    if quiet:
+        yield None
+        return
+    begun: list[Callable[[int, int], None]] = []
+    with ExitStack() as stack:
+
+        def report(done: int, left: int) -> None:
+            if not begun:
+                made = stack.enter_context(progress(False, what))
+                assert made is not None
+                begun.append(made)
+            begun[0](done, left)
+
+        yield report

@@ -16,6 +16,7 @@ from qblock.joint.edits import moved_by_edits
 from qblock.joint.explanation import explanation
 from qblock.joint.gate import Verdict, check, unchanged
 from qblock.joint.keys import owed, settle
+from qblock.joint.missing import leavers_way_on
 from qblock.joint.stuck import set_down
 from qblock.joint.versions import (
     UNPROTECTED,
@@ -182,7 +183,7 @@ class JointVersions(NotJoint):
                     raise again
                 # Bounds on bundles are not known.
                 lines = [] if spec.bundles else self._why(book, task, found)
-                raise TogetherRefused(refusal(verdict, lines, changed))
+                raise TogetherRefused(refusal(verdict, lines, changed, leavers_way_on(book, spec, found)))
             if self.dry:
                 return
             record(book, found, begin(version))
@@ -277,8 +278,9 @@ def _check_recorded(spec: Spec, place: Place, missing: Collection[int]) -> None:
     )
 
 
-def refusal(verdict: Verdict, why: Sequence[str] = (), changed: Changed | None = None) -> str:
-    """The refusal of a joint check, for the person who must act. changed: why rows count as linked, if they do."""
+def refusal(verdict: Verdict, why: Sequence[str] = (), changed: Changed | None = None, leavers: str = "") -> str:
+    """The refusal of a joint check, for the person who must act. changed: why rows count as linked, if they do;
+    leavers: what is said of people who left (`leavers_way_on`)."""
     models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
     how = "with rows that can be linked" if verdict.mode == "linked" else "by people whose value did not change"
     because = f"{changed}. " if changed else ""
@@ -286,7 +288,7 @@ def refusal(verdict: Verdict, why: Sequence[str] = (), changed: Changed | None =
     return (
         f"{verdict.versions} versions together tell more than each one alone ({how}): {verdict.failing} of "
         f"{verdict.cells} joint cells fail, with {verdict.rows} people in them ({models}). Joint cells are people who "
-        f"look the same in every version ever published. {because}{more}Nothing is published; keep the published node "
-        "(search.node), wait until newcomers and leavers come in larger groups, or write `versions: {on_refusal: ...}` "
-        "with pin, coarsen or hold_back"
+        f"look the same in every version ever published. {because}{more}{leavers}Nothing is published; "
+        "keep the published node (search.node), wait until newcomers and leavers come in larger groups, or write "
+        "`versions: {on_refusal: ...}` with pin, coarsen or hold_back"
     )

@@ -17,7 +17,7 @@ from qblock.spec import Spec
 
 STAY_IN = (
     "the batch of {} people who withdrew fails: it would reveal the values of its leavers or of those who stay; they "
-    "stay in, and can leave with their whole joint cells (`qblock erase --now`)"
+    "stay in, and can leave with their whole joint cells (`qblock erase SPEC ENTITY... --now`)"
 )
 DOUBTED = "with the {} people who withdraw the versions fail together: tried again without them"
 NOBODY = Batch((), 0, 0)

@@ -48,11 +48,13 @@ class Batch:
 
 @dataclass(frozen=True)
 class Removal:
-    """Whole joint cells. withdrawn, companions: digests; versions: those that show anybody who withdrew."""
+    """Whole joint cells. withdrawn, companions: digests; versions: those that show anybody who withdrew; cells: how
+    many joint cells are taken out, with anybody in them who is not out yet."""
 
     withdrawn: tuple[str, ...]
     companions: tuple[str, ...]
     versions: tuple[VersionKey, ...]
+    cells: int
 
 
 def withdraw(book: Book, spec: Spec, digests: Sequence[str]) -> int:
@@ -165,16 +167,18 @@ def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
         one = placed(book, episodes(book, spec.release), mode_of(spec))
         cells = sa.select(one.c.entity, one.c.cell).where(one.c.running).subquery("cells")
     theirs = sa.select(cells.c.cell).where(owner(cells.c.entity).in_(sa.select(wanted.c.entity)))
-    query = sa.select(cells.c.entity).where(cells.c.cell.in_(theirs)).distinct()
-    found = set(book.own.fetch(query)["entity"].to_pylist())
+    query = sa.select(cells.c.entity, cells.c.cell).where(cells.c.cell.in_(theirs)).distinct()
+    pairs = [(row["entity"], row["cell"]) for row in book.own.fetch(query).to_pylist() if row["entity"] not in gone]
+    found = {entity for entity, _ in pairs}
     t = book.tables.row
     shows = sa.select(t.c.version).where(
         t.c.release == spec.release, t.c.shown == PUBLISHED, owner(t.c.entity).in_(sa.select(wanted.c.entity))
     )
     numbers = sorted(book.own.fetch(shows.distinct())["version"].to_pylist())
     keys = tuple(VersionKey(spec.release, number) for number in numbers)
-    withdrawn, others = set(entities), sorted(found - gone)
-    return Removal(tuple(sorted(withdrawn)), tuple(one for one in others if owner_of(one) not in withdrawn), keys)
+    withdrawn = set(entities)
+    companions = tuple(one for one in sorted(found) if owner_of(one) not in withdrawn)
+    return Removal(tuple(sorted(withdrawn)), companions, keys, len({cell for _, cell in pairs}))
 
 
 def _of(book: Book, spec: Spec) -> sa.ColumnElement[bool]:

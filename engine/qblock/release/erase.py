@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from qblock.deeds import outcome
-from qblock.errors import InputError, QblockError, Refused
-from qblock.joint.crosswalk import open_book, own_book, prepare
+from qblock.errors import QblockError, Refused
+from qblock.joint.crosswalk import own_book, prepare
 from qblock.joint.excluded import FAILED, LEAVING, OUT, entities_apart
 from qblock.joint.excluded import QUEUED as WAITING
-from qblock.joint.named import kept_people, looked_up
+from qblock.joint.sharing import Sharing
 from qblock.joint.turn import record_erasure
 from qblock.joint.withdrawals import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
 from qblock.ledger.history import retired_by
@@ -22,38 +22,45 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import record_refusal
 from qblock.release import runner, steps
 from qblock.release.apply import release, retire
+from qblock.release.forecast import lags
 from qblock.release.job import Job
+from qblock.release.leaving import Asked, count_sharing, missing_people, named_people, said_missing
 from qblock.release.log import Entries
-from qblock.release.plan import Plan, plan, plan_erase
+from qblock.release.plan import Plan, plan
 from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run
 from qblock.release.runner import run_steps
 from qblock.search import Progress
 from qblock.spec import Spec
-from qblock.warehouse import warehouse_of
 
 QUEUED = (
     "they stay in the versions until a batch of their people can go, so the source must keep their rows as long (not "
     "where versions lag); the next releases see to it"
 )
+WAIT = "they are shown until a batch of their people can go; the next releases see to it"
+NOT_IN_NEXT = (
+    "the next version is without them, if those who leave and those who stay of each joint cell pass; else it is "
+    "refused, and --now takes out their whole joint cells"
+)
+NOBODY_MISSING = "nobody is missing: the source has everybody whom a version that is kept shows, but for who has left"
 RECORDED = "the withdrawal was recorded"
 STUCK = "{} of them were in a batch that failed, which is not topped up: they can only leave at once (--now)"
-NOBODY = (
-    "{} of {} {} nobody, neither in the source nor in any earlier version; nothing is done, not even for "
-    "those found. People are named exactly by the text of column {}: numbers plain (7, not 007), dates as 2026-01-31; "
-    "look the names up there, correct the list and give it again, complete"
-)
+DECLINED = "it was not agreed to: nobody was taken out, and nothing was changed"
 STILL_SHOWN = (
     "they are out of every later version, but none could be published without them now, and version {version}, which "
     "shows them, is still what readers see"
 )
 
+Agree = Callable[[Sharing], bool]
+"""Decides, from how many share the joint cells of those who leave at once, whether they are to leave."""
+
 
 @dataclass(frozen=True)
 class EraseResult:
-    """Only counts. asked: people named; shown: of them, whom any version has shown; companions: others that left with
-    them, as they shared a joint cell; retired: versions dropped; published: the version without them, if there is one.
+    """Only counts. asked: people named, or missing from the source; shown: of them, whom any version has shown;
+    companions: others that left with them, as they shared a joint cell; retired: versions dropped; published: the
+    version without them, if there is one; sharing: what was counted before they left at once.
     """
 
     status: str
@@ -64,16 +71,21 @@ class EraseResult:
     retired: list[int] = field(default_factory=list)
     published: ReleaseResult | None = None
     notes: list[str] = field(default_factory=list)
+    sharing: Sharing | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "published": self.published.to_json() if self.published else None}
+        published = self.published.to_json() if self.published else None
+        return {**vars(self), "published": published, "sharing": self.sharing.to_json() if self.sharing else None}
 
 
 def erase(
     spec: Spec,
-    entities: Sequence[str],
+    entities: Sequence[str] = (),
     *,
+    missing: bool = False,
+    confirm: int | None = None,
     now: bool = False,
+    agree: Agree | None = None,
     wait: float = 0,
     progress: Progress | None = None,
     log: Callable[[str], None] | None = None,
@@ -82,72 +94,72 @@ def erase(
     """People withdraw from a release, named by the text of its entity column.
 
     Whoever was never shown is out at once. The others are queued: k of a block leaving together could still share a
-    value, so a batch closes by size and must pass the joint check on both sides. now: they leave at once, with
-    everybody who shares a joint cell with them; a version without them is published, and those that show them are
-    dropped. Raises InputError for a release without entities, and where a name belongs to nobody (then nothing is done:
-    a list in another form may name others, who could never be shown again), and what `release` raises; what was set
-    apart stays so.
+    value, so a batch closes by size and must pass the joint check on both sides. missing: instead of people who are
+    named, those whom the source has no more; confirm: how many these are, where they are too many to go by themselves.
+    now: they leave at once, with everybody who shares a joint cell with them; a version without them is published, and
+    those that show them are dropped. agree: told how many that are, while nothing is changed yet and the release is
+    locked; None: nobody is asked. Raises InputError for a release without entities, and where a name belongs to nobody
+    (then nothing is done: a list in another form may name others, who could never be shown again), Refused where it was
+    not agreed to or the source may be wrong (`missing_people`), and what `release` raises; what was set apart stays so.
     """
-    named = list(dict.fromkeys(entities))
-    check_erasable(spec, len(named))
-    made = plan_erase(spec, len(named), now=now, wait=wait, judge=False)
-    run = _Erasure(made, named, now, wait, progress, log, entries)
-    run_steps(run, made.steps, PERFORM, _record_failure)
+    asked = Asked.of(spec, entities, missing=missing, confirm=confirm, now=now)
+    run = _Erasure(asked.plan(spec, wait, judge=False), asked, agree, wait, progress, log, entries)
+    run_steps(run, run.steps, PERFORM, _record_failure)
     return run.result()
 
 
-def check_erasable(spec: Spec, people: int) -> None:
-    """Raise InputError where nobody is named, or the spec does not say who a row is about."""
-    if not people:
-        raise InputError("nobody is named: give the values of the entity column, or a file with one on each line")
-    if not spec.checked_together:
-        raise InputError(
-            f"{spec.at('versions')}: people can withdraw where the spec says who a row is about and versions are "
-            "checked together: write `entity: COLUMN`, with `count: rows` and without `joint: none`"
-        )
-
-
 class _Erasure(Job):
-    """One run. digests: of those named; shown: how many any version has shown; stuck: how many were in a batch that
-    failed; removal: what was taken out at once; left: what is said of versions that stay for now."""
+    """One run. digests: of those who are to leave; shown: how many any version has shown; stuck: how many were in a
+    batch that failed; sharing: what was counted before, and removal: what was taken out, at once; left: what is said of
+    versions that stay for now."""
 
-    digests: list[str]
+    digests: Sequence[str]
 
     def __init__(
         self,
         made: Plan,
-        named: Sequence[str],
-        now: bool,
+        asked: Asked,
+        agree: Agree | None,
         wait: float,
         progress: Progress | None,
         log: Callable[[str], None] | None,
         entries: Entries | None,
     ) -> None:
         super().__init__(made.spec, made.place, made.target, (), log, entries)
-        self.named, self.now, self.wait = named, now, wait
+        self.steps, self.asked, self.agree, self.wait = made.steps, asked, agree, wait
         self.releasing = partial(release, self.spec, wait=wait, progress=progress, log=log, entries=entries)
         self.shown = self.stuck = 0
+        self.sharing: Sharing | None = None
         self.removal: Removal | None = None
         self.release_result: ReleaseResult | None = None
         self.left: list[str] = []
 
     def result(self) -> EraseResult:
         """What it came to."""
-        removal, release = self.removal, self.spec.release
+        removal, release, asked = self.removal, self.spec.release, len(self.digests)
+        if self.unchanged:
+            return EraseResult("unchanged", release, 0, 0, notes=self.notes)
         if removal is None:
-            notes = [QUEUED] if self.shown > self.stuck else []
+            notes = [self._waiting()] if self.shown > self.stuck else []
             notes += [STUCK.format(self.stuck)] if self.stuck else []
-            return EraseResult("queued", release, len(self.named), self.shown, notes=[*notes, NOT_RECALLED])
+            return EraseResult("queued", release, asked, self.shown, notes=[*notes, NOT_RECALLED])
         return EraseResult(
             "erased",
             release,
-            len(self.named),
+            asked,
             self.shown,
             companions=len(removal.companions),
             retired=sorted(_concerned(removal) - set(kept_versions(self))),
             published=self.release_result,
             notes=[*self.left, NOT_RECALLED],
+            sharing=self.sharing,
         )
+
+    def _waiting(self) -> str:
+        """What becomes of those who are queued."""
+        if not self.asked.missing:
+            return QUEUED
+        return WAIT if lags(self.spec) else NOT_IN_NEXT
 
 
 def _record_failure(run: _Erasure, error: BaseException) -> None:
@@ -158,7 +170,26 @@ def _record_failure(run: _Erasure, error: BaseException) -> None:
 
 def _find(run: _Erasure, _: steps.FindPeople) -> None:
     prepare(run.place)
-    run.digests = _people(run.place, run.spec, run.named)
+    run.digests = named_people(run.place, run.spec, run.asked.names)
+
+
+def _find_missing(run: _Erasure, _: steps.FindMissing) -> None:
+    prepare(run.place)
+    found = missing_people(run.place, run.spec, run.asked)
+    run.digests = found.digests
+    run.say(said_missing(found))
+    if not found.digests:
+        run.unchanged = True
+        run.notes.append(NOBODY_MISSING)
+
+
+def _count(run: _Erasure, _: steps.CountSharing) -> None:
+    run.sharing = count_sharing(run.place, run.spec, run.digests)
+    run.say(str(run.sharing))
+    if run.agree is not None:
+        if not run.agree(run.sharing):
+            raise Refused(DECLINED)
+        run.lock.check()  # whoever was asked may have taken long
 
 
 def _take_out(run: _Erasure, step: steps.SetApart) -> None:
@@ -186,26 +217,6 @@ def _concerned(removal: Removal) -> set[int]:
     return {version.version for version in removal.versions}
 
 
-def _people(place: Place, spec: Spec, names: Sequence[str]) -> list[str]:
-    """The digests of all who are named. Raises InputError where a name is nobody's: how many are, never which."""
-    with own_book(place) as book:
-        found = kept_people(book, spec.release, names)
-    if found is None:
-        warehouse = warehouse_of(spec)
-        try:
-            with warehouse.snapshot() as session, open_book(place, session, read_only=True) as book:
-                found, unknown = looked_up(book, spec, session, names)
-        finally:
-            warehouse.close()
-        if unknown:
-            raise InputError(NOBODY.format(unknown, *_matching(unknown, len(names)), spec.entity))
-    return [digest for digest in found if digest is not None]
-
-
-def _matching(unknown: int, given: int) -> tuple[str, str]:
-    return f"{given} {'name' if given == 1 else 'names'}", "matches" if unknown == 1 else "match"
-
-
 def _recorded(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> str | None:
     """RECORDED where everybody of these is out, or waits to be."""
     with own_book(place) as book:
@@ -216,11 +227,12 @@ def _recorded(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> st
 def _set_apart(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
     """How many of those named were ever shown, how many are of batches that failed, and what is taken out."""
     with own_book(place) as book:
+        # First, so that everybody who leaves with them counts, whom a version has shown or not.
+        removal = whole_cells(book, spec, digests) if now else None
         shown = withdraw(book, spec, digests)
         stuck = len(set(digests) & set(entities_apart(book, spec.release, [FAILED])))
-        if not now:
+        if removal is None:
             return shown, stuck, None
-        removal = whole_cells(book, spec, digests)
         take_out(book, spec, removal)
         return shown, stuck, removal
 
@@ -254,6 +266,8 @@ def _publish_without(run: _Erasure, concerned: set[int]) -> ReleaseResult | None
 PERFORM: runner.Perform[_Erasure] = {
     **runner.BEGIN,
     steps.FindPeople: _find,
+    steps.FindMissing: _find_missing,
+    steps.CountSharing: _count,
     steps.SetApart: _take_out,
     steps.PublishWithout: _publish,
     steps.DropShowing: _drop,

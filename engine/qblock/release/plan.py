@@ -22,7 +22,8 @@ from qblock.warehouse.engines import ENGINES
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What a job would do. current: the version that readers see now; next_version: the number of the next one;
-    forecast: how it would go on, as JSON, where that is known."""
+    forecast: how it would go on, as JSON, where that is known; sharing: how many share the joint cells of those who
+    would leave at once, as JSON, and missing: how many people the source has no more, where that was counted."""
 
     spec: Spec
     place: Place
@@ -32,6 +33,8 @@ class Plan:
     notes: tuple[str, ...]
     next_version: int = 1
     forecast: dict[str, Any] | None = None
+    sharing: dict[str, int] | None = None
+    missing: int | None = None
 
     def then(self, *more: Step) -> Plan:
         """The same with more steps at its end."""
@@ -55,6 +58,8 @@ class Plan:
             "notes": [*self.notes, *self.refused],
             "steps": [step.to_json() for step in self.steps],
             **({} if self.forecast is None else {"forecast": self.forecast}),
+            **({} if self.missing is None else {"missing": self.missing}),
+            **({} if self.sharing is None else {"sharing": self.sharing}),
         }
 
 
@@ -98,12 +103,25 @@ def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = Tr
     )
 
 
-def plan_erase(spec: Spec, people: int, *, now: bool = False, wait: float = 0, judge: bool = True) -> Plan:
-    """The steps by which people withdraw. people: how many are named. Raises what `plan` raises."""
+def plan_erase(
+    spec: Spec,
+    people: int | None,
+    *,
+    confirm: int | None = None,
+    now: bool = False,
+    wait: float = 0,
+    judge: bool = True,
+) -> Plan:
+    """The steps by which people withdraw. people: how many are named, or None for those whom the source has no more,
+    of whom there are `confirm`. Raises what `plan` raises."""
     # Withdrawing asks nothing of the target: what is wrong with it must not keep a withdrawal from being recorded.
     begun = _begun(spec, wait, judge, checked=judge)
-    at_once = (steps.PublishWithout(begun.target.view), steps.DropShowing(spec.versions.keep)) if now else ()
-    return begun.then(steps.FindPeople(people, spec.entity or ""), steps.SetApart(now), *at_once)
+    column = spec.entity or ""
+    find = steps.FindMissing(column, confirm) if people is None else steps.FindPeople(people, column)
+    if not now:
+        return begun.then(find, steps.SetApart(now))
+    drop = steps.DropShowing(spec.versions.keep)
+    return begun.then(find, steps.CountSharing(), steps.SetApart(now), steps.PublishWithout(begun.target.view), drop)
 
 
 @one_reader()

@@ -223,6 +223,29 @@ class FindPeople(Step):
 
 
 @dataclass(frozen=True)
+class FindMissing(Step):
+    column: str
+    confirm: int | None
+
+    def describe(self) -> str:
+        unless = (
+            "it was not confirmed" if self.confirm is None else f"they are not the {self.confirm} that were confirmed"
+        )
+        return (
+            f"Find by column {self.column} whom versions that are kept show and the source has no more; do nothing if "
+            f"that is nobody, or if they are more than a fifth and {unless}."
+        )
+
+
+@dataclass(frozen=True)
+class CountSharing(Step):
+    def describe(self) -> str:
+        return (
+            "Count how many people share their joint cells, and ask whether all of them are to leave (not with --yes)."
+        )
+
+
+@dataclass(frozen=True)
 class SetApart(Step):
     now: bool
 

@@ -14,12 +14,13 @@ from qblock.ledger.history import history
 from qblock.publish.hierarchies import load_hierarchies, write_hierarchies
 from qblock.release.apply import release
 from qblock.release.dry_run import dry_run
-from qblock.release.erase import check_erasable, erase
+from qblock.release.erase import Agree, erase
 from qblock.release.forecast import churn_of, forecast_of_search
 from qblock.release.foresee import foreseen
+from qblock.release.leaving import Asked, planned_erasure
 from qblock.release.log import Entries
 from qblock.release.move import move
-from qblock.release.plan import Plan, plan_erase, plan_rollback
+from qblock.release.plan import Plan, plan_rollback
 from qblock.release.retire import retire
 from qblock.release.retype import retype
 from qblock.release.rollback import rollback
@@ -139,11 +140,19 @@ class Release:
         """The steps of `rollback`."""
         return _planned(plan_rollback(self.spec, version, wait=wait))
 
-    def plan_erase(self, people: Sequence[str], *, now: bool = False, wait: float = 0) -> Planned:
-        """The steps of `erase`. Nobody is looked up."""
-        number = len(set(people))
-        check_erasable(self.spec, number)
-        return _planned(plan_erase(self.spec, number, now=now, wait=wait))
+    def plan_erase(
+        self,
+        people: Sequence[str] = (),
+        *,
+        missing: bool = False,
+        confirm: int | None = None,
+        now: bool = False,
+        wait: float = 0,
+    ) -> Planned:
+        """The steps of `erase`. With `now` also how many share the joint cells of those who would leave (`sharing`),
+        and with `missing` how many are missing; else nobody is looked up."""
+        asked = Asked.of(self.spec, people, missing=missing, confirm=confirm, now=now)
+        return _planned(planned_erasure(self.spec, asked, wait))
 
     def publish(
         self,
@@ -185,17 +194,36 @@ class Release:
 
     def erase(
         self,
-        people: Sequence[str],
+        people: Sequence[str] = (),
         *,
+        missing: bool = False,
+        confirm: int | None = None,
         now: bool = False,
+        agree: Agree | None = None,
         wait: float = 0,
         progress: Progress | None = None,
         log: Say | None = None,
         entries: Entries | None = None,
     ) -> Erased:
-        """People withdraw, named by the text of the entity column. now: they leave at once, with everybody who shares a
-        joint cell with them; else in a batch, with a later release."""
-        found = erase(self.spec, people, now=now, wait=wait, progress=progress, log=log, entries=entries)
+        """People withdraw, named by the text of the entity column, or (missing) those whom the source has no more. now:
+        they leave at once, with everybody who shares a joint cell with them; else in a batch, with a later release.
+
+        confirm: how many are missing, without which Refused is raised where they are more than a fifth of the people.
+        agree: told how many leave at once before anything is changed; Refused is raised where it says no; None: nobody
+        is asked.
+        """
+        found = erase(
+            self.spec,
+            people,
+            missing=missing,
+            confirm=confirm,
+            now=now,
+            agree=agree,
+            wait=wait,
+            progress=progress,
+            log=log,
+            entries=entries,
+        )
         return Erased.of(found.to_json())
 
     def retire(self, *, wait: float = 0, log: Say | None = None) -> Ended:

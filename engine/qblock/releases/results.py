@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from qblock.errors import Refused
+from qblock.joint.sharing import Sharing
 from qblock.releases.answer import Answer
 from qblock.tables.results import COLUMNS, Guarantee, Number, frame, guarantee_rows
 
@@ -113,7 +114,8 @@ class Compared(Answer):
 
 @dataclass(frozen=True)
 class Planned(Answer):
-    """The steps of a job, in their order; forecast, recommended: as of `Searched`."""
+    """The steps of a job, in their order; forecast, recommended: as of `Searched`; sharing: of an erasure at once, how
+    many share the joint cells of those who would leave; missing: how many the source has no more."""
 
     columns = ("step", "what it does")
 
@@ -122,11 +124,15 @@ class Planned(Answer):
     steps: tuple[tuple[str, str], ...]
     forecast: tuple[Expected, ...] = ()
     recommended: tuple[int, ...] | None = None
+    sharing: Sharing | None = None
+    missing: int | None = None
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
         return {
             **super().values(found),
+            "missing": found.get("missing"),
+            "sharing": Sharing(**found["sharing"]) if "sharing" in found else None,
             "view": found["view"],
             "current_version": found["current_version"],
             "steps": tuple((step["step"], step["description"]) for step in found["steps"]),
@@ -268,8 +274,9 @@ class History(Answer):
 
 @dataclass(frozen=True)
 class Erased(Answer):
-    """What became of people who withdrew: counts alone. asked: named; shown: of them, whom any version has shown;
-    companions: others that left with them; retired: versions dropped; published: the version without them."""
+    """What became of people who withdrew: counts alone. asked: named, or missing; shown: of them, whom any version has
+    shown; companions: others that left with them; retired: versions dropped; published: the version without them;
+    sharing: what was counted before they left at once."""
 
     status: str
     asked: int
@@ -277,6 +284,7 @@ class Erased(Answer):
     companions: int
     retired: tuple[int, ...]
     published: Published | None
+    sharing: Sharing | None = None
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -285,6 +293,7 @@ class Erased(Answer):
             **{name: found[name] for name in ("status", "asked", "shown", "companions")},
             "retired": tuple(found["retired"]),
             "published": None if found["published"] is None else Published.of(found["published"]),
+            "sharing": None if found["sharing"] is None else Sharing(**found["sharing"]),
         }
 
 

@@ -1,0 +1,157 @@
+"""Who leaves a release by an erasure, and how many share their joint cells; counted ahead for `erase --plan`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from qblock.errors import InputError, Refused
+from qblock.joint import turnover
+from qblock.joint.crosswalk import has_book, open_book, own_book
+from qblock.joint.missing import Missing, missing
+from qblock.joint.named import kept_people, looked_up
+from qblock.joint.sharing import Sharing, sharing
+from qblock.ledger.history import published_versions
+from qblock.ledger.lock import release_lock
+from qblock.ledger.place import Place
+from qblock.ledger.reader import ledger_reader
+from qblock.release import steps
+from qblock.release.plan import Plan, plan_erase
+from qblock.spec import Spec
+from qblock.warehouse import warehouse_of
+
+NOBODY = (
+    "{} of {} {} nobody, neither in the source nor in any earlier version; nothing is done, not even for "
+    "those found. People are named exactly by the text of column {}: numbers plain (7, not 007), dates as 2026-01-31; "
+    "look the names up there, correct the list and give it again, complete"
+)
+TOO_MANY = (
+    "{}: more than a fifth. Where the values of column {} were changed, or not all of the source was loaded, they are "
+    "not gone; nothing is done. If they have really left, say how many: --confirm {}"
+)
+ANOTHER_NUMBER = "{}, and --confirm says {}; nothing is done"
+NOT_COUNTED = "the ledger has to be upgraded before it is known who would leave and how many share their joint cells"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who is to leave, and how. names: texts of the entity column; missing: instead of them those whom the source has
+    no more; confirm: how many these are, where they are too many to go by themselves; now: at once."""
+
+    names: tuple[str, ...] = ()
+    missing: bool = False
+    confirm: int | None = None
+    now: bool = False
+
+    @classmethod
+    def of(cls, spec: Spec, names: Sequence[str], *, missing: bool, confirm: int | None, now: bool) -> Asked:
+        """Raises InputError where nobody is named, somebody is beside `missing`, or the spec does not say who a row is
+        about."""
+        if missing and names:
+            raise InputError("--missing is about those whom the source has no more: name nobody, and give no file")
+        if confirm is not None and not missing:
+            raise InputError("--confirm says how many people are missing from the source: give it with --missing")
+        if not names and not missing:
+            raise InputError(
+                "nobody is named: give the values of the entity column, or a file with one on each line, or --missing "
+                "for those whom the source has no more"
+            )
+        if not spec.checked_together:
+            raise InputError(
+                f"{spec.at('versions')}: people can withdraw where the spec says who a row is about and versions are "
+                "checked together: write `entity: COLUMN`, with `count: rows` and without `joint: none`"
+            )
+        return cls(tuple(dict.fromkeys(names)), missing, confirm, now)
+
+    def plan(self, spec: Spec, wait: float, *, judge: bool = True) -> Plan:
+        """The steps; raises what `plan_erase` raises."""
+        people = None if self.missing else len(self.names)
+        return plan_erase(spec, people, confirm=self.confirm, now=self.now, wait=wait, judge=judge)
+
+
+def named_people(place: Place, spec: Spec, names: Sequence[str]) -> list[str]:
+    """The digests of all who are named. Raises InputError where a name is nobody's: how many are, never which."""
+    with own_book(place) as book:
+        found = kept_people(book, spec.release, names)
+    if found is None:
+        warehouse = warehouse_of(spec)
+        try:
+            with warehouse.snapshot() as session, open_book(place, session, read_only=True) as book:
+                found, unknown = looked_up(book, spec, session, names)
+        finally:
+            warehouse.close()
+        if unknown:
+            raise InputError(NOBODY.format(unknown, *_matching(unknown, len(names)), spec.entity))
+    return [digest for digest in found if digest is not None]
+
+
+def _matching(unknown: int, given: int) -> tuple[str, str]:
+    return f"{given} {'name' if given == 1 else 'names'}", "matches" if unknown == 1 else "match"
+
+
+def missing_people(place: Place, spec: Spec, asked: Asked) -> Missing:
+    """Whom the source has no more. Raises what `joint.missing` raises, and Refused for another number than was
+    confirmed, or where none was and they are more than one in `turnover.ONE_IN`: the source may be wrong."""
+    with ledger_reader(place) as reader:
+        kept, current = published_versions(reader.history(spec.release)), reader.pointer(spec.release)
+    warehouse = warehouse_of(spec)
+    try:
+        with warehouse.snapshot() as session, open_book(place, session, read_only=True) as book:
+            found = missing(book, spec, session, kept, current, now=asked.now)
+    finally:
+        warehouse.close()
+    number = len(found.digests)
+    if asked.confirm not in (None, number):
+        raise Refused(ANOTHER_NUMBER.format(said_missing(found), asked.confirm))
+    if asked.confirm is None and turnover.ONE_IN * number > found.people:
+        raise Refused(TOO_MANY.format(said_missing(found), spec.entity, number))
+    return found
+
+
+def said_missing(found: Missing) -> str:
+    """How many are missing."""
+    number = len(found.digests)
+    verb = "is" if number == 1 else "are"
+    return f"{number:,} of the {found.people:,} people of the release {verb} not in the source"
+
+
+class _Counted(Exception):
+    """Leaves a transaction that is not to be kept."""
+
+
+def count_sharing(place: Place, spec: Spec, digests: Sequence[str]) -> Sharing:
+    """How many share the joint cells of people (digests); under the release's lock. Keeps nothing."""
+    with ledger_reader(place) as reader:
+        published = published_versions(reader.history(spec.release))
+    try:
+        with own_book(place) as book:
+            found = sharing(book, spec, digests, published)
+            raise _Counted
+    except _Counted:
+        return found
+
+
+def planned_erasure(spec: Spec, asked: Asked, wait: float = 0) -> Plan:
+    """The plan of an erasure. With `now` people are looked up, and who shares their joint cells is counted; those who
+    are missing are counted in any case.
+
+    Raises what `plan_erase`, `named_people` and `missing_people` raise, and Busy where another run of the release is in
+    progress.
+    """
+    made = asked.plan(spec, wait)
+    if not (asked.now or asked.missing) or made.refused:
+        return made
+    upgrade = next(step for step in made.steps if isinstance(step, steps.UpgradeLedger))
+    if upgrade.found != upgrade.needed or not has_book(made.place):
+        return replace(made, notes=(*made.notes, NOT_COUNTED)) if upgrade.found else made
+    with release_lock(made.place, spec.release, wait):
+        if asked.missing:
+            found = missing_people(made.place, spec, asked)
+            digests = list(found.digests)
+            made = replace(made, missing=len(digests), notes=(*made.notes, said_missing(found)))
+        else:
+            digests = named_people(made.place, spec, asked.names)
+        if not asked.now or not digests:
+            return made
+        shared = count_sharing(made.place, spec, digests)
+    return replace(made, notes=(*made.notes, str(shared)), sharing=shared.to_json())
