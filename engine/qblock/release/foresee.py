@@ -16,13 +16,11 @@ from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_
 from qblock.release.plan import Plan, plan
 from qblock.release.retype import type_note
 from qblock.search.run import open_task, run_search
+from qblock.source.reads import tables_read
 from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
-from qblock.spec.prior import PriorTable
-from qblock.spec.sources import DimensionTable
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.protocol import TableName
 
 CORE = (
     "versions lag by the core of the rules alone: newcomers come in batches, whole joint cells go, and values stay as "
@@ -84,19 +82,3 @@ def _check_rows(spec: Spec) -> None:
                 session.run(sa.select(sa.literal_column("1")).select_from(session.relation(table)).limit(0))
     finally:
         warehouse.close()
-
-
-def tables_read(spec: Spec) -> list[TableName]:
-    """Every table of the warehouse that a run reads: the source, hierarchies, priors, populations and guards."""
-    found = [spec.source.table]
-    for attribute in spec.attributes.values():
-        found += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
-    for requirement in spec.privacy:
-        if requirement.guards is not None:
-            found.append(requirement.guards.table)
-        if isinstance(requirement.prior, PriorTable):
-            found.append(requirement.prior.table)
-        population = getattr(requirement.model, "population", None)
-        if population is not None:
-            found.append(population)
-    return [TableName.parse(name) for name in dict.fromkeys(found)]
