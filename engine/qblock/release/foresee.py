@@ -1,5 +1,6 @@
 """What `plan` looks at besides the steps: whether the job can read every row of the tables that the spec names, whether
-their columns have the types that earlier versions were checked with, and whether rows seem to repeat people."""
+their columns have the types that earlier versions were checked with, and whether rows seem to repeat people. Where
+rights are missing, nothing but these."""
 
 from __future__ import annotations
 
@@ -26,17 +27,23 @@ CORE = (
     "versions lag by the core of the rules alone: newcomers come in batches, whole joint cells go, and values stay as "
     "first shown, since {} (docs/steady-job.md)"
 )
+NOT_LOOKED = (
+    "neither the source nor what is kept was looked at, since a run would end at the rights that are missing; plan "
+    "again when they are granted"
+)
 
 
 def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     """The plan of a release. Raises what `plan` raises, InputError for a table that does not exist, or a view that
     cannot be replaced, and Refused where row level security would hide rows of a table; rows are counted where the spec
-    names no entity, and no row is read.
+    names no entity, and no row is read. Where a run would end for rights that are missing, those are all it says.
 
     churn: as of `forecast_of_search`; before a first version, a search reads the table for it.
     """
     asked = churn_of(spec, churn)
     made = plan(spec)
+    if made.stopping:
+        return replace(made, notes=(*made.notes, NOT_LOOKED))
     if ENGINES[made.place.engine].facts.has_roles:  # only there are policies
         _check_rows(spec)
         check_view(spec, made.target)

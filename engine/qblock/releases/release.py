@@ -17,6 +17,7 @@ from qblock.release.dry_run import dry_run
 from qblock.release.erase import check_erasable, erase
 from qblock.release.forecast import churn_of, forecast_of_search
 from qblock.release.foresee import foreseen
+from qblock.release.grants import grants
 from qblock.release.log import Entries
 from qblock.release.move import move
 from qblock.release.plan import Plan, plan_erase, plan_rollback
@@ -25,6 +26,7 @@ from qblock.release.retype import retype
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from qblock.releases.files import own_files
+from qblock.releases.granted import Grants
 from qblock.releases.results import (
     Checked,
     Compared,
@@ -144,6 +146,14 @@ class Release:
         number = len(set(people))
         check_erasable(self.spec, number)
         return _planned(plan_erase(self.spec, number, now=now, wait=wait))
+
+    def grants(self, *, job: str | None = None, officer: str | None = None) -> Grants:
+        """The SQL that the job's login, the readers and an officer need; on DuckDB files and folders. Reads the catalog
+        alone.
+
+        job: the login, where it is not the one of the source's URL; officer: a role that is to read the ledger.
+        """
+        return Grants.of(grants(self.spec, job=job, officer=officer))
 
     def publish(
         self,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from qblock.errors import Refused
 from qblock.releases.answer import Answer
+from qblock.releases.granted import Grant
 from qblock.tables.results import COLUMNS, Guarantee, Number, frame, guarantee_rows
 
 if TYPE_CHECKING:
@@ -113,13 +114,15 @@ class Compared(Answer):
 
 @dataclass(frozen=True)
 class Planned(Answer):
-    """The steps of a job, in their order; forecast, recommended: as of `Searched`."""
+    """The steps of a job, in their order; missing: rights that an administrator must grant first (of a release);
+    forecast, recommended: as of `Searched`."""
 
     columns = ("step", "what it does")
 
     view: str
     current_version: int | None
     steps: tuple[tuple[str, str], ...]
+    missing: tuple[Grant, ...] = ()
     forecast: tuple[Expected, ...] = ()
     recommended: tuple[int, ...] | None = None
 
@@ -130,6 +133,7 @@ class Planned(Answer):
             "view": found["view"],
             "current_version": found["current_version"],
             "steps": tuple((step["step"], step["description"]) for step in found["steps"]),
+            "missing": tuple(map(Grant.of, found.get("missing_rights", ()))),
             **Expected.all_of(found),
         }
 
