@@ -15,6 +15,7 @@ from qblock.release.rekey import BACKUPS
 from qblock.release.result import waiting_words
 from qblock.release.run import NOT_PROTECTED
 from qblock.releases.first import Proposed, propose_spec
+from qblock.releases.granted import Grant, Grants
 from qblock.releases.ledger import Ledger, Upgraded
 from qblock.releases.release import Release
 from qblock.releases.results import (
@@ -57,6 +58,8 @@ __all__ = [
     "Ended",
     "Entry",
     "Erased",
+    "Grant",
+    "Grants",
     "Guarantee",
     "History",
     "Ledger",

@@ -72,4 +72,32 @@ PUBLISH: tuple[Mutation, ...] = (
         "        self._file.chmod(mode)",
         tests=("tests/publish/test_publish_file.py::test_a_stale_log_beside_the_target_is_not_replayed",),
     ),
+    Mutation(
+        "grants: a reader is the officer",
+        "publish/targets/postgresql_needs.py",
+        "        _check_officer(connection, spec, officer)",
+        "        pass",
+        tests=("tests/publish/test_needs.py::test_no_reader_is_an_officer",),
+    ),
+    Mutation(
+        "grants: a name ends its line of the script",
+        "warehouse/rights.py",
+        "{' '.join(text.splitlines())}",
+        "{text}",
+        tests=("tests/publish/test_needs.py::test_names_are_quoted_and_none_ends_its_line",),
+    ),
+    Mutation(
+        "grants: rights that are missing stop nobody",
+        "release/apply.py",
+        "    if lacks:\n        raise",
+        "    if not run:\n        raise",
+        tests=("tests/publish/test_needs.py::test_a_plan_lists_what_is_missing_and_a_run_ends_there_before_the_scan",),
+    ),
+    Mutation(
+        "admission: every column of the source",
+        "joint/admission.py",
+        "[column for column in table.c if column.name in columns_read(self.spec)]",
+        "list(table.c)",
+        tests=("tests/publish/test_grants.py::test_the_columns_of_the_spec_are_enough",),
+    ),
 )

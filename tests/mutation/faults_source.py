@@ -11,13 +11,10 @@ SOURCE: tuple[Mutation, ...] = (
     Mutation(
         "quarantine: rows that wait are counted out and published",
         "source/table.py",
-        "        admitted = covered(session, admitted, "
-        "{quasi[key]: dimension for key, dimension in waiting.items()}, columns)\n"
+        "        admitted = covered(spec, session, admitted, names, columns)\n"
         "        session.drop(raw)\n"
         "        raw = scanned(admitted)\n",
-        "        session.drop(raw)\n"
-        "        names = {quasi[key]: dimension for key, dimension in waiting.items()}\n"
-        "        raw = scanned(covered(session, admitted, names, columns))\n",
+        "        session.drop(raw)\n        raw = scanned(covered(spec, session, admitted, names, columns))\n",
         tests=(UNCOVERED,),
     ),
     Mutation(

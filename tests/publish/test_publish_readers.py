@@ -262,7 +262,7 @@ def test_a_schema_that_the_job_may_not_open_to_its_readers(job: Job, logins: lis
     ):
         job.change(sql.SQL(statement).format(worker=worker).as_string(None))
     job.settings["source"]["url"] = as_url(job, logins[1])
-    with pytest.raises(QblockError, match="may not grant USAGE on SCHEMA"):
+    with pytest.raises(QblockError, match=r"must first run: GRANT USAGE ON SCHEMA .published. TO "):
         job.run()
     assert job.query("SELECT count(*) FROM pg_class WHERE relname = 'people' AND relkind = 'v'") == [(0,)]
 

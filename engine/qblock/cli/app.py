@@ -14,7 +14,7 @@ import typer
 from typer.exceptions import TyperException
 
 from qblock import __version__
-from qblock.cli import compare, erase, explore, hierarchies, ledger, publish, retire, start
+from qblock.cli import compare, erase, explore, grants, hierarchies, ledger, publish, retire, start
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
 from qblock.cli.streams import AnswerLost, check_answer, guarded
 from qblock.deeds import Outcome, asked
@@ -39,6 +39,7 @@ start.register(app)
 hierarchies.register(app)
 explore.register(app)
 compare.register(app)
+grants.register(app)
 publish.register(app)
 erase.register(app)
 retire.register(app)

@@ -67,7 +67,10 @@ def register(app: typer.Typer) -> None:
 
 
 def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
-    """What `release` would do, step by step: exactly the steps that it runs. Writes nothing."""
+    """What `release` would do, step by step: exactly the steps that it runs. Writes nothing.
+
+    Rights that are missing on PostgreSQL are found first, in moments, and listed as statements for an administrator.
+    """
     print_plan(at_terminal(spec).plan(churn=churn), json_)
 
 
@@ -83,6 +86,10 @@ def print_plan(made: Planned, json_: bool) -> None:
     out.print(steps)
     for note in made.notes:
         out.print(f"Note: {note}")
+    if made.missing_rights:
+        out.print("Missing rights, for an administrator to grant (`qblock grants SPEC` says what each is for):")
+        for right in made.missing_rights:
+            out.print(f"    {right.statement}", soft_wrap=True)
     if made.forecast:
         print_forecast(made.to_dict()["forecast"])
 

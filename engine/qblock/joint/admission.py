@@ -25,6 +25,7 @@ from qblock.joint.versions import DIGEST, Candidate, entity_of, first_of, record
 from qblock.ledger.events import canonical
 from qblock.ledger.place import Place
 from qblock.source import SourceTable
+from qblock.source.reads import columns_read
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Query
@@ -54,7 +55,8 @@ class Admission:
     _moves: Query | None = field(default=None, init=False)
 
     def __call__(self, session: Session, table: sa.TableClause, columns: dict[str, Column]) -> sa.FromClause:
-        """The source's table, or a query over it with the same columns; reads the crosswalk in the session's snapshot.
+        """The source's table, or a query over it with the columns that a run reads (the login may be granted no other);
+        reads the crosswalk in the session's snapshot.
 
         The quasi-identifiers come out in the type that they compare in.
         """
@@ -78,7 +80,8 @@ class Admission:
             first = first_of(known, self.spec, columns)
             person = session.comparable(table.c[entity], columns[entity])
             who = book.entity(entity_text(session, person, columns[entity], first)).label(DIGEST)
-            rows = sa.select(*table.c, who).subquery("qblock_source")
+            read = [column for column in table.c if column.name in columns_read(self.spec)]
+            rows = sa.select(*read, who).subquery("qblock_source")
             self.everybody = rows
             if not names and self.apart is None and not self.leaving:
                 return table
@@ -87,7 +90,7 @@ class Admission:
             joined = rows.outerjoin(self.known, self.known.c.entity == rows.c[DIGEST])
             self._moves = self._moved(session, rows, columns)
         selected = []
-        for column in table.c:
+        for column in read:
             value: sa.ColumnElement[Any] = rows.c[column.name]
             if self.known is not None and column.name in self.spec.quasi_identifiers:
                 value = self._frozen(session, value, columns[column.name], names)

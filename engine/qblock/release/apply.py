@@ -32,6 +32,8 @@ from qblock.search import Progress
 from qblock.search.run import open_snapshot, refusal, run_search, task_over
 from qblock.source import open_source
 from qblock.spec import Spec
+from qblock.warehouse.faults import denied
+from qblock.warehouse.rights import lacking
 
 
 def release(
@@ -55,6 +57,17 @@ def release(
     run.joint.forced = force
     run_steps(run, made.steps, PERFORM, record_failure)
     return run.result()
+
+
+def _upgrade(run: Run, step: steps.UpgradeLedger) -> None:
+    lacks = run.stopping
+    try:
+        runner.upgrade(run, step)
+    except QblockError as error:
+        if not (lacks and denied(error)):
+            raise
+    if lacks:
+        raise QblockError(lacking(lacks))
 
 
 def _clear(run: Run, _: steps.ClearLeftovers) -> None:
@@ -230,6 +243,7 @@ def retire(run: Run, keep: int) -> list[str]:
 
 PERFORM: dict[type[steps.Step], Callable[[Run, Any], None]] = {
     **runner.BEGIN,
+    steps.UpgradeLedger: _upgrade,
     steps.ClearLeftovers: _clear,
     steps.CheckReaders: _readers,
     steps.Snapshot: _snapshot,

@@ -20,9 +20,9 @@ from qblock.ledger.events import canonical
 from qblock.ledger.kept import Kept
 from qblock.ledger.reader import ledger_reader
 from qblock.publish.digest import relation_digest
-from qblock.release.foresee import tables_read
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run
+from qblock.source.reads import columns_read, tables_read
 from qblock.spec import Spec, spec_digest
 from qblock.version import __version__
 from qblock.warehouse.protocol import Session, TableName
@@ -45,7 +45,7 @@ def fingerprint(run: Run, session: Session) -> str | None:
         return None
     source = TableName.parse(spec.source.table)
     columns = session.columns(source)
-    read = {spec.entity, *spec.attributes}
+    read = columns_read(spec)
     facts: dict[str, Any] = {
         "program": __version__,
         "spec": spec_digest(spec),

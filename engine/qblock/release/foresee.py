@@ -1,5 +1,6 @@
 """What `plan` looks at besides the steps: whether the job can read every row of the tables that the spec names, whether
-their columns have the types that earlier versions were checked with, and whether rows seem to repeat people."""
+their columns have the types that earlier versions were checked with, and whether rows seem to repeat people. Where
+rights are missing, nothing but these."""
 
 from __future__ import annotations
 
@@ -16,29 +17,33 @@ from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_
 from qblock.release.plan import Plan, plan
 from qblock.release.retype import type_note
 from qblock.search.run import open_task, run_search
+from qblock.source.reads import tables_read
 from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
-from qblock.spec.prior import PriorTable
-from qblock.spec.sources import DimensionTable
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.protocol import TableName
 
 CORE = (
     "versions lag by the core of the rules alone: newcomers come in batches, whole joint cells go, and values stay as "
     "first shown, since {} (docs/steady-job.md)"
+)
+NOT_LOOKED = (
+    "neither the source nor what is kept was looked at, since a run would end at the rights that are missing; plan "
+    "again when they are granted"
 )
 
 
 def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     """The plan of a release. Raises what `plan` raises, InputError for a table that does not exist, or a view that
     cannot be replaced, and Refused where row level security would hide rows of a table; rows are counted where the spec
-    names no entity, and no row is read.
+    names no entity, and no row is read. Where a run would end for rights that are missing, those are all it says.
 
     churn: as of `forecast_of_search`; before a first version, a search reads the table for it.
     """
     asked = churn_of(spec, churn)
     made = plan(spec)
+    if made.stopping:
+        return replace(made, notes=(*made.notes, NOT_LOOKED))
     if ENGINES[made.place.engine].facts.has_roles:  # only there are policies
         _check_rows(spec)
         check_view(spec, made.target)
@@ -84,19 +89,3 @@ def _check_rows(spec: Spec) -> None:
                 session.run(sa.select(sa.literal_column("1")).select_from(session.relation(table)).limit(0))
     finally:
         warehouse.close()
-
-
-def tables_read(spec: Spec) -> list[TableName]:
-    """Every table of the warehouse that a run reads: the source, hierarchies, priors, populations and guards."""
-    found = [spec.source.table]
-    for attribute in spec.attributes.values():
-        found += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
-    for requirement in spec.privacy:
-        if requirement.guards is not None:
-            found.append(requirement.guards.table)
-        if isinstance(requirement.prior, PriorTable):
-            found.append(requirement.prior.table)
-        population = getattr(requirement.model, "population", None)
-        if population is not None:
-            found.append(population)
-    return [TableName.parse(name) for name in dict.fromkeys(found)]

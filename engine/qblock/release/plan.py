@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from qblock.errors import QblockError
 from qblock.joint.cohorts import check_cohorts
 from qblock.ledger import migrate
 from qblock.ledger.place import Place
@@ -17,13 +18,19 @@ from qblock.release.identity import check_identity
 from qblock.release.steps import Step
 from qblock.spec import Spec
 from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.faults import denied
+from qblock.warehouse.rights import Right
+
+UNKNOWN = "unknown"
+"""The revision of a ledger that this login may not read."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """What a job would do. current: the version that readers see now; next_version: the number of the next one;
     forecast: how it would go on, as JSON, where that is known; sharing: how many share the joint cells of those who
-    would leave at once, as JSON, and missing: how many people the source has no more, where that was counted."""
+    would leave at once, as JSON, and missing: how many people the source has no more, where that was counted; rights:
+    those that an administrator must grant, where they were asked for."""
 
     spec: Spec
     place: Place
@@ -35,6 +42,12 @@ class Plan:
     forecast: dict[str, Any] | None = None
     sharing: dict[str, int] | None = None
     missing: int | None = None
+    rights: tuple[Right, ...] | None = None
+
+    @property
+    def stopping(self) -> tuple[Right, ...]:
+        """Rights without which a run ends."""
+        return tuple(right for right in self.rights or () if right.stops)
 
     def then(self, *more: Step) -> Plan:
         """The same with more steps at its end."""
@@ -44,7 +57,7 @@ class Plan:
     def refused(self) -> list[str]:
         """Why a run would be refused now: private state that was lost or is older. Reads the ledger."""
         upgrade = next(step for step in self.steps if isinstance(step, steps.UpgradeLedger))
-        if upgrade.found not in (None, upgrade.needed):
+        if upgrade.found not in (None, upgrade.needed) or self.stopping:
             return []
         spec, place = self.spec, self.place
         found = private_state.compare(spec, place, self.target, joint=spec.checked_together).problems
@@ -57,6 +70,7 @@ class Plan:
             "current_version": self.current,
             "notes": [*self.notes, *self.refused],
             "steps": [step.to_json() for step in self.steps],
+            **({} if self.rights is None else {"missing_rights": [right.to_json() for right in self.rights]}),
             **({} if self.forecast is None else {"forecast": self.forecast}),
             **({} if self.missing is None else {"missing": self.missing}),
             **({} if self.sharing is None else {"sharing": self.sharing}),
@@ -70,7 +84,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     target that cannot be used (inside the source, unknown reader), Refused for another source or view than the ledger
     has of the release, QblockError where the ledger's database cannot be reached.
     """
-    begun = _begun(spec, wait, judge)
+    begun = _begun(spec, wait, judge, rights=True)
     models = _models(spec)
     published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")
     search: steps.Step
@@ -125,16 +139,25 @@ def plan_erase(
 
 
 @one_reader()
-def _begun(spec: Spec, wait: float, judge: bool, *, checked: bool = True) -> Plan:
-    """The steps that every job begins with. checked: whether target and cohorts are."""
+def _begun(spec: Spec, wait: float, judge: bool, *, checked: bool = True, rights: bool = False) -> Plan:
+    """The steps that every job begins with. checked: whether target and cohorts are; rights: whether those that are
+    missing are looked for."""
     place = place_of(spec)
     target = target_of(spec, place)
     # What a move has not finished yet has its earlier name.
     notes = [] if not checked or move.pending(place, spec.release) else target.check()
     if checked:
         check_cohorts(spec)
-    revision, current, version = _ledger(spec, place)
-    if judge and revision in (None, migrate.revisions()[-1]):
+    has_roles = ENGINES[place.engine].facts.has_roles
+    lacking = (target.needs().missing if has_roles else ()) if rights else None
+    stopping = any(right.stops for right in lacking or ())
+    try:
+        revision, current, version = _ledger(spec, place)
+    except QblockError as error:
+        if not (stopping and denied(error)):
+            raise
+        revision, current, version = UNKNOWN, None, 1
+    if judge and not stopping and revision in (None, migrate.revisions()[-1]):
         identity = target.identity()
         check_identity(spec, place, identity)
         notes += roles.judge(spec, place, identity)
@@ -143,7 +166,7 @@ def _begun(spec: Spec, wait: float, judge: bool, *, checked: bool = True) -> Pla
         steps.UpgradeLedger(revision, migrate.revisions()[-1]),
         steps.CheckPrivateState(spec.release, spec.checked_together),
     )
-    return Plan(spec, place, target, made, current, tuple(notes), version)
+    return Plan(spec, place, target, made, current, tuple(notes), version, rights=lacking)
 
 
 def _models(spec: Spec) -> tuple[str, ...]:

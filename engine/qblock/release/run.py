@@ -67,6 +67,7 @@ class Run(Job):
     ) -> None:
         super().__init__(plan.spec, plan.place, plan.target, plan.notes, log, entries)
         self.stamp = new_stamp()
+        self.stopping = plan.stopping
         self.progress = progress
         self.force = force
         self.begun = self.fell_back = False

@@ -17,6 +17,7 @@ from qblock.release.dry_run import dry_run
 from qblock.release.erase import Agree, erase
 from qblock.release.forecast import churn_of, forecast_of_search
 from qblock.release.foresee import foreseen
+from qblock.release.grants import grants
 from qblock.release.leaving import Asked, planned_erasure
 from qblock.release.log import Entries
 from qblock.release.move import move
@@ -26,6 +27,7 @@ from qblock.release.retype import retype
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from qblock.releases.files import own_files
+from qblock.releases.granted import Grants
 from qblock.releases.results import (
     Checked,
     Compared,
@@ -153,6 +155,14 @@ class Release:
         and with `missing` how many are missing; else nobody is looked up."""
         asked = Asked.of(self.spec, people, missing=missing, confirm=confirm, now=now)
         return _planned(planned_erasure(self.spec, asked, wait))
+
+    def grants(self, *, job: str | None = None, officer: str | None = None) -> Grants:
+        """The SQL that the job's login, the readers and an officer need; on DuckDB files and folders. Reads the catalog
+        alone.
+
+        job: the login, where it is not the one of the source's URL; officer: a role that is to read the ledger.
+        """
+        return Grants.of(grants(self.spec, job=job, officer=officer))
 
     def publish(
         self,

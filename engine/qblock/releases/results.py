@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from qblock.errors import Refused
 from qblock.joint.sharing import Sharing
 from qblock.releases.answer import Answer
+from qblock.releases.granted import Grant
 from qblock.tables.results import COLUMNS, Guarantee, Number, frame, guarantee_rows
 
 if TYPE_CHECKING:
@@ -114,14 +115,16 @@ class Compared(Answer):
 
 @dataclass(frozen=True)
 class Planned(Answer):
-    """The steps of a job, in their order; forecast, recommended: as of `Searched`; sharing: of an erasure at once, how
-    many share the joint cells of those who would leave; missing: how many the source has no more."""
+    """The steps of a job, in their order; missing_rights: what an administrator must grant first (of a release);
+    forecast, recommended: as of `Searched`; sharing: of an erasure at once, how many share the joint cells of those who
+    would leave; missing: how many the source has no more."""
 
     columns = ("step", "what it does")
 
     view: str
     current_version: int | None
     steps: tuple[tuple[str, str], ...]
+    missing_rights: tuple[Grant, ...] = ()
     forecast: tuple[Expected, ...] = ()
     recommended: tuple[int, ...] | None = None
     sharing: Sharing | None = None
@@ -136,6 +139,7 @@ class Planned(Answer):
             "view": found["view"],
             "current_version": found["current_version"],
             "steps": tuple((step["step"], step["description"]) for step in found["steps"]),
+            "missing_rights": tuple(map(Grant.of, found.get("missing_rights", ()))),
             **Expected.all_of(found),
         }
 

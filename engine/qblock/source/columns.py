@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import InputError
+from qblock.source.reads import columns_read
 from qblock.spec import Spec
 from qblock.warehouse import queries
 from qblock.warehouse.copied import no_column
@@ -68,11 +69,16 @@ def _no_leaf(value: sa.ColumnElement[Any], dimension: Dimension) -> sa.ColumnEle
 
 
 def covered(
-    session: Session, relation: sa.FromClause, dimensions: dict[str, Dimension], columns: dict[str, Column]
+    spec: Spec,
+    session: Session,
+    relation: sa.FromClause,
+    dimensions: dict[str, Dimension],
+    columns: dict[str, Column],
 ) -> sa.FromClause:
     """The rows whose values are leaves of their hierarchies, by the quasi-identifiers alone; NULL has rules of its
-    own."""
-    query = sa.select(*relation.c)
+    own. Of the source's columns those that a run reads, since the login may be granted no other."""
+    read = columns_read(spec)
+    query = sa.select(*(column for column in relation.c if column.name in read or column.name not in columns))
     for name, dimension in dimensions.items():
         query = query.where(sa.not_(_no_leaf(session.comparable(relation.c[name], columns[name]), dimension)))
     return query.subquery("qblock_covered")

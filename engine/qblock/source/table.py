@@ -67,7 +67,7 @@ class SourceTable:
 
 
 Admitted = Callable[[Session, sa.TableClause, dict[str, Column]], sa.FromClause]
-"""Takes the source's table and gives what is released of it: a relation with the same columns."""
+"""Takes the source's table and gives what is released of it: a relation with the columns that a run reads."""
 
 
 def open_source(
@@ -123,7 +123,8 @@ def open_source(
     quarantined = rows_uncovered(session, raw, waiting)
     if quarantined:
         # Before anything is learned about the sensitive values, which are those of the rows that are released.
-        admitted = covered(session, admitted, {quasi[key]: dimension for key, dimension in waiting.items()}, columns)
+        names = {quasi[key]: dimension for key, dimension in waiting.items()}
+        admitted = covered(spec, session, admitted, names, columns)
         session.drop(raw)
         raw = scanned(admitted)
         if session.scalar(sa.select(sa.func.count()).select_from(raw)) == 0:

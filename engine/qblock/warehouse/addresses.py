@@ -59,7 +59,10 @@ def _reason(url: sa.URL, error: psycopg.Error) -> str:
     if there is False:
         return "there is no database of that name on the server"
     if there:
-        return "the login has no permission to connect to this database, or the server takes no more connections"
+        return (
+            "the login has no permission to connect to this database (an administrator's URL with `qblock grants SPEC "
+            "--job ROLE` prints what it needs), or the server takes no more connections"
+        )
     if asked is not None and asked.used_password:
         return (
             "authentication failed: the password is wrong, or the login does not exist or has no permission to connect"

@@ -37,7 +37,7 @@ STATES = {
     "40001": "could not serialize this run with another transaction; run again",
     "40P01": "ended a deadlock with another session; run again",
     "42501": "denied a privilege to the job's login; grant it: SELECT on the source, and in schema qblock and the "
-    "schema of the release whatever the job creates and writes there",
+    "schema of the release whatever the job creates and writes there; `qblock grants SPEC` prints the statements",
     "42P01": "found no table of a name that a statement or a view uses; create it, or correct the view",
     "42703": "found no column of a name that a statement or a view uses; correct the view",
     "42883": "found no function or operator for these types; correct the view",
@@ -60,6 +60,7 @@ CLASSES = {
     "XX": "met an internal fault; see its log",
 }
 """By the first two characters of the SQLSTATE."""
+DENIED = "42501"
 LOST = ("08", "57P")
 DUCKDB: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.ConversionException, f"could not convert a value: {VIEW}"),
@@ -106,6 +107,11 @@ def interrupted(error: BaseException) -> bool:
 def original_of(error: BaseException) -> BaseException:
     """The driver's error that one of SQLAlchemy's wraps."""
     return getattr(error, "orig", None) or error
+
+
+def denied(error: BaseException) -> bool:
+    """Whether one of our errors says that PostgreSQL denied a privilege."""
+    return error.__cause__ is not None and getattr(original_of(error.__cause__), "sqlstate", None) == DENIED
 
 
 def explain_postgresql(error: BaseException, url: sa.URL | None = None, reading: Sequence[str] = ()) -> QblockError:

@@ -23,6 +23,7 @@ from qblock.ledger.writer import ledger_transaction
 from qblock.publish.copy import Copy
 from qblock.publish.digest import relation_digest
 from qblock.publish.targets.duckdb_marks import kept_marks, marked_views, shown_marks
+from qblock.publish.targets.duckdb_needs import needs
 from qblock.publish.targets.identity import Identity, table_text
 from qblock.publish.targets.mark import Mark, mark_text
 from qblock.publish.targets.protocol import STAYS, Record, Rows
@@ -32,6 +33,7 @@ from qblock.warehouse.duckdb import DuckdbWarehouse, quote_text
 from qblock.warehouse.duckdb_files import check_database, logs_of
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.protocol import Session, TableName, quote
+from qblock.warehouse.rights import Needs
 
 MAIN = "main"
 ALIAS = "qblock_target"
@@ -112,6 +114,9 @@ class DuckdbTarget:
                 f"{where}: {self.file} already exists and is not a version of release {self.spec.release}; it would "
                 "be replaced: name another file, or move it away"
             )
+
+    def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
+        return needs(self.spec, self.place, self.source, self.file, job, officer)
 
     def exposed(self) -> list[str]:
         # The file holds what is published and nothing else; the file system decides who may open it.

@@ -23,6 +23,7 @@ from qblock.publish.targets.identity import Identity, table_text
 from qblock.publish.targets.layout import MOST_BYTES, VERSION, Layout, layout_of, version_column
 from qblock.publish.targets.mark import Mark, mark_text, read_mark
 from qblock.publish.targets.postgresql_homes import home_of, readers_of, with_schemas
+from qblock.publish.targets.postgresql_needs import needs
 from qblock.publish.targets.postgresql_view import View, run, text
 from qblock.publish.targets.protocol import STAYS, Record, Rows, exposure
 from qblock.spec import Spec
@@ -42,6 +43,7 @@ from qblock.warehouse.lock_waits import (
 )
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse, prepare
 from qblock.warehouse.protocol import Session, TableName, quote
+from qblock.warehouse.rights import Needs
 from qblock.warehouse.session import SqlSession
 
 
@@ -91,6 +93,10 @@ class PostgresqlTarget:
             self._view.check(session.connection)
             with self.place.translated():
                 return postgresql_creators.warnings(session.connection, self._readers(session.connection))
+
+    def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
+        with self._session() as session, self.place.translated():
+            return needs(session.connection, self.spec, job, officer)
 
     def exposed(self) -> list[str]:
         with self._session() as session, self.place.translated():

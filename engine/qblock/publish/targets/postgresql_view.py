@@ -212,7 +212,8 @@ class View:
                 run(connection, f"GRANT {privilege} ON {on} TO {quote(reader)}")
                 if not connection.scalar(query, values):
                     raise QblockError(
-                        f"the job's login may not grant {privilege} on {on} to {reader}; grant it yourself"
+                        f"the job's login may not grant {privilege} on {on} to {reader}; grant it yourself: "
+                        f"GRANT {privilege} ON {on} TO {quote(reader)}"
                     )
                 given.append(f"{privilege} on {on} to {reader}")
         return given

@@ -15,6 +15,7 @@ from qblock.publish.copy import Copy
 from qblock.publish.targets.identity import Identity
 from qblock.publish.targets.mark import Mark
 from qblock.warehouse.protocol import Session
+from qblock.warehouse.rights import Needs
 
 Record = Callable[[sa.Connection, State], None]
 """Writes the event of a transition, and what goes with it, on a connection to the ledger, within its transaction."""
@@ -58,6 +59,13 @@ class Target(Protocol):
 
     def check(self) -> list[str]:
         """Notes for the person who runs the job. Reads only; raises InputError for a target that cannot be used."""
+
+    def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
+        """What the job, its readers and an officer need of others. job: the login, where it is not the one that is
+        connected; officer: a role.
+
+        Raises InputError for roles where the engine has none, and for an officer who is a reader.
+        """
 
     def exposed(self) -> list[str]:
         """How readers could reach what is private besides the view, one sentence each."""

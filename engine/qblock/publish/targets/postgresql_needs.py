@@ -1,0 +1,133 @@
+"""What a release on PostgreSQL needs: of its source, of the two schemas that it writes to, and for its readers."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from qblock.errors import InputError
+from qblock.ledger.place import SCHEMA
+from qblock.ledger.stores.postgresql_rights import ask_for_job, ask_for_officer
+from qblock.publish.targets.postgresql_homes import readers_of
+from qblock.publish.targets.postgresql_view import View, text
+from qblock.source.reads import columns_looked_at, columns_read, tables_read
+from qblock.spec import Spec
+from qblock.warehouse.postgresql_rights import Catalog
+from qblock.warehouse.protocol import TableName, quote
+from qblock.warehouse.rights import Needs, Right, When
+
+
+def needs(connection: sa.Connection, spec: Spec, job: str | None = None, officer: str | None = None) -> Needs:
+    """Every right that the job's login, the readers and an officer need, as the database is now.
+
+    job: the login, which need not exist; by default that of the connection. Reads the catalog alone, which every login
+    may. Raises InputError for an officer who is a reader, or whom a reader can become.
+    """
+    catalog = Catalog(connection, job)
+    if officer is not None:
+        _check_officer(connection, spec, officer)
+    schemas = catalog.schemas([SCHEMA, spec.publish.schema])
+    notes = _of_job(catalog, spec, schemas)
+    for reader in spec.publish.readers:
+        _of_reader(catalog, spec, schemas.get(spec.publish.schema), reader)
+    if officer is not None:
+        catalog.make_role("officer", officer)
+        catalog.on_database("officer", officer, "CONNECT", "to log in", stops=False)
+        ask_for_officer(catalog, schemas.get(SCHEMA), officer)
+    return Needs("postgresql", catalog.database, catalog.role, catalog.rights(), notes=tuple(notes))
+
+
+def _of_job(catalog: Catalog, spec: Spec, schemas: dict[str, sa.Row]) -> list[str]:  # type: ignore[type-arg]
+    role = catalog.role
+    catalog.make_role("job", role)
+    catalog.on_database("job", role, "CONNECT", "to log in")
+    catalog.on_database("job", role, "TEMPORARY", "counts are kept in temporary tables")
+    missing = [name for name in (SCHEMA, spec.publish.schema) if name not in schemas]
+    if missing:
+        several = "schemas" if len(missing) > 1 else "schema"
+        why = f"makes the missing {several} {' and '.join(map(quote, missing))}, once"
+        catalog.on_database("job", role, "CREATE", why)
+    notes = _of_tables(catalog, spec)
+    notes += ask_for_job(catalog, schemas.get(SCHEMA), entity=spec.entity is not None)
+    schema = schemas.get(spec.publish.schema)
+    if schema is not None:
+        catalog.on_schema("job", role, spec.publish.schema, schema, "USAGE", "the schema of the release")
+        catalog.on_schema("job", role, spec.publish.schema, schema, "CREATE", "the view that readers see")
+    _of_own(catalog, spec)
+    if catalog.connection.scalar(sa.text("SELECT rolsuper FROM pg_roles WHERE rolname = :role"), {"role": role}):
+        notes.append(
+            f"{role} is a superuser, who needs nothing; let the job have a login of its own, and name it here (--job)"
+        )
+    return notes
+
+
+def _of_tables(catalog: Catalog, spec: Spec) -> list[str]:
+    """Of the source, whose columns are told one by one, and of the other tables that the spec names."""
+    role, notes, source = catalog.role, [], TableName.parse(spec.source.table)
+    homes = {table: catalog.home(table) for table in tables_read(spec)}
+    rows = catalog.relations([home for home in homes.values() if home is not None])
+    for name, schema in catalog.schemas({home.schema for home in rows if home.schema is not None}).items():
+        catalog.on_schema("job", role, name, schema, "USAGE", "the schema of what is read")
+    for table, home in homes.items():
+        row = None if home is None else rows.get(home)
+        if home is None or row is None:
+            notes.append(f"table {table} was not found, so what it needs is not listed")
+        elif table == source:
+            catalog.on_columns("job", role, home, row, columns_read(spec), "the source, which is only read")
+            why = "to note rows that repeat people; a run does without"
+            catalog.on_columns("job", role, home, row, columns_looked_at(spec), why, stops=False)
+        else:
+            catalog.on_relations("job", role, {home: row}, ("SELECT",), "named in the spec")
+        if row is not None and row.invoker:
+            notes.append(
+                f"view {table} reads with the rights of who asks, so {role} needs SELECT on what it reads, too"
+            )
+        if row is not None and row.policies and not row.owned:
+            notes.append(f"table {table} has row level security: {role} must see all rows (ALTER ROLE ... BYPASSRLS)")
+    return notes
+
+
+def _of_own(catalog: Catalog, spec: Spec) -> None:
+    """What an earlier login of the job has made of this release."""
+    pattern = f"^(data[0-9]*|v[0-9]+)_{spec.release}$"
+    tables = [
+        TableName(SCHEMA, row.name) for row in catalog.connection.execute(text("release_tables"), {"pattern": pattern})
+    ]
+    view = View(spec)
+    shown = TableName(view.schema, view.name)
+    for table, row in catalog.relations([*tables, shown]).items():
+        if not row.owned and (table != shown or row.kind == "v"):
+            kind = "VIEW" if table == shown else "TABLE"
+            alter = f"ALTER {kind} {quote(table.schema or '')}.{quote(table.name)} OWNER TO {quote(catalog.role)}"
+            catalog.add(Right("job", catalog.role, alter, f"made by {row.owner}, an earlier login of this release"))
+
+
+def _of_reader(catalog: Catalog, spec: Spec, schema: sa.Row | None, reader: str) -> None:  # type: ignore[type-arg]
+    view = View(spec)
+    catalog.make_role("reader", reader)
+    catalog.on_database("reader", reader, "CONNECT", "to log in", stops=False)
+    # What the job makes, or may hand on, it grants itself.
+    may = schema is None or schema.owned or schema.grants
+    when: When = "by_job" if may else "now"
+    catalog.on_schema(
+        "reader", reader, view.schema, schema, "USAGE", "the schema of the view", when=when, stops=not may
+    )
+    shown = TableName(view.schema, view.name)
+    rows = {shown: catalog.relations([shown]).get(shown)}
+    catalog.on_relations("reader", reader, rows, ("SELECT",), "the view", when="by_job", stops=False)
+
+
+def _check_officer(connection: sa.Connection, spec: Spec, officer: str) -> None:
+    readers = [name for name in readers_of(connection, spec) if name != "PUBLIC"]
+    query = sa.text(
+        "SELECT CAST(reader.rolname AS text) FROM pg_roles AS reader "
+        "JOIN pg_roles AS officer ON officer.rolname = :officer "
+        "WHERE reader.rolname = ANY(:readers) AND pg_has_role(reader.oid, officer.oid, 'MEMBER') ORDER BY 1"
+    )
+    found = list(connection.scalars(query, {"officer": officer, "readers": readers}))
+    if officer in readers:
+        found.insert(0, officer)
+    if found:
+        who = f"{officer} is a reader" if found[0] == officer else f"reader {found[0]} can become {officer}"
+        raise InputError(
+            f"--officer {officer}: {who} of release {spec.release}, and no reader may see the ledger; name another role"
+        )
