@@ -41,7 +41,17 @@ from qblock.search.run import open_task
 from qblock.spec.schema import json_schema
 from qblock.tables.anonymize import anonymized
 from qblock.tables.profile import profiled
-from qblock.tables.results import Anonymized, Attack, Audited, Guarantee, Profiled, ProfiledColumn, Reached
+from qblock.tables.results import (
+    Anonymized,
+    Attack,
+    Audited,
+    Candidate,
+    Entity,
+    Guarantee,
+    Profiled,
+    ProfiledColumn,
+    Reached,
+)
 from qblock.tables.specs import Asked, Names, attributes_of, named, with_hierarchies
 
 __all__ = [
@@ -51,11 +61,13 @@ __all__ = [
     "Anonymized",
     "Attack",
     "Audited",
+    "Candidate",
     "Checked",
     "Compared",
     "Comparison",
     "DryRun",
     "Ended",
+    "Entity",
     "Entry",
     "Erased",
     "Grant",

@@ -84,6 +84,19 @@ def test_a_profile_is_what_anonymize_takes() -> None:
     assert profiled.quasi_identifiers["city"] == {"hierarchy": "suppress"}
 
 
+def test_a_profile_says_who_a_row_is_about() -> None:
+    stays = pd.DataFrame({"stay_id": range(12), "patient_id": [i // 2 for i in range(12)], "age": range(20, 32)})
+    entity = qblock.profile(stays).entity
+    assert (entity.column, entity.count, entity.how) == ("patient_id", "entities", "found")
+    assert [(c.column, c.distinct, c.rows_mean, c.rows_most) for c in entity.candidates] == [
+        ("patient_id", 6, 2.0, 2),
+        ("stay_id", 12, 1.0, 1),
+    ]
+    assert qblock.profile(stays).to_dict()["entity"] == entity.to_dict()
+    assert "Who a row is about: patient_id repeats" in qblock.profile(stays)._repr_html_()
+    assert qblock.profile(stays[["age"]]).entity.candidates == ()
+
+
 class Tags(HTMLParser):
     """The tags and texts that a browser sees."""
 

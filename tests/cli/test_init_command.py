@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import random
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -13,12 +18,14 @@ import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
+from faults.nursery import MAIN
 from integration.hostile import NAMES, VALUES
 from integration.sources import execute, quoted
 
 from qblock.spec import load_spec
 
 pytestmark = pytest.mark.either_engine
+OPEN = "qblock: who a row is about:"
 
 PEOPLE: dict[str, list[Any]] = {
     "patient_id": list(range(100, 130)),
@@ -153,7 +160,11 @@ def test_any_table(warehouse, qblock, init, tmp_path: Path, seed: int) -> None:
         schema,
     )
     ran = init(url, quoted(schema, table), None, "--json")
-    assert (ran.status, ran.err) == (0, "")
+    # Which of two columns says who a row is about may be left open.
+    said = (
+        "" if ran.json["entity"]["how"] != "open" else f"{OPEN} {ran.json['entity']['why']} (--entity COLUMN says it)\n"
+    )
+    assert (ran.status, ran.err) == (0, said)
     left = [column["name"] for column in ran.json["columns"] if column["role"] == "left out"]
     spec = load_spec(tmp_path / "made" / "release.yaml")
     assert [*spec.attributes] == [name for name in columns if name not in left]
@@ -226,17 +237,148 @@ def test_schema_is_that_of_the_specs(qblock, warehouse, init, tmp_path: Path) ->
         jsonschema.validate(document, ran.json)
 
 
-def test_a_column_that_repeats_people_is_proposed_as_the_entity(warehouse, qblock, init, tmp_path: Path) -> None:
-    """The same columns as `search` speaks of; the proposal is a comment, since it changes what is counted."""
-    file = tmp_path / "made" / "release.yaml"
-    for table, numbers, proposed in (("visits", [100 + i // 3 for i in range(30)], True), ("once", range(30), False)):
-        url = warehouse(table, PEOPLE | {"patient_id": list(numbers)})
-        assert init(url, table, None, "--force").status == 0
-        assert ("\n# entity: patient_id  # its values repeat" in file.read_text("utf-8")) is proposed
-        assert load_spec(file).entity is None
-        assert (
-            "column patient_id repeats values that look like" in " ".join(qblock("search", file).out.split())
-        ) is proposed
+def numbered(**columns: Any) -> dict[str, Any]:
+    """PEOPLE twice over, with other columns in the place of patient_id."""
+    twice = {name: values * 2 for name, values in PEOPLE.items() if name not in ("patient_id", "note")}
+    return {name: list(values) for name, values in columns.items()} | twice
+
+
+STAYS = {"visit_id": range(60), "patient_id": [100 + i // 3 for i in range(60)]}
+TWO = {"patient_id": [i // 2 for i in range(60)], "customer_id": [i // 3 for i in range(60)]}
+
+
+@pytest.mark.parametrize(
+    ("columns", "column", "count", "how"),
+    [
+        ({"patient_id": range(60)}, "patient_id", "rows", "found"),
+        ({"id": range(60)}, "id", "rows", "found"),
+        ({"patient_id": STAYS["patient_id"]}, "patient_id", "entities", "found"),
+        # Rows are visits of patients.
+        (STAYS, "patient_id", "entities", "found"),
+        # One row for each patient, and a doctor has many.
+        ({"patient_id": range(60), "doctor_id": [i // 4 for i in range(60)]}, "patient_id", "rows", "found"),
+        # Two numbers of the same people.
+        ({"ssn": [f"s{i // 3}" for i in range(60)], "patient_id": STAYS["patient_id"]}, "ssn", "entities", "found"),
+        # As many values, and not the same people.
+        ({"client_id": [i % 20 for i in range(60)], "patient_id": STAYS["patient_id"]}, None, None, "open"),
+        (TWO, None, None, "open"),
+        # Rows are orders, and nothing says of whom.
+        ({"order_id": range(60)}, None, None, "open"),
+        ({"patient_id": [None, *range(59)]}, None, None, "open"),
+        ({"patient_code": [f"p{i // 3}" for i in range(60)]}, "patient_code", "entities", "found"),
+        ({"ward_id": [i % 5 for i in range(60)]}, None, None, "nobody"),
+    ],
+)
+def test_who_a_row_is_about(
+    warehouse, qblock, init, tmp_path: Path, columns: dict[str, Any], column: str | None, count: str | None, how: str
+) -> None:
+    url, file = warehouse("people", numbered(**columns)), tmp_path / "made" / "release.yaml"
+    ran = init(url, "people", None, "--json")
+    assert ran.status == 0, ran.err
+    found = ran.json["entity"]
+    assert (found["column"], found["count"], found["how"]) == (column, count, how)
+    assert bool(found["candidates"]) == (how != "nobody")
+    assert (OPEN in ran.err) == (how == "open")
+    spec, text = load_spec(file), file.read_text("utf-8")
+    assert (spec.entity, spec.count) == (column, count or "rows")
+    assert column is None or spec.attributes[column].role == "identifying"
+    assert ran.json["regime"] == ("once" if column is None else "steady")
+    assert f"this spec is ({'b' if column else 'c'})" in text
+    for one in found["candidates"]:
+        assert (f"\n# entity: {one['column']}  # " in text) == (column is None)
+    searched = qblock("search", file)
+    assert searched.status == 0, searched.err
+    said = " ".join(searched.out.split())
+    # Of an entity nothing more is said; else search speaks of the same columns.
+    assert ("look like people's" in said) == any(c["count"] == "entities" for c in found["candidates"] if not column)
+    assert ("a later run with changed data will be refused" in said) == (column is None)
+
+
+def test_rows_of_a_value_are_counted(warehouse, init) -> None:
+    ran = init(warehouse("people", numbered(**STAYS)), "people", None, "--json")
+    assert ran.json["entity"]["candidates"] == [
+        {
+            "column": "patient_id",
+            "count": "entities",
+            "distinct": 20,
+            "nulls": 0,
+            "rows_mean": 3.0,
+            "rows_most": 3,
+            "meaning": "patient_id repeats: a person has several rows, and people are counted (`count: entities`)",
+        },
+        {
+            "column": "visit_id",
+            "count": "rows",
+            "distinct": 60,
+            "nulls": 0,
+            "rows_mean": 1.0,
+            "rows_most": 1,
+            "meaning": "visit_id differs from row to row: each person has one row",
+        },
+    ]
+    assert "visit_id differs from row to row: that tells rows apart, and patient_id people" in ran.json["entity"]["why"]
+
+
+@pytest.mark.parametrize(("answer", "column"), [("customer_id", "customer_id"), ("city", "city"), ("none", None)])
+def test_who_a_row_is_about_is_said_beforehand(
+    warehouse, qblock, init, tmp_path: Path, answer: str, column: str | None
+) -> None:
+    ran = init(warehouse("people", numbered(**TWO)), "people", None, "--entity", answer, "--json")
+    assert (ran.status, ran.err) == (0, "")
+    assert (ran.json["entity"]["column"], ran.json["entity"]["how"]) == (column, "given")
+    spec = load_spec(tmp_path / "made" / "release.yaml")
+    assert spec.entity == column
+    assert column is None or spec.attributes[column].role == "identifying"
+    # A hierarchy of a column that is not published is not written.
+    assert (tmp_path / "made" / "hierarchies" / "city.csv").exists() == (column != "city")
+    assert qblock("search", tmp_path / "made" / "release.yaml").status == 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        ("patient", "--entity: table people has no column 'patient'; did you mean patient_id"),
+        ("gender", "--entity: column gender is NULL in 20 rows, and every row must say who it is about"),
+    ],
+)
+def test_an_entity_that_cannot_be(warehouse, init, tmp_path: Path, answer: str, said: str) -> None:
+    ran = init(warehouse("people", numbered(**TWO)), "people", None, "--entity", answer)
+    assert (ran.status, said in ran.err) == (2, True), ran.err
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize(
+    ("columns", "typed", "column"),
+    [
+        (TWO, "7\n2\n", "customer_id"),
+        (STAYS, "\n", "patient_id"),
+        (STAYS, "3\n", None),
+        # Nothing else may say it: nobody is asked.
+        ({"patient_id": range(60)}, None, "patient_id"),
+    ],
+)
+def test_somebody_at_a_terminal_is_asked(
+    warehouse, tmp_path: Path, columns: dict[str, Any], typed: str | None, column: str | None
+) -> None:
+    url = warehouse("people", numbered(**columns))
+    terminal, theirs = pty.openpty()
+    with open(terminal, "r+b", buffering=0) as keys:
+        command = [sys.executable, "-c", MAIN, "init", url, "people", "--directory", str(tmp_path / "made")]
+        with subprocess.Popen(command, stdin=theirs, stderr=theirs, stdout=subprocess.PIPE) as running:
+            os.close(theirs)
+            keys.write((typed or "").encode())
+            out = running.communicate()[0].decode()
+        screen = ""
+        # Once the other side is closed, reading fails at the end.
+        with suppress(OSError):
+            while more := keys.read(4096):
+                screen += more.decode()
+    assert running.returncode == 0, screen
+    assert ("1  patient_id: patient_id repeats: a person has several rows" in screen) == (typed is not None)
+    assert ("a number from 1 to 3" in screen) == (typed is not None and typed.startswith("7"))
+    assert "Who is a row about?" not in out
+    text = (tmp_path / "made" / "release.yaml").read_text("utf-8")
+    assert (f"\nentity: {column}\n" in text) if column else "\nentity:" not in text
 
 
 @pytest.mark.parametrize("name", ["people $1.parquet", "people.csv", "part-*.parquet"])

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from qblock.cli.output import Json, answer, console, table
+
+if TYPE_CHECKING:
+    from qblock.api import Candidate
 
 
 def register(app: typer.Typer) -> None:
@@ -44,21 +49,68 @@ def init(
         typer.Argument(metavar="[TABLE]", help="The table or view of the database: table or schema.table."),
     ] = None,
     directory: Annotated[str, typer.Option(help="Where release.yaml and hierarchies/ are written.")] = ".",
+    entity: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN|none", help="Who a row is about; else what the columns tell, asked where in doubt."
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     json_: Json = False,
 ) -> None:
-    """Profile a table, propose a role for each column, and write a spec and hierarchy files to edit."""
+    """Profile a table, propose a role for each column, and write a spec and hierarchy files to edit.
+
+    The spec says who a row is about: a column that looks like an identifier and differs from row to row (one row per
+    person), or repeats (several). Where several columns may say it, you are asked on a terminal (not with --json);
+    elsewhere the best guess is written where it is clear, and the candidates are comments where none is.
+    """
     from qblock.api import propose_spec
 
-    found = propose_spec(os.path.expandvars(url), table_, directory, force=force)
+    asking = _ask if not json_ and all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr)) else None
+    found = propose_spec(os.path.expandvars(url), table_, directory, force=force, entity=entity, ask=asking)
+    if found.entity.how == "open":
+        print(f"qblock: who a row is about: {found.entity.why} (--entity COLUMN says it)", file=sys.stderr)
     if json_:
         answer(found.to_dict())
         return
     out = console()
     rows = [[c.name, c.role, f"{c.distinct:,}", f"{c.nulls:,}", c.reason] for c in found.columns]
     out.print(table("", ["column", "role", "values", "NULLs", "why"], rows))
+    whose = [
+        [c.column, f"{c.distinct:,}", f"{c.rows_mean:.3g}", f"{c.rows_most:,}", c.meaning]
+        for c in found.entity.candidates
+    ]
+    if whose:
+        out.print(
+            table("\nWho a row may be about", ["column", "values", "rows of each", "at most", "as entity"], whose)
+        )
+    out.print(f"\nWho a row is about: {found.entity.why}")
+    out.print(REGIMES[found.regime])
     out.print("\nWritten: " + ", ".join(str(file) for file in found.files))
     out.print(f"Next: check the roles and hierarchies, then `qblock search {found.files[-1]}`")
+
+
+REGIMES = {
+    "steady": "Published again and again: who comes, leaves or changes is shown in batches. The spec names other ways.",
+    "once": "Published once: a later run with changed data will be refused. The spec names other ways.",
+}
+"""What the spec is as it is written."""
+
+
+NOBODY = "rows are counted, not people; a later run with changed data is refused, or nothing protects versions together"
+
+
+def _ask(candidates: Sequence[Candidate]) -> str:
+    """Who a row is about, by a number on the terminal; standard output is for the answer."""
+    print("Who is a row about?", file=sys.stderr)
+    choices = [*((one.column, one.meaning) for one in candidates), ("none", NOBODY)]
+    for number, (name, means) in enumerate(choices, 1):
+        print(f"  {number}  {name}: {means}", file=sys.stderr)
+    while True:
+        given = int(typer.prompt("Number", default=1, type=int, err=True))
+        if 1 <= given <= len(choices):
+            return choices[given - 1][0]
+        print(f"a number from 1 to {len(choices)}", file=sys.stderr)
 
 
 def schema() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from qblock.blocks import Reference
@@ -18,7 +18,7 @@ from qblock.search.run import SearchResult
 from qblock.search.task import Assessment, Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
-from qblock.warehouse.protocol import Session
+from qblock.warehouse.protocol import Column, Session
 
 WAITS = {
     "newcomers_waiting": "newcomers",
@@ -84,6 +84,15 @@ class NotJoint:
                 "`versions: {joint: none}`, they would be shown again; nothing is published. "
                 "Write `entity` and `versions` as they were"
             )
+
+    def check_known(self, shown: Collection[int]) -> None:
+        """Raise what `check` would for versions that no crosswalk knows, before anything of the source is read."""
+
+    def check_comparable(self) -> None:
+        """Raise what `check` would for a spec that cannot be compared with what the crosswalk has; after `begin`."""
+
+    def check_types(self, session: Session, columns: Mapping[str, Column]) -> None:
+        """Raise Refused for columns whose types are not those of the newest version; after `begin`."""
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         """Begin with a snapshot; the spec in force. current: the version that readers see; shown: all they ever saw."""

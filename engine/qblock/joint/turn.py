@@ -14,10 +14,11 @@ from qblock.joint.changed import Changed, check_changed
 from qblock.joint.crosswalk import Book, open_book, own_book, prepare
 from qblock.joint.edits import moved_by_edits
 from qblock.joint.explanation import explanation
-from qblock.joint.gate import Verdict, check, unchanged
+from qblock.joint.gate import Verdict, check, check_models, members, unchanged
 from qblock.joint.keys import owed, settle
 from qblock.joint.missing import leavers_way_on
 from qblock.joint.stuck import set_down
+from qblock.joint.type_checks import check_known_types
 from qblock.joint.versions import (
     UNPROTECTED,
     Candidate,
@@ -44,7 +45,7 @@ from qblock.search.task import Assessment, Task
 from qblock.search.utility.measure import Metrics
 from qblock.source import SourceTable
 from qblock.spec import Spec
-from qblock.warehouse.protocol import Session
+from qblock.warehouse.protocol import Column, Session
 
 MOST_COARSER = 40
 """How many coarser nodes `on_refusal: coarsen` tries: each is a check over everybody."""
@@ -105,6 +106,23 @@ class JointVersions(NotJoint):
 
     def check_withdrawn(self) -> None:
         pass
+
+    def check_known(self, shown: Collection[int]) -> None:
+        with own_book(self.place) as book:
+            known = recorded(book)
+            check_audience(book, self.spec, self.place)
+            own = {version.key.version for version in known if version.key.release == self.spec.release}
+            _check_recorded(self.spec, self.place, set(shown) - own)
+
+    def check_comparable(self) -> None:
+        with own_book(self.place) as book:
+            if members(self.spec, recorded(book)):
+                check_models(self.spec)
+
+    def check_types(self, session: Session, columns: Mapping[str, Column]) -> None:
+        assert self.admission is not None
+        with open_book(self.place, session, read_only=True) as book:
+            check_known_types(self.spec, recorded(book, self.spec.release), columns, self.admission.shown or ())
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         self.waiting = None

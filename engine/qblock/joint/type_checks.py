@@ -38,19 +38,31 @@ def check_types(
     if own:
         known = newest_types(own)
         if known is None:
-            known = _adopt(book, spec, session, table, columns, own)
-        problems = [
-            f"column {name} is of type {now} now, and was of type {before} when version {own[-1].key.version} of "
-            f"release {spec.release} was made"
-            for name, before, now in changed(spec, known, columns)
-        ]
-        if problems:
-            raise Refused(
-                f"{'; '.join(problems)}: values that did not change may read differently, and versions could not be "
-                "checked together; nothing is published. Give the column its type again, or convert what is kept of "
-                f"it: {WAY_ON}"
-            )
+            _adopt(book, spec, session, table, columns, own)
+        check_known_types(spec, own, columns, shown)
     _check_audience(spec, columns, versions)
+
+
+def check_known_types(
+    spec: Spec, versions: Sequence[RecordedVersion], columns: Mapping[str, Column], shown: Collection[int]
+) -> None:
+    """Refuse columns whose type is not the one kept with the newest version published: nothing of the source is read.
+
+    versions: of the release. Raises Refused naming the column, both types and the remedy.
+    """
+    own = [v for v in versions if v.key.version in shown]
+    known = newest_types(own)
+    problems = [
+        f"column {name} is of type {now} now, and was of type {before} when version {own[-1].key.version} of release "
+        f"{spec.release} was made"
+        for name, before, now in (changed(spec, known, columns) if known is not None else ())
+    ]
+    if problems:
+        raise Refused(
+            f"{'; '.join(problems)}: values that did not change may read differently, and versions could not be "
+            "checked together; nothing is published. Give the column its type again, or convert what is kept of "
+            f"it: {WAY_ON}"
+        )
 
 
 def newest_types(versions: Sequence[RecordedVersion]) -> Types | None:

@@ -11,12 +11,16 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.hierarchy import Hierarchy, suppress
+from qblock.spec.repeats import MOST_ROWS
 from qblock.warehouse import Column, Session, TableName
 from qblock.warehouse.values import is_value
 
 IDENTIFYING = re.compile(
-    r"(^|_)(id|uuid|name|surname|email|e_mail|phone|ssn|iban|account|address|person|patient)($|_)", re.I
+    r"(^|_)(id|uuid|name|surname|email|e_mail|phone|ssn|iban|account|address|person|patient"
+    r"|(person|patient|customer|client|user|member|employee|student|insured|resident)_?(no|nr|num|number|nbr|code|key))($|_)",
+    re.I,
 )
+IDENTIFIER = re.compile(r"(^|_)(id|uuid)($|_)", re.I)
 QUASI = re.compile(
     r"(age|birth|dob|zip|post(al)?_?code|gender|sex|race|ethnic|national|country|region|city|state|county|educat|marital"
     r"|work_?class|admission|visit)",
@@ -34,7 +38,9 @@ LONGEST_NAME = 40
 """The longest name of a release and of a hierarchy file."""
 LONGEST_KEY = 120
 """A longer key needs a question mark before it in YAML."""
-REPEATS = "its values repeat: with this and `count: entities` people are counted, else rows (README)"
+FEW_NUMBERS = 20
+"""With more values than this, each in few rows, visit_id is the number of a visit; with fewer, city_id is that of a
+city."""
 FEW = 1000
 """Text with more distinct values than this needs a hierarchy that nobody writes by hand: it is left out."""
 
@@ -107,7 +113,8 @@ def _propose(p: Profile, rows: int) -> Proposal:
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
     if SENSITIVE.search(words):
         return Proposal(p, "sensitive", _sensitive(p), "the name suggests something private")
-    if not QUASI.search(words):
+    numbered = IDENTIFIER.search(words) is not None and p.distinct > FEW_NUMBERS and rows <= MOST_ROWS * p.distinct
+    if numbered or not QUASI.search(words):
         if IDENTIFYING.search(words):
             return Proposal(p, "identifying", "identifying", "the name suggests an identifier; never published")
         if p.distinct >= 0.95 * rows and rows > 20 and kind not in ("float", "decimal"):

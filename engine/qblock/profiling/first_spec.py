@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,20 +13,43 @@ import yaml
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
-from qblock.profiling.columns import FEW, FILE, LONGEST_KEY, REPEATS, Proposal, file_name, leaves_of, profile, propose
-from qblock.spec.model import ROLES
-from qblock.spec.repeats import may_stand_for_people, repeats_people
+from qblock.profiling import people
+from qblock.profiling.columns import FEW, FILE, LONGEST_KEY, Proposal, file_name, leaves_of, profile, propose
+from qblock.profiling.people import Ask, Entity
 from qblock.spec.source_file import ending
 from qblock.warehouse import Session, TableName, Warehouse, open_warehouse
 from qblock.warehouse.connect import files_warehouse, parse_url
 from qblock.warehouse.engines import ENGINES, database_file
 
 
-def init(url: str, table: str | None, directory: Path, *, force: bool = False) -> tuple[list[Proposal], list[Path]]:
-    """Profile a table and write release.yaml and hierarchies/*.csv into a folder; returns proposals and files.
+@dataclass(frozen=True)
+class FirstSpec:
+    """What was written. files: the spec last; entity: who its rows are about."""
 
-    url: of a database with the table, or the path of Parquet or CSV files without one. Raises InputError when a file is
-    already there, unless `force`; nothing is written then.
+    proposals: tuple[Proposal, ...]
+    files: tuple[Path, ...]
+    entity: Entity
+
+    @property
+    def regime(self) -> str:
+        """What the spec is as it is written: `steady` where later versions lag, `once` for one publication."""
+        return "once" if self.entity.chosen is None else "steady"
+
+
+def init(
+    url: str,
+    table: str | None,
+    directory: Path,
+    *,
+    force: bool = False,
+    entity: str | None = None,
+    ask: Ask | None = None,
+) -> FirstSpec:
+    """Profile a table and write release.yaml and hierarchies/*.csv into a folder.
+
+    url: of a database with the table, or the path of Parquet or CSV files without one. entity: the column that says who
+    a row is about, or `none`; ask: asked for it where there are several, None where nobody can be. Raises InputError
+    when a file is already there, unless `force`; nothing is written then.
     """
     path = url if "://" not in url and ending(url) is not None else None
     if (path is None) != (table is not None):
@@ -43,18 +67,29 @@ def init(url: str, table: str | None, directory: Path, *, force: bool = False) -
         name = TableName.parse(table or "")
         warehouse = open_warehouse(url, Path.cwd())
         source, title = source_of_table(url, name, warehouse.engine), name.name
+    given = None
     try:
         with warehouse.snapshot() as session:
             rows, profiles = profile(session, name)
             if rows == 0:
                 raise Refused(f"the table {name} is empty: there is nothing to profile")
-            proposals, hierarchies = _settle(propose(profiles, rows), session, name)
+            proposals = propose(profiles, rows)
+            who = people.find(proposals, rows, session, name)
+            if entity not in (None, people.NOBODY):
+                given = people.named(entity, proposals, rows, session, name)
+                proposals = people.about(proposals, given.column)
+            proposals, hierarchies = _settle(proposals, session, name)
     finally:
         warehouse.close()
+    # Nothing is open while a person thinks.
+    settled = Entity.settled(who, given, entity, ask)
+    if settled.chosen is not None:
+        proposals = people.about(proposals, settled.chosen.column)
     if not any(p.role == "quasi_identifier" for p in proposals):
         reasons = "; ".join(f"{p.profile.column.name}: {p.role}, {p.reason}" for p in proposals)
         raise InputError(f"no column of {name} can be a quasi-identifier ({reasons}); write a spec by hand")
-    files = {Path("hierarchies") / file: hierarchy for file, hierarchy in hierarchies.items()}
+    named = [p.entry["hierarchy"].get("file") for p in proposals if _has_file(p)]
+    files = {Path("hierarchies") / file: h for file, h in hierarchies.items() if f"hierarchies/{file}" in named}
     spec_file = directory / "release.yaml"
     written = [*(directory / file for file in files), spec_file]
     present = [file for file in written if file.exists()]
@@ -64,8 +99,12 @@ def init(url: str, table: str | None, directory: Path, *, force: bool = False) -
     for file, hierarchy in files.items():
         (directory / file).parent.mkdir(exist_ok=True)
         write_csv(hierarchy, directory / file)
-    spec_file.write_text(render(source, title, proposals, rows, warehouse.engine), encoding="utf-8")
-    return proposals, written
+    spec_file.write_text(render(source, title, proposals, rows, warehouse.engine, settled), encoding="utf-8")
+    return FirstSpec(tuple(proposals), tuple(written), settled)
+
+
+def _has_file(proposal: Proposal) -> bool:
+    return isinstance(proposal.entry, dict) and isinstance(proposal.entry.get("hierarchy"), dict)
 
 
 def _settle(
@@ -123,15 +162,23 @@ def source_of_files(path: str, directory: Path) -> list[str]:
     return lines
 
 
-AGAIN = (
-    "# A table that changes, published again and again (docs/steady-job.md):",
-    "#   entity: COLUMN            readers may keep old versions: say who a row is about, and versions lag, so that",
-    "#                             no two of them tell together what neither tells alone",
-    "#   versions: {joint: none}   readers keep no old version, and none is public: each shows the table as it is",
+REGIMES = (
+    "# A table that changes is published in one of three ways (docs/steady-job.md):",
+    "# (a) readers keep no copy of an older version, and none is public: each version shows the table as it is.",
+    "#     Add:  versions: {joint: none}",
+    "# (b) readers may keep copies: who comes, leaves or changes is shown in batches, and waits until then, so that no",
+    "#     two versions tell together what neither tells alone. It needs `entity`, from the first version on.",
+    "# (c) one publication: a later run with changed data is refused. It needs nothing.",
 )
+AS_WRITTEN = {
+    "steady": "# As it is written, this spec is (b). For (a) add that line; for (c) run `qblock release` once.",
+    "once": "# As it is written, this spec is (c). For (a) add that line; for (b) write `entity: COLUMN`.",
+}
 
 
-def render(source: Sequence[str], title: str, proposals: Sequence[Proposal], rows: int, engine: str) -> str:
+def render(
+    source: Sequence[str], title: str, proposals: Sequence[Proposal], rows: int, engine: str, entity: Entity
+) -> str:
     """The text of a first spec, with the reason of each role as a comment. source: its lines; title: of the table."""
     lines = [
         "# A first spec, proposed by `qblock init`: check every role, then try `qblock search release.yaml`.",
@@ -139,18 +186,15 @@ def render(source: Sequence[str], title: str, proposals: Sequence[Proposal], row
         f"release: {_flow(file_name(title))}",
         *source,
     ]
-    lines += [
-        f"# entity: {_key(p.profile.column.name)}  # {REPEATS}"
-        for p in proposals
-        if p.entry is not None and _repeats_people(p, rows) and "\n" not in _key(p.profile.column.name)
-    ]
+    lines += _entity_lines(entity)
     lines.append("attributes:")
     for p in proposals:
         name = _key(p.profile.column.name)
         entry = f"  {name}: {_flow(p.entry)}" if p.entry is not None else f"  # {' '.join(name.split())}: left out"
         lines.append(f"{entry}  # {p.reason}")
     lines.append("privacy:")
-    k = 5 if rows >= 100 else 2
+    chosen = entity.chosen
+    k = 5 if (rows if chosen is None else chosen.distinct) >= 100 else 2
     lines.append(f"  - k_anonymity: {{k: {k}}}")
     for p in proposals:
         if p.role == "sensitive" and p.profile.distinct >= 2:
@@ -161,18 +205,34 @@ def render(source: Sequence[str], title: str, proposals: Sequence[Proposal], row
     if ENGINES[engine].is_file:
         publish = {"url": "duckdb:///published.duckdb", **publish}
     lines.append(f"publish: {_flow(publish)}")
-    lines += AGAIN
+    lines += [*REGIMES, AS_WRITTEN["once" if chosen is None else "steady"]]
     return "\n".join(lines) + "\n"
 
 
-def _repeats_people(p: Proposal, rows: int) -> bool:
-    """As search and release see it: they would print a note."""
-    column, role = p.profile.column, p.role
-    return (
-        role in ROLES
-        and may_stand_for_people(column.name, role, column.kind, column.type)
-        and repeats_people(column.name, role, column.type, rows - p.profile.nulls, p.profile.distinct)
-    )
+def _entity_lines(entity: Entity) -> list[str]:
+    """Who a row is about, and why; what was left open as comments."""
+    first, *more = (_plain(sentence) for sentence in entity.sentences)
+    lines = [f"# Who a row is about: {first}.", *(f"# {sentence}." for sentence in more)]
+    if entity.chosen is not None:
+        lines.append(f"entity: {_text(entity.chosen.column)}")
+        lines += ["count: entities"] if entity.chosen.repeats else []
+    else:
+        lines += [f"# entity: {_text(c.column)}  # {_plain(people.meaning(c))}" for c in entity.who.candidates]
+    return lines
+
+
+def _plain(text: str) -> str:
+    """A text on one line of a comment."""
+    return " ".join(text.split())
+
+
+def _text(name: str) -> str:
+    """The name of a column as a value of the spec, on one line."""
+    if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) and yaml.safe_load(name) == name:
+        return name
+    shown = name.replace("$", "$$")
+    text: str = yaml.safe_dump(shown, default_style='"', allow_unicode=True, width=10**6)
+    return text.strip()
 
 
 def _key(name: str) -> str:

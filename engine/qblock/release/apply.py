@@ -17,6 +17,7 @@ from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
 from qblock.release import roles, runner, steps
+from qblock.release.ahead import check_ahead, check_begun, check_source_ahead, other_content, published_node_ahead
 from qblock.release.as_before import as_before, fingerprint, remember
 from qblock.release.chosen import Chosen
 from qblock.release.log import Entries
@@ -90,9 +91,12 @@ def _readers(run: Run, _: steps.CheckReaders) -> None:
 
 
 def _snapshot(run: Run, _: steps.Snapshot) -> None:
+    check_ahead(run)
     spec = run.joint.begin(run.current, run.published_digests)
     run.joint.check_withdrawn()
+    check_begun(run)
     session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
+    check_source_ahead(run, session)
     run.fingerprint = fingerprint(run, session)
     if as_before(run):
         _stays(run)
@@ -116,13 +120,15 @@ def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
 
 
 def _search(run: Run, _: steps.Search | steps.CheckNode) -> None:
+    before = published_node_ahead(run)
     found = run_search(run.task, progress=run.progress)
     if run.joint.inherited is not None:
         found = replace(found, why=KEPT + ("" if found.chosen is not None else f", and fails: {found.why}"))
     if found.chosen is None:
         raise _with(refusal(found), run.joint.refused())
     run.found = found
-    run.chosen = Chosen.of(run.spec, run.task, found.chosen)
+    known = before is not None and before.assessment.node == found.chosen.node
+    run.chosen = before if before is not None and known else Chosen.of(run.spec, run.task, found.chosen)
 
 
 def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
@@ -158,12 +164,7 @@ def _check_same_content(run: Run) -> None:
     same = {run.chosen.digest, run.as_recorded()[0]}
     others = [version for version, digest in run.published_digests.items() if digest not in same]
     if others:
-        raise Refused(
-            f"version {max(others)} of release {run.spec.release} was published with other content, and versions can "
-            "be checked together only where the spec says who a row is about: someone who holds both may learn more "
-            "than each one guarantees; nothing is published. Write `entity: COLUMN` before the first version, or "
-            "`versions: {joint: none}` to publish without that protection"
-        )
+        raise other_content(run, max(others))
 
 
 def _check_together(run: Run) -> None:

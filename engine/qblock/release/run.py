@@ -54,6 +54,7 @@ class Run(Job):
     chosen: Chosen
     version: int
     checked: Checked
+    shown: dict[int, RecordedEvent]
     published_digests: dict[int, str | None]
 
     def __init__(
@@ -86,9 +87,8 @@ class Run(Job):
             self.version = reader.next_version(release)
             self.pointer_problems = reader.verify_pointer(release)
         self.current = current.event if current else None
-        self.published_digests = {
-            e.version: e.content_digest for e in events if e.state in PUBLISHING and e.version is not None
-        }
+        self.shown = {e.version: e for e in events if e.state in PUBLISHING and e.version is not None}
+        self.published_digests = {version: event.content_digest for version, event in self.shown.items()}
 
     def nothing_changed(self) -> bool:
         """Whether readers already see this data under this spec; `version` is that one then."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from qblock.profiling.first_spec import init
+from qblock.tables.results import Candidate, Entity
 
 
 @dataclass(frozen=True)
@@ -22,27 +24,47 @@ class ProposedColumn:
 
 @dataclass(frozen=True)
 class Proposed:
-    """A first spec. files: that were written, the spec last."""
+    """A first spec. files: that were written, the spec last; entity: who a row is about; regime: `steady` where later
+    versions lag behind the source, `once` for one publication."""
 
     columns: tuple[ProposedColumn, ...]
     files: tuple[Path, ...]
+    entity: Entity
+    regime: str
 
     def to_dict(self) -> dict[str, Any]:
         """What `qblock init --json` prints."""
         names = ("name", "role", "distinct", "reason")
         columns = [{name: getattr(column, name) for name in names} for column in self.columns]
-        return {"files": [str(file) for file in self.files], "columns": columns}
+        return {
+            "files": [str(file) for file in self.files],
+            "columns": columns,
+            "entity": self.entity.to_dict(),
+            "regime": self.regime,
+        }
 
 
-def propose_spec(url: str, table: str | None = None, directory: str | Path = ".", *, force: bool = False) -> Proposed:
+def propose_spec(
+    url: str,
+    table: str | None = None,
+    directory: str | Path = ".",
+    *,
+    force: bool = False,
+    entity: str | None = None,
+    ask: Callable[[Sequence[Candidate]], str] | None = None,
+) -> Proposed:
     """Profile a table, and write a spec and hierarchy files to edit.
 
     url: of a database with the table, or the path of Parquet or CSV files without one. force: replace files that exist.
+    entity: the column that says who a row is about, or `none`. Without it the best guess is written, where there is a
+    clear one. ask: given the candidates where there are several, says which one (its name, or `none`).
 
     Raises InputError for a table that cannot be read, or of which no column can be a quasi-identifier.
     """
-    proposals, files = init(url, table, Path(directory), force=force)
+    asking = None if ask is None else lambda who: ask([Candidate(**one.to_json()) for one in who.usable])
+    made = init(url, table, Path(directory), force=force, entity=entity, ask=asking)
     columns = tuple(
-        ProposedColumn(p.profile.column.name, p.role, p.profile.distinct, p.profile.nulls, p.reason) for p in proposals
+        ProposedColumn(p.profile.column.name, p.role, p.profile.distinct, p.profile.nulls, p.reason)
+        for p in made.proposals
     )
-    return Proposed(columns, tuple(files))
+    return Proposed(columns, made.files, Entity.of(made.entity), made.regime)

@@ -25,22 +25,23 @@ def may_stand_for_people(name: str, role: Role, kind: str, type_: str) -> bool:
     Quasi-identifiers and columns that are published as they are, if their names suggest an identifier; an identifying
     column of any name, since it was declared to identify. Values of a sensitive attribute are shared.
     """
-    named = _named(name, type_)
+    named = is_named_like_people(name, type_)
     if role == "identifying":
         return kind in ("integer", "text") or (named and kind == "decimal")
     return role != "sensitive" and named and kind in ("integer", "text", "decimal")
 
 
-def repeats_people(name: str, role: Role, type_: str, rows: int, values: int) -> bool:
+def repeats_people(name: str, role: Role, type_: str, rows: int, values: int, *, named: bool = False) -> bool:
     """Whether some values of a column repeat and all look like people's. rows: those with a value; values: distinct.
 
     There are many of them for so many rows (at least the square root), and, unless the name suggests an identifier that
-    is not published, few rows for each.
+    is not published, few rows for each. named: whether the name is known to suggest one.
     """
     if not values < rows <= values * values:
         return False
-    return (role == "identifying" and _named(name, type_)) or rows <= MOST_ROWS * values
+    return (role == "identifying" and (named or is_named_like_people(name, type_))) or rows <= MOST_ROWS * values
 
 
-def _named(name: str, type_: str) -> bool:
+def is_named_like_people(name: str, type_: str) -> bool:
+    """Whether a column's name, or its type, suggests an identifier."""
     return type_.lower() == "uuid" or IDS.search(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)) is not None

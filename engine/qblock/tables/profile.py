@@ -8,7 +8,9 @@ from typing import Any
 
 from qblock.errors import Refused
 from qblock.profiling.columns import FILE, Proposal, profile, propose
-from qblock.tables.results import Profiled, ProfiledColumn
+from qblock.profiling.people import Entity as Guess
+from qblock.profiling.people import find
+from qblock.tables.results import Entity, Profiled, ProfiledColumn
 from qblock.tables.specs import Asked
 from qblock.warehouse.connect import files_warehouse, open_warehouse
 from qblock.warehouse.copied import CopiedWarehouse
@@ -23,9 +25,12 @@ def profiled(asked: Asked) -> Profiled:
             rows, profiles = profile(session, name)
             if rows == 0:
                 raise Refused(f"{asked.caller}: the table is empty: there is nothing to profile")
+            proposals = propose(profiles, rows)
+            who = find(proposals, rows, session, name)
     finally:
         warehouse.close()
-    return Profiled(rows, tuple(_column(proposal) for proposal in propose(profiles, rows)))
+    entity = Entity.of(Guess.settled(who, None, None, None))
+    return Profiled(rows, tuple(_column(proposal) for proposal in proposals), entity)
 
 
 def _opened(asked: Asked) -> tuple[Warehouse, TableName]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from qblock.profiling.people import Entity as Guess
 from qblock.tables.html import page, table
 
 if TYPE_CHECKING:
@@ -182,11 +183,50 @@ class ProfiledColumn:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A column that may say who a row is about. count: `rows` where each value has one row, else `entities`; distinct:
+    values; nulls: rows without one; rows_mean, rows_most: rows of a value, on average and at most; meaning: in words.
+    """
+
+    column: str
+    count: str
+    distinct: int
+    nulls: int
+    rows_mean: float
+    rows_most: int
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Who the rows of a table are about. column, count: as a spec would say it, None where nobody is named; how:
+    `found` (there is one clear candidate), `asked`, `given`, `open` (none is clear) or `nobody` (there is none)."""
+
+    column: str | None
+    count: str | None
+    how: str
+    why: str
+    candidates: tuple[Candidate, ...]
+
+    @classmethod
+    def of(cls, found: Guess) -> Entity:
+        """From what profiling has found."""
+        answer = found.to_json()
+        candidates = [Candidate(**one) for one in answer.pop("candidates")]
+        return cls(**answer, candidates=tuple(candidates))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `qblock init --json` has it."""
+        return {**vars(self), "candidates": [dict(vars(one)) for one in self.candidates]}
+
+
+@dataclass(frozen=True)
 class Profiled:
-    """A first look at a table: a role for each column, to be checked by a person."""
+    """A first look at a table: a role for each column and who a row is about, to be checked by a person."""
 
     rows: int
     columns: tuple[ProfiledColumn, ...]
+    entity: Entity
 
     @property
     def quasi_identifiers(self) -> Mapping[str, Any]:
@@ -202,21 +242,30 @@ class Profiled:
         return {c.name: json.loads(c.entry) for c in self.columns if c.role == role}
 
     def to_dict(self) -> dict[str, Any]:
-        """Rows and columns, with what `qblock init --json` says of each."""
-        return {"rows": self.rows, "columns": [{**vars(c), "entry": json.loads(c.entry)} for c in self.columns]}
+        """Rows, columns and who a row is about, with what `qblock init --json` says of each."""
+        columns = [{**vars(c), "entry": json.loads(c.entry)} for c in self.columns]
+        return {"rows": self.rows, "columns": columns, "entity": self.entity.to_dict()}
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each column."""
         return frame(PROFILED, self._rows())
 
     def _repr_html_(self) -> str:
-        return page(f"Profile of {self.rows:,} rows", table(PROFILED, self._rows()))
+        whose = [(c.column, c.distinct, c.rows_mean, c.rows_most, c.meaning) for c in self.entity.candidates]
+        more = [table(CANDIDATES, whose)] if whose else []
+        return page(
+            f"Profile of {self.rows:,} rows",
+            table(PROFILED, self._rows()),
+            *more,
+            f"Who a row is about: {self.entity.why}.",
+        )
 
     def _rows(self) -> list[tuple[Any, ...]]:
         return [(c.name, c.type, c.role, c.distinct, c.nulls, c.reason) for c in self.columns]
 
 
 COLUMNS = ("model", "sensitive", "asked", "parameter", "value", "attained", "holds")
+CANDIDATES = ("column", "values", "rows of a value", "at most", "as entity")
 PROFILED = ("column", "type", "role", "distinct", "nulls", "reason")
 
 

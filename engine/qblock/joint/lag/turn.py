@@ -29,7 +29,7 @@ from qblock.ledger.events import RecordedEvent
 from qblock.search.task import QUARANTINED, Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
-from qblock.warehouse.protocol import TableName
+from qblock.warehouse.protocol import Column, Session, TableName
 
 OTHER_COLUMNS = (
     "version {first} of release {release} was made with other columns ({before}) than the spec has now ({now}), and "
@@ -100,6 +100,7 @@ class LaggingVersions(JointVersions):
                 self.notes.append(first.AGAIN)
             return spec
         self._check_layout(self.kept)
+        check_models(self.spec)
         if current is None or spec.pinned is not None:
             return spec
         self.inherited = current
@@ -123,8 +124,6 @@ class LaggingVersions(JointVersions):
                 f"the published node {list(kept.node)} is no longer in the lattice: hierarchies have changed; nothing "
                 f"is published. Change them back, or write {UNPROTECTED}"
             )
-        self._check_types(kept, source)
-        check_models(self.spec)
         references = Task(source).references
         self.moved, self.uncovered = self.admission.moves(source.session), source.quarantined
         if self.spec.bundles:
@@ -295,9 +294,13 @@ class LaggingVersions(JointVersions):
                 f"or write {UNPROTECTED}"
             )
 
-    def _check_types(self, kept: Kept, source: SourceTable) -> None:
+    def check_types(self, session: Session, columns: Mapping[str, Column]) -> None:
+        super().check_types(session, columns)
+        kept = self.kept
+        if kept is None:
+            return
         for name, before in kept.types.items():
-            now = source.columns[name].compare_as
+            now = columns[name].compare_as
             if now != before:
                 raise Refused(
                     f"column {name} is of type {now} now, and was of type {before} when version {kept.first} of "

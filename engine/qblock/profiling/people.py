@@ -1,0 +1,266 @@
+"""Who the rows of a table are about: the columns whose values may stand for people, and the best guess among them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from qblock.errors import InputError
+from qblock.profiling.columns import Proposal
+from qblock.spec.repeats import is_named_like_people, may_stand_for_people, repeats_people
+from qblock.warehouse import Session, TableName
+from qblock.warehouse.copied import no_column
+
+PEOPLE = re.compile(
+    r"(person|people|individual|patient|customer|client|user|member|subscriber|employee|worker|student|pupil|citizen"
+    r"|resident|inhabitant|tenant|subject|participant|respondent|applicant|insured|taxpayer|borrower|passenger|guest|donor"
+    r"|voter|beneficiary|ssn|mrn)s?"
+)
+"""Words for people that tables are about, and for what one of them alone has."""
+OTHERS = re.compile(
+    r"(visit|stay|order|payment|transaction|event|record|row|line|item|entry|log|encounter|admission|episode|invoice|claim"
+    r"|case|booking|trip|ride|session|purchase|sale|request|appointment|prescription|treatment|procedure|test|sample"
+    r"|message|loan|ticket|measurement|contract|policy|hospital|clinic|doctor|physician|provider|practitioner|nurse|staff"
+    r"|agent|branch|store|shop|product|article|department|ward|city|region|country|school|company|employer|household"
+    r"|family|device|card)s?"
+)
+"""Words for what people do or have several of, and for what several people share."""
+NUMBERS = re.compile(r"no|nr|num|number|nbr|code|key|ref")
+UNCLEAR, ONLY_VALUES, PLAIN, BY_WORD = range(4)
+"""How much a name suggests people: it suggests something else; nothing, its values alone do; an identifier; people."""
+KINDS = ("integer", "text", "decimal")
+NOBODY = "none"
+"""The answer that no column says it."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A column whose values may stand for people.
+
+    distinct: values; rows: of the table; nulls: rows without a value; most: rows of one value, at most; likely: how
+    much the name suggests people (BY_WORD, PLAIN, ONLY_VALUES, UNCLEAR).
+    """
+
+    column: str
+    distinct: int
+    rows: int
+    nulls: int
+    most: int
+    likely: int
+
+    @property
+    def repeats(self) -> bool:
+        """Whether somebody has several rows."""
+        return self.distinct < self.rows - self.nulls
+
+    @property
+    def count(self) -> Literal["rows", "entities"]:
+        """`count` of a spec with this entity."""
+        return "entities" if self.repeats else "rows"
+
+    @property
+    def mean(self) -> float:
+        """Rows for each value."""
+        return (self.rows - self.nulls) / max(1, self.distinct)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "column": self.column,
+            "count": self.count,
+            "distinct": self.distinct,
+            "nulls": self.nulls,
+            "rows_mean": self.mean,
+            "rows_most": self.most,
+            "meaning": meaning(self),
+        }
+
+
+@dataclass(frozen=True)
+class Who:
+    """Who the rows are about. candidates: the likeliest first; best: of them, where one can be taken; clear: whether
+    nothing speaks for another one; alone: whether there is no other one."""
+
+    candidates: tuple[Candidate, ...] = ()
+    best: Candidate | None = None
+    clear: bool = False
+    alone: bool = False
+
+    @property
+    def usable(self) -> tuple[Candidate, ...]:
+        """Those that a spec may name: every row must say who it is about."""
+        return tuple(one for one in self.candidates if not one.nulls)
+
+    def of(self, column: str) -> Candidate:
+        """The candidate of a name."""
+        return next(one for one in self.candidates if one.column == column)
+
+
+def find(proposals: Sequence[Proposal], rows: int, session: Session, table: TableName) -> Who:
+    """The columns of a table that may say who a row is about."""
+    found = []
+    for proposal in proposals:
+        likely = _likely(proposal, rows)
+        if likely is not None:
+            found.append(_counted(proposal, rows, likely, session, table))
+    # Of those alike the one that repeats: where something has an identifier for each row, rows are what it happened to.
+    found.sort(key=lambda one: (bool(one.nulls), -one.likely, not one.repeats))
+    best = found[0] if found and not found[0].nulls else None
+    if best is None:
+        return Who(tuple(found))
+    others = [one for one in found[1:] if not _same_people(best, one, proposals, session, table)]
+    clear = best.likely >= PLAIN and all(one.likely < best.likely for one in others)
+    return Who(tuple(found), best, clear, clear and not others)
+
+
+def named(column: str, proposals: Sequence[Proposal], rows: int, session: Session, table: TableName) -> Candidate:
+    """The candidate that somebody named. Raises InputError for no column, and one with NULLs."""
+    known = {proposal.profile.column.name: proposal for proposal in proposals}
+    if column not in known:
+        sentence, near = no_column(f"--entity: table {table}", column, known)
+        raise InputError(sentence, suggestions=near)
+    found = _counted(known[column], rows, BY_WORD, session, table)
+    if found.nulls:
+        raise InputError(
+            f"--entity: column {column} is NULL in {found.nulls} rows, and every row must say who it is about; name "
+            "another column, or `none`"
+        )
+    return found
+
+
+def about(proposals: Sequence[Proposal], column: str) -> list[Proposal]:
+    """The proposals where this column says who a row is about: it is never published."""
+    reason = "says who a row is about; never published"
+    return [
+        replace(p, role="identifying", entry="identifying", reason=reason) if p.profile.column.name == column else p
+        for p in proposals
+    ]
+
+
+def _likely(proposal: Proposal, rows: int) -> int | None:
+    """How much a column's name suggests people; None where it, or its values, rule that out."""
+    p, column = proposal.profile, proposal.profile.column
+    role: Any = proposal.role
+    words = _words(column.name)
+    like = is_named_like_people(column.name, column.type) or (_any(PEOPLE, words) and _any(NUMBERS, words))
+    if column.kind not in KINDS or not p.distinct or role == "sensitive":
+        return None
+    if not like and not may_stand_for_people(column.name, role, column.kind, column.type):
+        return None
+    valued = rows - p.nulls
+    repeated = repeats_people(column.name, "identifying", column.type, valued, p.distinct, named=like)
+    # Text that nobody repeats may be a note.
+    unique = p.distinct == valued and (like or column.kind == "integer")
+    if not repeated and not unique:
+        return None
+    if _any(OTHERS, words):
+        return UNCLEAR
+    return BY_WORD if _any(PEOPLE, words) else PLAIN if like else ONLY_VALUES
+
+
+def _words(name: str) -> list[str]:
+    return re.split(r"[\W_\d]+", re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+
+
+def _any(of: re.Pattern[str], words: Sequence[str]) -> bool:
+    return any(of.fullmatch(word) for word in words)
+
+
+def _counted(proposal: Proposal, rows: int, likely: int, session: Session, table: TableName) -> Candidate:
+    p = proposal.profile
+    most = 1 if p.distinct else 0
+    if p.distinct < rows - p.nulls:
+        value = _value(proposal, session, session.relation(table))
+        one = sa.select(sa.func.count().label("n")).where(value.is_not(None)).group_by(value).subquery("qblock_values")
+        most = int(session.scalar(sa.select(sa.func.max(one.c.n))))
+    return Candidate(p.column.name, p.distinct, rows, p.nulls, most, likely)
+
+
+def _same_people(
+    one: Candidate, other: Candidate, proposals: Sequence[Proposal], session: Session, table: TableName
+) -> bool:
+    """Whether both columns tell the same rows apart."""
+    if (one.distinct, one.nulls) != (other.distinct, other.nulls):
+        return False
+    if not one.repeats:
+        return True
+    known = {proposal.profile.column.name: proposal for proposal in proposals}
+    relation = session.relation(table)
+    values = [_value(known[name], session, relation) for name in (one.column, other.column)]
+    pairs = sa.select(*(value.label(f"v{i}") for i, value in enumerate(values))).distinct().subquery("qblock_pairs")
+    return int(session.scalar(sa.select(sa.func.count()).select_from(pairs))) == one.distinct
+
+
+def _value(proposal: Proposal, session: Session, relation: sa.TableClause) -> sa.ColumnElement[Any]:
+    column = proposal.profile.column
+    return session.comparable(relation.c[column.name], column)
+
+
+How = Literal["found", "asked", "given", "open", "nobody"]
+"""How it was settled: by the one clear candidate, by an answer, by an option; not at all; there is no candidate."""
+Ask = Callable[[Who], str]
+"""Asks a person for one of the candidates, by its name, or NOBODY."""
+
+
+@dataclass(frozen=True)
+class Entity:
+    """Who the rows of a spec are about. chosen: None where nobody is named."""
+
+    who: Who
+    chosen: Candidate | None
+    how: How
+
+    @classmethod
+    def settled(cls, who: Who, given: Candidate | None, asked: str | None, ask: Ask | None) -> Entity:
+        """asked: what an option says (`given` is its candidate), None where there is none; ask: None where nobody can
+        be asked."""
+        if asked is not None:
+            return cls(who, given, "given")
+        if not who.candidates:
+            return cls(who, None, "nobody")
+        if who.best is not None and not who.alone and ask is not None:
+            answer = ask(who)
+            return cls(who, None if answer == NOBODY else who.of(answer), "asked")
+        return cls(who, who.best, "found") if who.clear else cls(who, None, "open")
+
+    @property
+    def sentences(self) -> list[str]:
+        """What was found, in words."""
+        if self.chosen is not None:
+            return [meaning(self.chosen), *self._rows_apart(self.chosen)]
+        if self.how == "open":
+            names = [one.column for one in self.who.candidates]
+            several = f"one of {', '.join(names)} may say it" if len(names) > 1 else f"{names[0]} may say it"
+            return [f"left open, {several}; rows are counted, not people"]
+        if self.how == "nobody":
+            return ["no column looks as if it said so; rows are counted, not people"]
+        return ["no column says so; rows are counted, not people"]
+
+    def _rows_apart(self, chosen: Candidate) -> list[str]:
+        rows = [one.column for one in self.who.candidates if not one.repeats and not one.nulls]
+        if not rows or not chosen.repeats:
+            return []
+        verb = "differs" if len(rows) == 1 else "differ"
+        return [f"{', '.join(rows)} {verb} from row to row: that tells rows apart, and {chosen.column} people"]
+
+    def to_json(self) -> dict[str, Any]:
+        chosen = self.chosen
+        return {
+            "column": chosen and chosen.column,
+            "count": chosen and chosen.count,
+            "how": self.how,
+            "why": "; ".join(self.sentences),
+            "candidates": [one.to_json() for one in self.who.candidates],
+        }
+
+
+def meaning(one: Candidate) -> str:
+    """What it means that a column says who a row is about."""
+    if one.nulls:
+        return f"{one.column} is NULL in some rows, and every row must say who it is about"
+    if one.repeats:
+        return f"{one.column} repeats: a person has several rows, and people are counted (`count: entities`)"
+    return f"{one.column} differs from row to row: each person has one row"
