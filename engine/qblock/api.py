@@ -17,6 +17,7 @@ from qblock.releases.first import Proposed, propose_spec
 from qblock.releases.ledger import Ledger, Upgraded
 from qblock.releases.release import Release
 from qblock.releases.results import (
+    Adopted,
     Checked,
     Compared,
     DryRun,
@@ -46,6 +47,7 @@ __all__ = [
     "BACKUPS",
     "FIGURES",
     "NOT_PROTECTED",
+    "Adopted",
     "Anonymized",
     "Attack",
     "Audited",

@@ -9,6 +9,7 @@ from typing import Any
 
 from qblock.deeds import outcome
 from qblock.errors import QblockError, Refused
+from qblock.joint.adopted import LEFT, way_on
 from qblock.joint.lag.turn import KEPT
 from qblock.joint.turn import TogetherRefused
 from qblock.publish.columns_ahead import check_view
@@ -145,11 +146,15 @@ def _check_same_content(run: Run) -> None:
     same = {run.chosen.digest, run.as_recorded()[0]}
     others = [version for version, digest in run.published_digests.items() if digest not in same]
     if others:
+        ever = run.published_digests
+        if run.spec.entity is None and len(ever) == 1:
+            what = f"Write `entity: COLUMN`. {way_on(ever)}"
+        else:
+            what = LEFT[0].upper() + LEFT[1:]
         raise Refused(
             f"version {max(others)} of release {run.spec.release} was published with other content, and versions can "
             "be checked together only where the spec says who a row is about: someone who holds both may learn more "
-            "than each one guarantees; nothing is published. Write `entity: COLUMN` before the first version, or "
-            "`versions: {joint: none}` to publish without that protection"
+            f"than each one guarantees; nothing is published. {what}"
         )
 
 

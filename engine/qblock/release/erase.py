@@ -137,7 +137,8 @@ class _Erasure(Job):
         if removal is None:
             notes = [QUEUED] if self.shown > self.stuck else []
             notes += [STUCK.format(self.stuck)] if self.stuck else []
-            return EraseResult("queued", release, len(self.named), self.shown, notes=[*notes, NOT_RECALLED])
+            notes = [*self.notes, *notes, NOT_RECALLED]
+            return EraseResult("queued", release, len(self.named), self.shown, notes=notes)
         return EraseResult(
             "erased",
             release,
@@ -146,7 +147,7 @@ class _Erasure(Job):
             companions=len(removal.companions),
             retired=sorted(_concerned(removal) - set(kept_versions(self))),
             published=self.release_result,
-            notes=[*self.left, NOT_RECALLED],
+            notes=[*self.notes, *self.left, NOT_RECALLED],
         )
 
 

@@ -37,22 +37,23 @@ class Plan:
         """The same with more steps at its end."""
         return replace(self, steps=(*self.steps, *more))
 
-    @property
-    def refused(self) -> list[str]:
-        """Why a run would be refused now: private state that was lost or is older. Reads the ledger."""
+    def state_notes(self) -> list[str]:
+        """What a run says of the private state: which versions were adopted, and why it would be refused, where state
+        was lost or is older. Reads the ledger."""
         upgrade = next(step for step in self.steps if isinstance(step, steps.UpgradeLedger))
         if upgrade.found not in (None, upgrade.needed):
             return []
         spec, place = self.spec, self.place
-        found = private_state.compare(spec, place, self.target, joint=spec.checked_together).problems
-        return [f"a run would be refused: {private_state.refusal(place, spec.release, found)}"] if found else []
+        found = private_state.compare(spec, place, self.target, joint=spec.checked_together)
+        lost = private_state.refusal(place, spec.release, found.problems)
+        return [*found.adopted, *([f"a run would be refused: {lost}"] if found.problems else [])]
 
     def to_json(self) -> dict[str, Any]:
         return {
             "release": self.spec.release,
             "view": self.target.view,
             "current_version": self.current,
-            "notes": [*self.notes, *self.refused],
+            "notes": [*self.notes, *self.state_notes()],
             "steps": [step.to_json() for step in self.steps],
             **({} if self.forecast is None else {"forecast": self.forecast}),
         }
@@ -104,6 +105,17 @@ def plan_erase(spec: Spec, people: int, *, now: bool = False, wait: float = 0, j
     begun = _begun(spec, wait, judge, checked=judge)
     at_once = (steps.PublishWithout(begun.target.view), steps.DropShowing(spec.versions.keep)) if now else ()
     return begun.then(steps.FindPeople(people, spec.entity or ""), steps.SetApart(now), *at_once)
+
+
+def plan_adopt(spec: Spec, *, wait: float = 0, judge: bool = True) -> Plan:
+    """The steps by which the only version that was published is recorded in the crosswalk; raises what `plan` does."""
+    begun = _begun(spec, wait, judge)
+    return begun.then(
+        steps.ClearLeftovers(spec.release),
+        steps.CheckAdoptable(spec.release, begun.current, spec.entity or ""),
+        steps.Reproduce(begun.place.engine, spec.source.table, begun.current),
+        steps.Adopt(spec.release),
+    )
 
 
 @one_reader()
