@@ -19,6 +19,7 @@ from qblock.releases.granted import Grant, Grants
 from qblock.releases.ledger import Ledger, Upgraded
 from qblock.releases.release import Release
 from qblock.releases.results import (
+    Adopted,
     Checked,
     Compared,
     DryRun,
@@ -58,6 +59,7 @@ __all__ = [
     "BACKUPS",
     "FIGURES",
     "NOT_PROTECTED",
+    "Adopted",
     "Anonymized",
     "Attack",
     "Audited",

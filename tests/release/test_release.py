@@ -144,6 +144,18 @@ def test_changed_data_is_refused_unless_the_spec_gives_up_joint_protection(relea
     assert not verify(released.spec).problems
 
 
+def test_without_an_entity_ledger_and_result_say_that_nothing_is_checked_together(job: Job) -> None:
+    said = "none (no entity)"
+    assert job.run().joint == said
+    job.change(ANOTHER)
+    with pytest.raises(Refused):
+        job.run()
+    found = history(job.spec)["events"]
+    assert [(e["state"], e["joint"]) for e in found if e["joint"] != said] == []
+    assert {e["state"] for e in found} >= {"published", "refused"}
+    assert job.set(versions={"joint": "none"}).run().joint == "none"
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -293,6 +293,12 @@ def test_versions_together_count_as_unprotected_once_one_was(twice: Job) -> None
     assert history(twice.spec)["events"][-1]["joint"] == "none"
 
 
+def test_versions_without_an_entity_are_not_called_checked_together_by_a_rollback(released: Job) -> None:
+    assert released.run(force=True).version == 2
+    assert rollback(released.spec, 1).joint == "none (no entity)"
+    assert {event["joint"] for event in history(released.spec)["events"] if event["joint"]} == {"none (no entity)"}
+
+
 def test_one_run_at_a_time(twice: Job) -> None:
     before = events(twice)
     with release_lock(place_of(twice.spec), "people"), pytest.raises(Busy):

@@ -14,7 +14,7 @@ import typer
 from typer.exceptions import TyperException
 
 from qblock import __version__
-from qblock.cli import compare, erase, explore, grants, hierarchies, ledger, publish, retire, start
+from qblock.cli import adopt, compare, erase, explore, grants, hierarchies, ledger, publish, retire, start
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
 from qblock.cli.streams import AnswerLost, check_answer, guarded
 from qblock.deeds import Outcome, asked
@@ -42,6 +42,7 @@ compare.register(app)
 grants.register(app)
 publish.register(app)
 erase.register(app)
+adopt.register(app)
 retire.register(app)
 ledger.register(app)
 

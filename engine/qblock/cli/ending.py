@@ -18,6 +18,7 @@ NOTHING = {
     ("erase",): UNPUBLISHED,
     ("demo",): UNPUBLISHED,
     ("retire",): "nothing was retired",
+    ("adopt",): "nothing was adopted",
     ("ledger", "move"): "nothing was moved",
     ("ledger", "rekey"): "the key was not changed",
 }

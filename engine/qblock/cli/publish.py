@@ -197,6 +197,8 @@ def verify(
         ):
             if names:
                 out.print(f"{', '.join(names)}: {what}")
+        for note in found["notes"]:
+            out.print(f"Note: {note}")
         for problem in found["problems"]:
             out.print(f"PROBLEM: {problem}")
         if not found["problems"]:

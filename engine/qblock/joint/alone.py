@@ -39,6 +39,17 @@ NO_ENTITY = (
 )
 
 
+WITHOUT_ENTITY = "none (no entity)"
+"""How versions of a spec that does not say who a row is about are checked together, as ledger and results have it."""
+
+
+def joint_check(spec: Spec) -> str:
+    """How the versions of a release are checked together, for the ledger and results: `versions.joint`, or
+    WITHOUT_ENTITY where nothing says who a row is about."""
+    asked = spec.versions.joint
+    return WITHOUT_ENTITY if spec.entity is None and asked != "none" else asked
+
+
 def later_versions(spec: Spec) -> list[str]:
     """What to say of versions after the first one: nothing where they are checked together, or where that is waived."""
     if spec.checked_together or spec.versions.joint == "none":

@@ -8,6 +8,8 @@ from qblock.blocks import Reference
 from qblock.errors import Refused
 from qblock.joint import withdrawals
 from qblock.joint.admission import Admission, freeze
+from qblock.joint.adopted import adopted_versions, marked, way_on
+from qblock.joint.adopted import settle as settle_adopted
 from qblock.joint.alone import NotJoint
 from qblock.joint.audience import check_audience
 from qblock.joint.changed import Changed, check_changed
@@ -20,7 +22,6 @@ from qblock.joint.missing import leavers_way_on
 from qblock.joint.stuck import set_down
 from qblock.joint.type_checks import check_known_types
 from qblock.joint.versions import (
-    UNPROTECTED,
     Candidate,
     candidate,
     discard,
@@ -83,8 +84,10 @@ class JointVersions(NotJoint):
         with own_book(self.place) as book:
             anybody = withdrawals.anybody_leaving(book, release)
             owing = owed(book, release)
+            adopted = [] if self.place.atomic else adopted_versions(book, release)
         if owing:
             settle(self.place, release)
+        self.notes += settle_adopted(self.place, release, adopted)
         if not anybody:
             return
         with ledger_reader(self.place) as reader:
@@ -112,7 +115,7 @@ class JointVersions(NotJoint):
             known = recorded(book)
             check_audience(book, self.spec, self.place)
             own = {version.key.version for version in known if version.key.release == self.spec.release}
-            _check_recorded(self.spec, self.place, set(shown) - own)
+            _check_recorded(self.spec, self.place, shown, own)
 
     def check_comparable(self) -> None:
         with own_book(self.place) as book:
@@ -188,7 +191,7 @@ class JointVersions(NotJoint):
             # What no reader was shown, and no ledger wrote down, may be evidence from before stamps (discard_unseen).
             version = self.least = max([version, *(number + 1 for number in known if number not in shown)])
             check_audience(book, spec, self.place)
-            _check_recorded(spec, self.place, set(shown) - set(known))
+            _check_recorded(spec, self.place, shown, known)
             found = candidate(book, task, chosen, version)
             self._compared(book, found)
             verdict = check(book, spec, references, found)
@@ -216,6 +219,13 @@ class JointVersions(NotJoint):
     def _why(self, book: Book, task: Task, found: Candidate) -> list[str]:
         least = least_rows(self.spec.privacy)
         return list(explanation(book, self.spec, task.source.hierarchies, least, found).lines())
+
+    def adopt(self, book: Book, source: SourceTable, found: Candidate, stamp: str | None) -> None:
+        """Record a version that was published without a crosswalk, as the run that published it would have."""
+        record(book, marked(found, self.run, self.spec.versions.joint), stamp)
+        if not self.spec.bundles:
+            freeze(book, source, found)
+        self._recorded(book, source, found)
 
     def _again(
         self, book: Book, found: Candidate, verdict: Verdict, version: int, shown: Collection[int]
@@ -284,7 +294,8 @@ def record_erasure(place: Place, release: str, run: str, people: Mapping[str, in
         record_event(connection, event)
 
 
-def _check_recorded(spec: Spec, place: Place, missing: Collection[int]) -> None:
+def _check_recorded(spec: Spec, place: Place, shown: Collection[int], inside: Collection[int]) -> None:
+    missing = set(shown) - set(inside)
     if not missing:
         return
     first, known = min(missing), written(place, spec.release)
@@ -292,7 +303,7 @@ def _check_recorded(spec: Spec, place: Place, missing: Collection[int]) -> None:
     raise Refused(
         f"version {first} of release {spec.release} was published without a crosswalk (without `entity`, or with "
         f"`versions: {{joint: none}}`){since}, so no later version can be checked together with it; nothing is "
-        f"published. What is left is {UNPROTECTED}"
+        f"published. {way_on(shown)}"
     )
 
 

@@ -69,6 +69,12 @@ class RecordedVersion:
         kept = Kept.of_text(self.content).references
         return {name: references[0] for name, references in zip(self.sensitive, kept, strict=True)}
 
+    @property
+    def adopted(self) -> dict[str, str] | None:
+        """The run that recorded it after it had been published, and how it is checked together (`joint.adopted`)."""
+        found: dict[str, str] | None = json.loads(self.content).get("adopted")
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class Candidate:

@@ -39,6 +39,7 @@ State = Literal[
     "moved",
     "rekeyed",
     "confirmed",
+    "adopted",
     "waiting",
     "dry_run",
 ]
@@ -168,7 +169,7 @@ class Guarantee:
         model = models[0]
         bounds = {bound.parameter: bound for bound in model.about.bounds}
         parameters = parameters_text(models)
-        about = canonical(list(names)) if len(names) > 1 else next(iter(names), None)
+        about = named(names)
         found = []
         for value in tightest.values:
             asked = getattr(model, value.parameter)
@@ -197,6 +198,11 @@ class PublishedVersion:
     version: int
     event: RecordedEvent
     guarantees: tuple[Guarantee, ...]
+
+
+def named(sensitive: Sequence[str]) -> str | None:
+    """The sensitive attributes of a requirement as a guarantee has them; None where it has none."""
+    return canonical(list(sensitive)) if len(sensitive) > 1 else next(iter(sensitive), None)
 
 
 def headroom(asked: int | Fraction, reached: int | Fraction | Decimal | float | None, *, larger: bool) -> float | None:

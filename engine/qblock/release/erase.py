@@ -142,7 +142,8 @@ class _Erasure(Job):
         if removal is None:
             notes = [self._waiting()] if self.shown > self.stuck else []
             notes += [STUCK.format(self.stuck)] if self.stuck else []
-            return EraseResult("queued", release, asked, self.shown, notes=[*notes, NOT_RECALLED])
+            notes = [*self.notes, *notes, NOT_RECALLED]
+            return EraseResult("queued", release, asked, self.shown, notes=notes)
         return EraseResult(
             "erased",
             release,
@@ -151,7 +152,7 @@ class _Erasure(Job):
             companions=len(removal.companions),
             retired=sorted(_concerned(removal) - set(kept_versions(self))),
             published=self.release_result,
-            notes=[*self.left, NOT_RECALLED],
+            notes=[*self.notes, *self.left, NOT_RECALLED],
             sharing=self.sharing,
         )
 

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import fields
 
 from qblock.errors import QblockError, Refused
+from qblock.joint.alone import joint_check
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
 from qblock.ledger.history import UNFINISHED, last_events, published_versions
 from qblock.ledger.kept import forget_kept
@@ -71,7 +72,7 @@ def record_failure(run: Job, error: BaseException) -> None:
             version=version,
             spec_digest=last.spec_digest if version is not None and last is not None else None,
             rows_source=last.rows_source if version is not None and last is not None else None,
-            joint=run.spec.versions.joint,
+            joint=joint_check(run.spec),
             reason=reason_of(error, stopped),
         )
         with ledger_transaction(run.place, SECONDS) as connection:

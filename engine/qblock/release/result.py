@@ -93,7 +93,8 @@ class VerifyResult:
     """What is published, recounted. problems: what does not agree with the ledger, one sentence each.
 
     recomputed_privately: models that need more than the published rows, on counts that were kept with the version;
-    not_recomputed: those of which no counts were kept.
+    not_recomputed: those of which no counts were kept. notes: what counts whenever the release is looked at: versions
+    that were adopted.
     """
 
     release: str
@@ -106,6 +107,7 @@ class VerifyResult:
     not_recomputed: list[str]
     problems: list[str]
     recomputed_privately: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         return {"status": "failed" if self.problems else "verified", **vars(self)}

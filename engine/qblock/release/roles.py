@@ -22,7 +22,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
@@ -146,9 +146,11 @@ def _running(place: Place, release: str) -> bool:
 
 
 def _versions(reader: LedgerReader, release: str) -> list[RecordedEvent]:
-    """The newest event that published each version."""
-    found = {e.version: e for e in reader.history(release) if e.version is not None and e.state in PUBLISHING}
-    return list(found.values())
+    """The newest event that published each version, with the entity by which it was adopted since."""
+    history = reader.history(release)
+    found = {e.version: e for e in history if e.version is not None and e.state in PUBLISHING}
+    adopted = {e.version: e.entity for e in history if e.state == "adopted"}
+    return [replace(event, entity=adopted.get(version, event.entity)) for version, event in found.items()]
 
 
 class _Judged:

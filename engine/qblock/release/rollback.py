@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from qblock.deeds import outcome
 from qblock.errors import Refused
+from qblock.joint.alone import WITHOUT_ENTITY, joint_check
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, RecordedEvent, State
 from qblock.ledger.history import UNFINISHED, published_versions
 from qblock.ledger.kept import Kept, PublishedColumn, kept_digest
@@ -73,7 +74,7 @@ def rollback(
 
 class _Rollback(Job):
     """One run: what the ledger says of the version, and what its copy holds. version: to publish again; lowest_joint:
-    `none` once any version was published without the joint check."""
+    of a version that was published without the joint check, once there was one."""
 
     event: RecordedEvent
     first: RecordedEvent
@@ -88,7 +89,7 @@ class _Rollback(Job):
     ) -> None:
         super().__init__(made.spec, made.place, made.target, made.notes, log, entries)
         self.version = version
-        self.lowest_joint = made.spec.versions.joint
+        self.lowest_joint = joint_check(made.spec)
 
     def check_version(self) -> None:
         """Hold the ledger, the kept copy and the spec against each other."""
@@ -125,8 +126,9 @@ class _Rollback(Job):
                 raise self._refused("it is no longer kept")
             if self._shows_withdrawn(events):
                 raise self._refused("people have withdrawn since it was published")
-            if any(e.joint == "none" for e in published):
-                self.lowest_joint = "none"
+            adopted = {e.version for e in events if e.state == "adopted"}
+            joints = {e.joint for e in published if e.version not in adopted}
+            self.lowest_joint = next((j for j in ("none", WITHOUT_ENTITY) if j in joints), self.lowest_joint)
             self.recorded = reader.guarantees(release, self.first.number)
             self._read_reference(reader)
             same = same_spec(self.spec, self.first.spec_digest)

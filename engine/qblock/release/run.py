@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from qblock.joint.alone import later_versions
+from qblock.joint.alone import joint_check, later_versions
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, HowChosen, RecordedEvent, State, canonical
 from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept
 from qblock.ledger.reader import LedgerReader, ledger_reader
@@ -191,7 +191,7 @@ class Run(Job):
         return retire
 
     def _event(self, state: State) -> Event:
-        joint, chosen = self.spec.versions.joint, self.chosen
+        joint, chosen = joint_check(self.spec), self.chosen
         return Event(
             release=self.spec.release,
             state=state,
@@ -262,7 +262,7 @@ class Run(Job):
             choice=self.how_chosen,
             protected=self.protected,
             optimality=outcome.optimality if outcome else "pinned",
-            joint=self.spec.versions.joint,
+            joint=joint_check(self.spec),
             seconds=time.monotonic() - self.started,
             notes=self._notes(),
             search={k: v for k, v in self.found.to_json().items() if k in SEARCH_FIGURES},

@@ -12,6 +12,7 @@ from qblock.files import OwnFile
 from qblock.joint.alone import later_versions
 from qblock.ledger.history import history
 from qblock.publish.hierarchies import load_hierarchies, write_hierarchies
+from qblock.release.adopt import adopt, foreseen_adoption
 from qblock.release.apply import release
 from qblock.release.dry_run import dry_run
 from qblock.release.erase import Agree, erase
@@ -29,6 +30,7 @@ from qblock.release.verify import verify
 from qblock.releases.files import own_files
 from qblock.releases.granted import Grants
 from qblock.releases.results import (
+    Adopted,
     Checked,
     Compared,
     DryRun,
@@ -235,6 +237,18 @@ class Release:
             entries=entries,
         )
         return Erased.of(found.to_json())
+
+    def plan_adopt(self, *, wait: float = 0) -> Planned:
+        """The steps of `adopt`, with a note where it would be refused before a row is read."""
+        return _planned(foreseen_adoption(self.spec, wait=wait))
+
+    def adopt(
+        self, *, same_people: bool = False, wait: float = 0, log: Say | None = None, entries: Entries | None = None
+    ) -> Adopted:
+        """Record the only version, which was published without a crosswalk, so that later ones can be checked together
+        with it. same_people: that its people are those of the source now, as the caller states; the ledger keeps it."""
+        found = adopt(self.spec, same_people=same_people, wait=wait, log=log, entries=entries)
+        return Adopted.of(found.to_json())
 
     def retire(self, *, wait: float = 0, log: Say | None = None) -> Ended:
         """Take the view away from its readers; versions, ledger and crosswalk stay."""

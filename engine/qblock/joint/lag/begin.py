@@ -123,6 +123,8 @@ def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
         return False
     t, own, release = book.tables, book.own, spec.release
     own_versions = [v for v in recorded(book, release) if v.key.version in shown]
+    if not own_versions:
+        return False  # they were published without a crosswalk, as the check of this version will say
     newest, layout = own_versions[-1], Layout.of(spec)
     roll(book, release, [v.key for v in members(spec, recorded(book))])
     past = _past(book, spec, episodes(book, release))
