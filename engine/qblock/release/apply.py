@@ -32,8 +32,10 @@ from qblock.search import Progress
 from qblock.search.run import open_snapshot, refusal, run_search, task_over
 from qblock.source import open_source
 from qblock.spec import Spec
+from qblock.warehouse.kept_sessions import kept_sessions
 
 
+@kept_sessions()
 def release(
     spec: Spec,
     *,

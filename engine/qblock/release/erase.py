@@ -32,6 +32,7 @@ from qblock.release.runner import run_steps
 from qblock.search import Progress
 from qblock.spec import Spec
 from qblock.warehouse import warehouse_of
+from qblock.warehouse.kept_sessions import kept_sessions
 
 QUEUED = (
     "they stay in the versions until a batch of their people can go, so the source must keep their rows as long (not "
@@ -69,6 +70,7 @@ class EraseResult:
         return {**vars(self), "published": self.published.to_json() if self.published else None}
 
 
+@kept_sessions()
 def erase(
     spec: Spec,
     entities: Sequence[str],

@@ -22,6 +22,7 @@ from qblock.spec.prior import PriorTable
 from qblock.spec.sources import DimensionTable
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import TableName
 
 CORE = (
@@ -30,6 +31,7 @@ CORE = (
 )
 
 
+@kept_sessions()
 def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     """The plan of a release. Raises what `plan` raises, InputError for a table that does not exist, or a view that
     cannot be replaced, and Refused where row level security would hide rows of a table; rows are counted where the spec

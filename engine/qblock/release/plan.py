@@ -17,6 +17,7 @@ from qblock.release.identity import check_identity
 from qblock.release.steps import Step
 from qblock.spec import Spec
 from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.kept_sessions import kept_sessions
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +59,7 @@ class Plan:
         }
 
 
+@kept_sessions()
 def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True) -> Plan:
     """The steps of a release of this spec.
 
@@ -88,6 +90,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     )
 
 
+@kept_sessions()
 def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = True) -> Plan:
     """The steps of a rollback to a version; raises what `plan` raises."""
     begun = _begun(spec, wait, judge)
@@ -98,6 +101,7 @@ def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = Tr
     )
 
 
+@kept_sessions()
 def plan_erase(spec: Spec, people: int, *, now: bool = False, wait: float = 0, judge: bool = True) -> Plan:
     """The steps by which people withdraw. people: how many are named. Raises what `plan` raises."""
     # Withdrawing asks nothing of the target: what is wrong with it must not keep a withdrawal from being recorded.

@@ -19,7 +19,8 @@ import sqlalchemy as sa
 from qblock.errors import InputError
 from qblock.resources import sql_text
 from qblock.warehouse import pooler
-from qblock.warehouse.dialects import SharedDialect
+from qblock.warehouse.dialects import Connect, SharedDialect
+from qblock.warehouse.kept_sessions import of_the_run, pool_of
 from qblock.warehouse.protocol import TableName
 
 DRIVER = "postgresql+psycopg"
@@ -74,11 +75,33 @@ def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) 
     """
     url = url.set(drivername=DRIVER)
     shared = _shared(url)
-    arguments, parameters = shared.dialect.create_connect_args(url)
+    return _checking(shared.engine(url, _connecting(url, path), **options), _FACTS_QUERY)
+
+
+def kept_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) -> sa.Engine:
+    """The same, but within `kept_sessions` a connection may go on in the session of one that was closed, whatever its
+    search path: each transaction sets its own. Raises what `create_engine` does."""
+    url = url.set(drivername=DRIVER)
+    shared = _shared(url)
+
+    def connect(record: Any) -> Any:
+        connection = _connecting(url, PATH)(record)
+        connection.prepare_threshold = None  # some statements are several, which cannot be prepared
+        return connection
+
+    pool = of_the_run(("pool", url), lambda: pool_of(connect, shared.dialect))
+    query = _FACTS_QUERY if path == PATH else f"{_FACTS_QUERY}; SET LOCAL search_path TO {', '.join(path)}"
+    return _checking(shared.engine(url, connect, pool=pool, **options), query)
+
+
+def _connecting(url: sa.URL, path: tuple[str, ...]) -> Connect:
+    """What connects, with SETTINGS and this search path."""
+    dialect = _shared(url).dialect
+    arguments, parameters = dialect.create_connect_args(url)
 
     # All of it before the dialect asks the server who it is, by functions that the path finds.
     def connect(record: Any) -> Any:
-        connection = _connected(shared.dialect, arguments, {**parameters, "client_encoding": "utf8"})
+        connection = _connected(dialect, arguments, {**parameters, "client_encoding": "utf8"})
         try:
             _check_encoding(url, connection)
             record.info[_LOGIN_PATH] = _settle(connection, url, path, record.info)
@@ -87,13 +110,17 @@ def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) 
             raise
         return connection
 
-    made = shared.engine(url, connect, **options)
+    return connect
 
-    @sa.event.listens_for(made, "begin")
+
+def _checking(engine: sa.Engine, query: str) -> sa.Engine:
+    """Have each transaction begin with the question whether the session is its own."""
+
+    @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
-        pooler.check(connection, _FACTS_QUERY)
+        pooler.check(connection, query)
 
-    return made
+    return engine
 
 
 def _shared(url: sa.URL) -> SharedDialect:

@@ -14,6 +14,7 @@ from qblock.ledger.place import SCHEMA, HeldLock
 from qblock.ledger.stores.postgresql_lock import advisory_lock, advisory_lock_of_all
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.faults import explain_postgresql
+from qblock.warehouse.kept_sessions import are_kept, leave, of_the_run
 from qblock.warehouse.lock_waits import limited
 from qblock.warehouse.postgresql import PostgresqlFacts
 from qblock.warehouse.postgresql_session import LEDGER_PATH, PATH
@@ -84,7 +85,7 @@ class PostgresqlPlace:
         pass  # the server does
 
     def give_up(self, connection: sa.Connection) -> None:
-        pass  # closing it rolls back
+        leave(connection)  # closing it rolls back
 
     def transaction(self, connection: sa.Connection, seconds: float | None) -> AbstractContextManager[object]:
         if seconds is None:
@@ -118,8 +119,14 @@ class PostgresqlPlace:
         return advisory_lock_of_all(self, what, deadline)
 
 
-# A run connects about thirty times.
-@lru_cache(maxsize=8)
 def _engine(url: sa.URL, read_only: bool, path: tuple[str, ...]) -> sa.Engine:
+    if not are_kept():
+        return _engine_of_one(url, read_only, path)
+    options = {"postgresql_readonly": True} if read_only else {}
+    return of_the_run((url, read_only, path), lambda: postgresql_session.kept_engine(url, path=path, **options))
+
+
+@lru_cache(maxsize=8)
+def _engine_of_one(url: sa.URL, read_only: bool, path: tuple[str, ...]) -> sa.Engine:
     options = {"postgresql_readonly": True} if read_only else {}
     return postgresql_session.create_engine(url, path=path, **options)
