@@ -32,7 +32,7 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
     ledger = tables(connection)
     last = connection.execute(
         sa.select(ledger.event.c.number, ledger.event.c.digest)
-        .where(ledger.event.c.release.in_(chain_names(connection, event.release)))
+        .where(ledger.event.c.release.in_(in_chain(connection, event.release)))
         .order_by(ledger.event.c.number.desc())
         .limit(1)
     ).one_or_none()
@@ -45,6 +45,15 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
         key = {"release": event.release, "number": number}
         connection.execute(ledger.guarantee.insert(), [{**key, **guarantee} for guarantee in rows])
     return str(row["digest"])
+
+
+def in_chain(connection: sa.Connection, release: str) -> sa.Select[tuple[str]]:
+    """A query of the names that `chain_names` gives, in no order."""
+    move = tables(connection).move
+    names = sa.select(sa.cast(sa.literal(release), sa.Text).label("name")).cte("names", recursive=True)
+    earlier = sa.select(move.c.earlier).join(names, move.c.release == names.c.name)
+    names = names.union(earlier.where(move.c.release != move.c.earlier))
+    return sa.select(names.c.name)
 
 
 def chain_names(connection: sa.Connection, release: str) -> list[str]:
