@@ -6,8 +6,10 @@ import sys
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from qblock.joint import crosswalk, turn
+from qblock.warehouse import postgresql_session
 from release.jobs import Job, MakeJob
 from release.test_waiting import HOLD_BACK, insert, people_job
 
@@ -55,3 +57,35 @@ def test_a_run_asks_in_the_words_of_the_run_before(job: Job, monkeypatch: pytest
         named.clear()
     assert len(set(runs[1])) == len(runs[1]) > 0
     assert runs[1] == runs[2]
+
+
+MOST = {"duckdb": (88, 72), "postgresql": (115, 84)}
+"""Statements of an unchanged run: without an entity, and of the steady job."""
+SESSIONS = 5
+"""Of an unchanged run: two for the lock and the question whether a pooler lends it, the source's, and two at most for
+ledger and target, where one is asked while the other is open."""
+
+
+@pytest.mark.each_engine
+@pytest.mark.parametrize("together", [False, True])
+def test_an_unchanged_run_asks_little_in_few_sessions(
+    job: Job, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job.set(**({"entity": "name"} if together else {}))
+    job.begin()
+    job.run()
+    asked: list[str] = []
+    started: list[Any] = []
+    settle = postgresql_session._settle
+    monkeypatch.setattr(postgresql_session, "_settle", lambda *given: (started.append(given[0]), settle(*given))[1])
+
+    def ask(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        asked.append(statement)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", ask)
+    try:
+        assert job.run().status == "unchanged"
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", ask)
+    assert 0 < len(asked) <= MOST[job.engine][together]
+    assert len(started) <= SESSIONS

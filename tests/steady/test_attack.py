@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import pytest
@@ -15,7 +16,7 @@ from .frames import frames
 from .players import Engine
 from .settings import NAMES, SEVERAL, setting
 
-HISTORIES = 1200
+HISTORIES = 1200 if os.environ.get("QBLOCK_TEST_ENGINES") == "all" else 400
 
 
 @pytest.mark.parametrize("name", NAMES)

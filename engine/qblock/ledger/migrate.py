@@ -8,15 +8,17 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.ledger.place import SCHEMA, Place
-from qblock.ledger.writer import ledger_transaction
+from qblock.ledger.writer import ledger_transaction, moment
 from qblock.resources import migrations_directory
 from qblock.version import __version__
 from qblock.warehouse.engines import facts_of, private_names
 from qblock.warehouse.lock_waits import LOCK_SECONDS, REPLACE, Turn, take_turns
 
 VERSION_TABLE = "alembic_version"
+_THERE = "qblock ledger"
+"""Of a session: it has seen that there is a ledger."""
 _READY = "qblock ready"
-"""Of a connection: it has seen the ledger at this program's revision."""
+"""Of a session: when it has seen the ledger at this program's revision, as a transaction or moment of `one_reader`."""
 _LOCK = 0x71626C6F636B  # "qblock" as bytes: the advisory lock that upgrades of one database wait for
 
 
@@ -30,9 +32,13 @@ def revisions() -> tuple[str, ...]:
 def revision(connection: sa.Connection) -> str | None:
     """The revision that the ledger's schema is at; None where there is no ledger yet. Reads only."""
     facts = facts_of(connection)
-    exists = connection.scalar(sa.text(facts.table_exists), {"name": VERSION_TABLE, "schema": facts.private_schema})
+    if not connection.info.get(_THERE):
+        named = {"name": VERSION_TABLE, "schema": facts.private_schema}
+        if not connection.scalar(sa.text(facts.table_exists), named):
+            return None
+        connection.info[_THERE] = True
     schema = "" if facts.private_schema is None else f"{facts.private_schema}."
-    return connection.scalar(sa.text(f"SELECT version_num FROM {schema}{VERSION_TABLE}")) if exists else None
+    return connection.scalar(sa.text(f"SELECT version_num FROM {schema}{VERSION_TABLE}"))
 
 
 def known_revision(connection: sa.Connection) -> str | None:
@@ -49,7 +55,8 @@ def known_revision(connection: sa.Connection) -> str | None:
 
 def ready(connection: sa.Connection) -> bool:
     """Whether there is a ledger. Raises QblockError for one whose schema is not this program's."""
-    if connection.info.get(_READY):
+    seen = connection.info.get(_READY)
+    if seen is not None and seen in (moment(), connection.get_transaction()):
         return True
     found = known_revision(connection)
     if found not in (None, revisions()[-1]):
@@ -57,7 +64,8 @@ def ready(connection: sa.Connection) -> bool:
             f"the ledger's schema is at revision {found}, and qblock {__version__} works with {revisions()[-1]}; "
             "upgrade it: qblock ledger upgrade SPEC"
         )
-    connection.info[_READY] = found is not None
+    # Another program may upgrade it between two moments of a run.
+    connection.info[_READY] = (moment() or connection.get_transaction()) if found is not None else None
     return found is not None
 
 

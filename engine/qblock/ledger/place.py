@@ -79,7 +79,8 @@ class Place(Protocol):
         """Turns the driver's errors into ours."""
 
     def create_engine(self, *, read_only: bool = False) -> sa.Engine:
-        """An engine without a pool: what is closed is closed, and a file is let go at once."""
+        """An engine without a pool: what is closed is closed, and a file is let go at once; but sessions of a server
+        may be those that `kept_sessions` keeps."""
 
     def connect(self, *, read_only: bool) -> sa.Connection:
         """A connection that finds the private tables. Raises Busy where another process has the file open."""

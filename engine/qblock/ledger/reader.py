@@ -26,7 +26,7 @@ from qblock.ledger.kept import read_kept
 from qblock.ledger.parameters import newest
 from qblock.ledger.place import Place
 from qblock.ledger.tables import tables
-from qblock.ledger.writer import chain_names, opened
+from qblock.ledger.writer import chain_names, in_chain, opened
 from qblock.warehouse.engines import facts_of
 
 
@@ -236,7 +236,8 @@ class _Rows:
         if self._connection is None:
             return []
         event = tables(self._connection).event
-        query = sa.select(event).where(event.c.release.in_(self.names)).order_by(event.c.number)
+        named = event.c.release.in_(in_chain(self._connection, self._release))
+        query = sa.select(event).where(named).order_by(event.c.number)
         return [dict(row) for row in self._connection.execute(query).mappings()]
 
     @cached_property
@@ -248,7 +249,8 @@ class _Rows:
         found: dict[int, list[Mapping[str, Any]]] = {}
         if self._connection is not None:
             guarantee = tables(self._connection).guarantee
-            query = sa.select(guarantee).where(guarantee.c.release.in_(self.names))
+            named = guarantee.c.release.in_(in_chain(self._connection, self._release))
+            query = sa.select(guarantee).where(named)
             for row in self._connection.execute(query.order_by(guarantee.c.number, guarantee.c.position)).mappings():
                 found.setdefault(row["number"], []).append(dict(row))
         return found

@@ -15,8 +15,10 @@ from qblock.ledger.events import Event, Guarantee, chain_digest, event_row, guar
 from qblock.ledger.place import Place
 from qblock.ledger.tables import tables
 from qblock.version import __version__
+from qblock.warehouse.kept_sessions import are_kept
 
 _kept: ContextVar[dict[Any, sa.Connection] | None] = ContextVar("kept", default=None)
+_moment: ContextVar[object] = ContextVar("moment", default=None)
 OPEN_SECONDS = 10.0
 """How long to wait for another process that has the DuckDB ledger open, or a lock; each holds it only for a moment."""
 
@@ -30,7 +32,7 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
     ledger = tables(connection)
     last = connection.execute(
         sa.select(ledger.event.c.number, ledger.event.c.digest)
-        .where(ledger.event.c.release.in_(chain_names(connection, event.release)))
+        .where(ledger.event.c.release.in_(in_chain(connection, event.release)))
         .order_by(ledger.event.c.number.desc())
         .limit(1)
     ).one_or_none()
@@ -43,6 +45,15 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
         key = {"release": event.release, "number": number}
         connection.execute(ledger.guarantee.insert(), [{**key, **guarantee} for guarantee in rows])
     return str(row["digest"])
+
+
+def in_chain(connection: sa.Connection, release: str) -> sa.Select[tuple[str]]:
+    """A query of the names that `chain_names` gives, in no order."""
+    move = tables(connection).move
+    names = sa.select(sa.cast(sa.literal(release), sa.Text).label("name")).cte("names", recursive=True)
+    earlier = sa.select(move.c.earlier).join(names, move.c.release == names.c.name)
+    names = names.union(earlier.where(move.c.release != move.c.earlier))
+    return sa.select(names.c.name)
 
 
 def chain_names(connection: sa.Connection, release: str) -> list[str]:
@@ -101,12 +112,18 @@ def one_reader() -> Iterator[None]:
     if _kept.get() is not None:
         yield
         return
-    token = _kept.set({})
+    token, moment = _kept.set({}), _moment.set(object())
     try:
         yield
     finally:
         end_readers()
         _kept.reset(token)
+        _moment.reset(moment)
+
+
+def moment() -> object | None:
+    """What stands for this `one_reader`, and for no other one; None outside of them."""
+    return _moment.get()
 
 
 def end_readers() -> None:
@@ -139,7 +156,8 @@ def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> I
 @contextmanager
 def shared(key: Any, place: Place, connect: Callable[[], sa.Connection]) -> Iterator[sa.Connection]:
     """A connection of that kind: within `one_reader` the one that was used last, in a transaction of its own."""
-    kept = _kept.get()
+    # What needs no file is kept by the run.
+    kept = None if place.file is None and are_kept() else _kept.get()
     # Whoever reads within another one's reading has a connection of their own.
     connection = kept.pop(key, None) if kept else None
     if connection is None:

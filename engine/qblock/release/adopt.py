@@ -40,6 +40,7 @@ from qblock.release.runner import run_steps
 from qblock.search.run import open_snapshot, task_over
 from qblock.source import open_source
 from qblock.spec import Spec
+from qblock.warehouse.kept_sessions import kept_sessions
 
 STATEMENT = (
     "with --same-people you state that the people whom the source has now are those of whom the version was made, and "
@@ -76,6 +77,7 @@ class AdoptResult:
         return asdict(self)
 
 
+@kept_sessions()
 def adopt(
     spec: Spec,
     *,

@@ -34,9 +34,11 @@ from qblock.search.run import open_snapshot, refusal, run_search, task_over
 from qblock.source import open_source
 from qblock.spec import Spec
 from qblock.warehouse.faults import denied
+from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.rights import lacking
 
 
+@kept_sessions()
 def release(
     spec: Spec,
     *,
@@ -105,8 +107,7 @@ def _snapshot(run: Run, _: steps.Snapshot) -> None:
     check_turnover(run, source)
     fewer = run.joint.let_in(source)
     if fewer is not None:
-        session.clear()
-        source = open_source(spec, session, name_values=False, relation=fewer)
+        source = open_source(spec, session, name_values=False, relation=fewer, instead_of=source)
     run.task = run.transaction.enter_context(task_over(run.joint.settled(source)))
     if run.identity.source is None:  # it was made since
         runner.settle_identity(run)

@@ -21,6 +21,7 @@ from qblock.release.recover import record_failure
 from qblock.release.run import Run
 from qblock.release.runner import run_steps
 from qblock.spec import Spec
+from qblock.warehouse.kept_sessions import kept_sessions
 
 NOT_MADE = (steps.CopyVersion, steps.Recheck, steps.Publish, steps.Retire)
 
@@ -37,6 +38,7 @@ class DryRunResult:
         return vars(self)
 
 
+@kept_sessions()
 def dry_run(spec: Spec, *, wait: float = 0) -> DryRunResult:
     """Decide what a release would publish; stores one event of the ledger with the verdict, and says nothing of it.
 

@@ -33,6 +33,7 @@ from qblock.release.run import Run
 from qblock.release.runner import run_steps
 from qblock.search import Progress
 from qblock.spec import Spec
+from qblock.warehouse.kept_sessions import kept_sessions
 
 QUEUED = (
     "they stay in the versions until a batch of their people can go, so the source must keep their rows as long (not "
@@ -78,6 +79,7 @@ class EraseResult:
         return {**vars(self), "published": published, "sharing": self.sharing.to_json() if self.sharing else None}
 
 
+@kept_sessions()
 def erase(
     spec: Spec,
     entities: Sequence[str] = (),

@@ -22,6 +22,7 @@ from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.kept_sessions import kept_sessions
 
 CORE = (
     "versions lag by the core of the rules alone: newcomers come in batches, whole joint cells go, and values stay as "
@@ -33,6 +34,7 @@ NOT_LOOKED = (
 )
 
 
+@kept_sessions()
 def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     """The plan of a release. Raises what `plan` raises, InputError for a table that does not exist, or a view that
     cannot be replaced, and Refused where row level security would hide rows of a table; rows are counted where the spec

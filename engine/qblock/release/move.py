@@ -37,6 +37,7 @@ from qblock.publish.targets import TARGETS, Identity, Target, target_of
 from qblock.release import private_state, roles
 from qblock.release.identity import difference
 from qblock.spec import Spec, spec_digest
+from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import TableName
 
 ROLLED = ("episode", "signature", "rolled")
@@ -59,6 +60,7 @@ class MoveResult:
         return {**vars(self), "notes": list(self.notes)}
 
 
+@kept_sessions()
 def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
     """Make the release `earlier` the one that a spec describes: its name, source and view.
 

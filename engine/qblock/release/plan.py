@@ -19,6 +19,7 @@ from qblock.release.steps import Step
 from qblock.spec import Spec
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.faults import denied
+from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.rights import Right
 
 UNKNOWN = "unknown"
@@ -86,6 +87,7 @@ class Plan:
         }
 
 
+@kept_sessions()
 def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True) -> Plan:
     """The steps of a release of this spec.
 
@@ -116,6 +118,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     )
 
 
+@kept_sessions()
 def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = True) -> Plan:
     """The steps of a rollback to a version; raises what `plan` raises."""
     begun = _begun(spec, wait, judge)
@@ -126,6 +129,7 @@ def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = Tr
     )
 
 
+@kept_sessions()
 def plan_erase(
     spec: Spec,
     people: int | None,

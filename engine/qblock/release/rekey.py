@@ -18,6 +18,7 @@ from qblock.ledger.lock import place_lock
 from qblock.ledger.place import Place
 from qblock.ledger.writer import opened, record
 from qblock.release import private_state
+from qblock.warehouse.kept_sessions import kept_sessions
 
 BACKUPS = "backups from before still hold the old digests and keys: keep them as private as the crosswalk, or drop them"
 NEW = "the crosswalk has a new key"
@@ -34,6 +35,7 @@ class Rekeyed:
         return {"status": "rekeyed", "keys": self.keys, "releases": dict(self.releases), "notes": [BACKUPS]}
 
 
+@kept_sessions()
 def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
     """Give the crosswalk of a place a new key: all releases move in one transaction, people who are gone too.
 

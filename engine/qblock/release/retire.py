@@ -25,6 +25,7 @@ from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers
 from qblock.release.runner import settle_identity
 from qblock.spec import Spec
+from qblock.warehouse.kept_sessions import kept_sessions
 
 RETIRED = "the release was retired: its view was taken away, and its versions and the ledger were kept"
 
@@ -63,6 +64,7 @@ def _recorder(job: Job, version: int | None) -> Callable[[sa.Connection, State],
     return write
 
 
+@kept_sessions()
 def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = None) -> RetireResult:
     """Take the view away: PostgreSQL readers get no row and lose their grants, a DuckDB release file is removed.
 

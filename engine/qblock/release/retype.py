@@ -32,6 +32,7 @@ from qblock.release.steps import UpgradeLedger
 from qblock.source.columns import checked_columns
 from qblock.spec import Spec
 from qblock.warehouse import TableName, warehouse_of
+from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import Session
 
 UNKNOWN = "unknown"
@@ -63,6 +64,7 @@ class RetypeResult:
         return asdict(self) | {"columns": [asdict(column) for column in self.columns]}
 
 
+@kept_sessions()
 def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
     """Move the crosswalk of a release to the types of the source's columns, in one transaction, with a ledger event.
 

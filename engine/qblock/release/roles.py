@@ -123,11 +123,13 @@ def judge(
         return check_audience(spec, [])
     with opened(place, read_only=True) as connection, place.translated():
         judged = _Judged(spec, place, identity, connection, earlier)
-        notes = check_audience(spec, judged.reader.releases(), judged.reader)
-        for release in judged.others():
+        known = judged.reader.releases()
+        notes = check_audience(spec, known, judged.reader)
+        for release in judged.others(known):
             judged.compare(release, _versions(judged.reader, release))
         if running:
-            for release in judged.others()[1:]:
+            # Another run may have written of a release for the first time since.
+            for release in judged.others(judged.reader.releases())[1:]:
                 staged = [e for e in last_events(judged.reader, release).values() if e.state in UNFINISHED]
                 if staged and _running(place, release):
                     judged.compare(release, staged)
@@ -174,10 +176,10 @@ class _Judged:
         )
         self.readers = identity.readers
 
-    def others(self) -> list[str]:
+    def others(self, releases: Sequence[str]) -> list[str]:
         """Itself first: what its own readers hold already; then every other release that still has its name."""
         return [self.spec.release] + [
-            name for name in self.reader.releases() if name not in self.names and self.reader.successor(name) is None
+            name for name in releases if name not in self.names and self.reader.successor(name) is None
         ]
 
     def compare(self, release: str, events: Sequence[RecordedEvent]) -> None:

@@ -35,6 +35,7 @@ from qblock.release.run import NOT_JOINT, NOT_PROTECTED
 from qblock.release.runner import run_steps
 from qblock.search.answer import requirements_json
 from qblock.spec import Spec, same_spec
+from qblock.warehouse.kept_sessions import kept_sessions
 
 NEXT_RUN = (
     "the next run of the job publishes what the source holds then; to keep this version, fix the source first or "
@@ -46,6 +47,7 @@ CHANGED = (
 )
 
 
+@kept_sessions()
 def rollback(
     spec: Spec,
     version: int,

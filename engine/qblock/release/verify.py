@@ -27,8 +27,10 @@ from qblock.search.answer import requirements_json
 from qblock.source.declared import leaf_marks, stated_hierarchies
 from qblock.spec import Requirement, Spec, same_spec
 from qblock.warehouse.addresses import Unreachable
+from qblock.warehouse.kept_sessions import kept_sessions
 
 
+@kept_sessions()
 def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
     """Recompute guarantees and content digest from what readers see, and check the ledger's chain.
 

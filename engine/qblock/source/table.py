@@ -57,6 +57,13 @@ class SourceTable:
     def quasi_identifiers(self) -> tuple[str, ...]:
         return self.spec.quasi_identifiers
 
+    @property
+    def coded(self) -> dict[str, tuple[Hierarchy, Dimension]]:
+        """What codes each column, by the name of its codes."""
+        quasi = enumerate(zip(self.hierarchies, self.dimensions, strict=True))
+        values = enumerate(self.sensitives.values())
+        return {f"q{i}": pair for i, pair in quasi} | {f"s{i}": (v.hierarchy, v.dimension) for i, v in values}
+
     def expression(self, name: str) -> sa.ColumnElement[Any]:
         """A source column in the type that it compares in."""
         return self.session.comparable(self.relation.c[name], self.columns[name])
@@ -71,15 +78,25 @@ Admitted = Callable[[Session, sa.TableClause, dict[str, Column]], sa.FromClause]
 
 
 def open_source(
-    spec: Spec, session: Session, *, name_values: bool = True, published: bool = True, relation: Admitted | None = None
+    spec: Spec,
+    session: Session,
+    *,
+    name_values: bool = True,
+    published: bool = True,
+    relation: Admitted | None = None,
+    instead_of: SourceTable | None = None,
 ) -> SourceTable:
     """Check the source against the spec, scan it once and code it.
 
     name_values: whether a message may list values that a hierarchy does not cover (interactive commands), or only the
     column and their number (output that ends in logs). published: whether labels are for publication, so that no two
-    may read the same. relation: what stands for the table, where not all of it is released as it is. Raises InputError,
-    and Refused for an empty table.
+    may read the same. relation: what stands for the table, where not all of it is released as it is. instead_of: what
+    was opened of it in this session before, with the same spec, and is used no more. Raises InputError, and Refused for
+    an empty table.
     """
+    earlier = {} if instead_of is None else instead_of.coded
+    if instead_of is not None:
+        session.clear(keep=[dimension.table for _, dimension in earlier.values()])
     table = TableName.parse(spec.source.table)
     columns = checked_columns(spec, session, table)
     base = session.relation(table)
@@ -102,6 +119,16 @@ def open_source(
     if session.scalar(sa.select(sa.func.count()).select_from(sa.select(raw.c.n).limit(1).subquery())) == 0:
         raise Refused(f"the source {table} is empty: there is nothing to release")
 
+    def coding(key: str, hierarchy: Hierarchy, *parts: str, nulls: bool, others: bool = False) -> Dimension:
+        name, (known, dimension) = coded[key], earlier.get(key, (None, None))
+        if dimension is not None:
+            if known == hierarchy:
+                return dimension
+            session.drop(dimension.table)
+        origin = origin_of(spec, name, *parts)
+        table = f"qblock_dimension_{key}"
+        return load_dimension(session, table, hierarchy, columns[name], origin, nulls=nulls, others=others)
+
     dimensions: dict[str, Dimension] = {}
     hierarchies = []
     for key, name in quasi.items():
@@ -110,15 +137,8 @@ def open_source(
         if attribute.nulls == "top" or attribute.uncovered == "top":
             hierarchy = with_null(hierarchy, published=published)
         hierarchies.append(hierarchy)
-        dimensions[key] = load_dimension(
-            session,
-            f"qblock_dimension_{key}",
-            hierarchy,
-            columns[name],
-            origin_of(spec, name, "hierarchy"),
-            nulls=attribute.nulls == "top",
-            others=attribute.uncovered == "top",
-        )
+        top = attribute.nulls == "top"
+        dimensions[key] = coding(key, hierarchy, "hierarchy", nulls=top, others=attribute.uncovered == "top")
     waiting = {key: dimensions[key] for key, name in quasi.items() if spec.attributes[name].uncovered == "quarantine"}
     quarantined = rows_uncovered(session, raw, waiting)
     if quarantined:
@@ -134,14 +154,8 @@ def open_source(
     domains = {}
     for key, name in sensitive.items():
         domains[key] = domain_of(spec, session, name, columns[name], raw, key)
-        dimensions[key] = load_dimension(
-            session,
-            f"qblock_dimension_{key}",
-            domains[key],
-            columns[name],
-            origin_of(spec, name, "taxonomy", "domain"),
-            nulls=spec.attributes[name].nulls == "value",
-        )
+        value = spec.attributes[name].nulls == "value"
+        dimensions[key] = coding(key, domains[key], "taxonomy", "domain", nulls=value)
     leaf = session.store("qblock_leaf", queries.coded(raw, dimensions, kept))
     session.analyze(leaf)
     rows = check_covered(spec, session, raw, leaf, coded, columns, dimensions, name_values)

@@ -29,11 +29,13 @@ class SharedDialect:
         url: sa.URL,
         connect: Connect,
         poolclass: type[sa.pool.Pool] = sa.NullPool,
+        pool: sa.pool.Pool | None = None,
         **options: Any,
     ) -> sa.Engine:
-        """An engine of this dialect. options: SQLAlchemy's execution options."""
+        """An engine of this dialect. pool: what its connections come from, where there is one; options: SQLAlchemy's
+        execution options."""
         maker: Any = connect
-        pool = poolclass(maker, dialect=self.dialect)
+        pool = poolclass(maker, dialect=self.dialect) if pool is None else pool
         found = {"compiled_cache": self._compiled, **options}
         made = sa.Engine(pool, self.dialect, url, execution_options=found)
         sa.event.listen(made, "engine_connect", self._ask)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -24,6 +24,8 @@ from qblock.warehouse.faults import original_of
 
 Seconds = int | float | Fraction
 Found = TypeVar("Found")
+Wanted = tuple[str, tuple[str, ...]] | tuple[int, ...]
+"""Relations by a schema and their names, which are looked up for a message alone, or by their oids."""
 
 LOCK_SECONDS = 1
 """The time to wait where no spec gives one."""
@@ -62,21 +64,20 @@ class Turn:
 
     def __init__(self, connection: sa.Connection, seconds: Seconds) -> None:
         self.connection = connection
-        self.wanted: dict[str, set[int]] = {}
+        self.wanted: list[tuple[str, Wanted]] = []
         self._seconds = float(seconds)
         self._end = math.inf
         self._limit(self._seconds)
 
     def wants(self, mode: str, schema: str, *names: str, catalog: bool = False) -> None:
         """What the next statements lock, for the message. catalog: they change rows of the catalog, too."""
-        self.wanted = {mode: _oids(self.connection, schema, names)}
+        self.wanted = [(mode, (schema, names))]
         if catalog:
-            rows = _oids(self.connection, "pg_catalog", CATALOG)
-            self.wanted[ROW] = self.wanted.get(ROW, set()) | rows
+            self.wanted.append((ROW, ("pg_catalog", CATALOG)))
 
     def wants_oids(self, mode: str, *oids: int) -> None:
         """What the next statements lock, by the oids of relations."""
-        self.wanted = {mode: set(oids)}
+        self.wanted = [(mode, oids)]
 
     def begin(self) -> None:
         """From here on readers may queue behind this session: all waiting together takes no longer than one wait."""
@@ -111,7 +112,7 @@ def take_turns(
             if state not in AGAIN or (number == turns and state not in (LOCK, DEADLOCK)):
                 raise
             if number == turns:
-                raise _busy(connection, what, turn.wanted if turn is not None else {}) from error
+                raise _busy(connection, what, turn.wanted if turn is not None else ()) from error
         pause(number)
     raise AssertionError("no turn")
 
@@ -137,7 +138,7 @@ def limited(connection: sa.Connection, seconds: float, what: str, schema: str, *
     except (sa.exc.DBAPIError, QblockError) as error:
         if state_of(error) not in (LOCK, DEADLOCK):
             raise
-        raise _busy(connection, what, {ROW: _oids(connection, schema, names)}) from error
+        raise _busy(connection, what, [(ROW, (schema, names))]) from error
 
 
 def pause(number: int) -> None:
@@ -154,10 +155,11 @@ def state_of(error: BaseException) -> str | None:
     return None
 
 
-def _busy(connection: sa.Connection, what: str, wanted: Mapping[str, Collection[int]]) -> Held:
+def _busy(connection: sa.Connection, what: str, wanted: Sequence[tuple[str, Wanted]]) -> Held:
     found: dict[int | None, str] = {}
     statement = sa.text(sql_text("lock_blockers", "postgresql"))
-    for mode, oids in wanted.items():
+    for mode, relations in wanted:
+        oids = _oids(connection, relations)
         if not oids:
             continue
         for row in connection.execute(statement, {"mode": mode, "oids": sorted(oids)}):
@@ -173,8 +175,12 @@ def _busy(connection: sa.Connection, what: str, wanted: Mapping[str, Collection[
     )
 
 
-def _oids(connection: sa.Connection, schema: str, names: Sequence[str]) -> set[int]:
-    return set(connection.scalars(RELATIONS, {"schema": schema, "names": list(names)}))
+def _oids(connection: sa.Connection, relations: Wanted) -> set[int]:
+    match relations:
+        case (str(schema), tuple(names)):
+            return set(connection.scalars(RELATIONS, {"schema": schema, "names": list(names)}))
+        case _:
+            return {int(oid) for oid in relations if isinstance(oid, int)}
 
 
 def _holder(row: Any) -> str:

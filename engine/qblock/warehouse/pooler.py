@@ -76,11 +76,14 @@ def settled(facts: tuple[Any, ...], info: dict[str, Any]) -> None:
 def check(connection: sa.Connection, query: str) -> None:
     """At the start of a transaction: the server session is the one that was settled. Raises Pooled.
 
+    query: `facts_query`, and what else a transaction begins with.
+
     The driver's own errors are raised as SQLAlchemy's, as those of any statement are.
     """
     driver: Any = connection.connection.driver_connection
     try:
-        found = driver.execute(query).fetchone()
+        # Several statements cannot be prepared.
+        found = driver.execute(query, prepare=False).fetchone()
     except psycopg.Error as error:
         raise sa.exc.OperationalError(None, None, error) from error
     if found != connection.info[_FACTS]:

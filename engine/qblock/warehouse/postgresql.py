@@ -199,8 +199,8 @@ class PostgresqlWarehouse:
     engine = "postgresql"
 
     def __init__(self, url: sa.URL, memory_limit: str | None = None) -> None:
-        self._engine = postgresql_session.create_engine(url, isolation_level="REPEATABLE READ")
-        self._memory_limit = memory_limit
+        local = of_transactions(memory_limit)
+        self._engine = postgresql_session.create_engine(url, local=local, isolation_level="REPEATABLE READ")
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
@@ -209,7 +209,7 @@ class PostgresqlWarehouse:
             connection = self._engine.connect()
         try:
             with translated(facts):
-                prepare(connection, self._memory_limit)
+                connection.begin()
             yield SqlSession(connection, facts)
         finally:
             connection.close()
@@ -218,14 +218,10 @@ class PostgresqlWarehouse:
         self._engine.dispose()
 
 
-def prepare(connection: sa.Connection, memory_limit: str | None = None) -> None:
-    """Settings for the length of the transaction: memory for the GROUP BYs, and an end when the job ends."""
-    settings = {"work_mem": work_mem(memory_limit or "256MiB")}
-    # The dialect may have asked another server of this address.
-    if postgresql_session.server_version(connection) >= 14:
-        # A query whose job was killed ends too, instead of holding its snapshot and locks.
-        settings["client_connection_check_interval"] = "10s"
-    connection.exec_driver_sql("; ".join(f"SET LOCAL {name} = '{value}'" for name, value in settings.items()))
+def of_transactions(memory_limit: str | None = None) -> dict[str, str]:
+    """Settings of each transaction: memory for the GROUP BYs, and an end when the job ends: a query whose job was
+    killed ends too, instead of holding its snapshot and locks."""
+    return {"work_mem": f"'{work_mem(memory_limit or '256MiB')}'", "client_connection_check_interval": "'10s'"}
 
 
 def work_mem(limit: str) -> str:

@@ -8,7 +8,7 @@ by `home`, once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import cache, lru_cache
 from typing import Any
@@ -19,7 +19,8 @@ import sqlalchemy as sa
 from qblock.errors import InputError
 from qblock.resources import sql_text
 from qblock.warehouse import pooler
-from qblock.warehouse.dialects import SharedDialect
+from qblock.warehouse.dialects import Connect, SharedDialect
+from qblock.warehouse.kept_sessions import of_the_run, pool_of
 from qblock.warehouse.protocol import TableName
 
 DRIVER = "postgresql+psycopg"
@@ -56,29 +57,58 @@ SETTINGS: dict[str, str] = {
 }
 """Of every session, whatever the server, the database, the login or the environment has set."""
 
+SINCE = {"client_connection_check_interval": 14}
+"""The first server that knows a setting. The dialect may have asked another server of an address."""
+
 CONNECTING = "qblock_connecting"
 """An attribute of the driver's errors: no connection was made, so that none was lost."""
-_LOGIN_PATH = "qblock_login_path"
+_LOGIN, _LOGIN_PATH = "qblock_login", "qblock_login_path"
 _FACTS_QUERY = pooler.facts_query(SETTINGS)
 ASK_SECONDS = 5
 """How long a second connection may take."""
 _ASKED: set[sa.URL] = set()
 
 
-def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) -> sa.Engine:
+def create_engine(
+    url: sa.URL, *, path: tuple[str, ...] = PATH, local: Mapping[str, str] | None = None, **options: Any
+) -> sa.Engine:
     """An engine without a pool whose connections have SETTINGS and a search path of their own from the start.
 
-    options: SQLAlchemy's execution options. A connection that is closed is not reused. Connecting, and beginning
-    a transaction, raise Pooled where a pooler lends server sessions for one transaction at a time. Connecting raises
-    InputError for a database of encoding SQL_ASCII.
+    local: settings of each transaction; options: SQLAlchemy's execution options. A connection that is closed is not
+    reused. Connecting, and beginning a transaction, raise Pooled where a pooler lends server sessions for one
+    transaction at a time. Connecting raises InputError for a database of encoding SQL_ASCII.
     """
     url = url.set(drivername=DRIVER)
     shared = _shared(url)
-    arguments, parameters = shared.dialect.create_connect_args(url)
+    return _beginning(shared.engine(url, _connecting(url, path), **options), local or {})
+
+
+def kept_engine(
+    url: sa.URL, *, path: tuple[str, ...] = PATH, local: Mapping[str, str] | None = None, **options: Any
+) -> sa.Engine:
+    """The same, but within `kept_sessions` a connection may go on in the session of one that was closed, whatever its
+    search path: each transaction sets its own. Raises what `create_engine` does."""
+    url = url.set(drivername=DRIVER)
+    shared = _shared(url)
+
+    def connect(record: Any) -> Any:
+        connection = _connecting(url, PATH)(record)
+        connection.prepare_threshold = None  # some statements are several, which cannot be prepared
+        return connection
+
+    pool = of_the_run(("pool", url), lambda: pool_of(connect, shared.dialect))
+    own = {} if path == PATH else {"search_path": ", ".join(path)}
+    return _beginning(shared.engine(url, connect, pool=pool, **options), own | dict(local or {}))
+
+
+def _connecting(url: sa.URL, path: tuple[str, ...]) -> Connect:
+    """What connects, with SETTINGS and this search path."""
+    dialect = _shared(url).dialect
+    arguments, parameters = dialect.create_connect_args(url)
 
     # All of it before the dialect asks the server who it is, by functions that the path finds.
     def connect(record: Any) -> Any:
-        connection = _connected(shared.dialect, arguments, {**parameters, "client_encoding": "utf8"})
+        connection = _connected(dialect, arguments, {**parameters, "client_encoding": "utf8"})
         try:
             _check_encoding(url, connection)
             record.info[_LOGIN_PATH] = _settle(connection, url, path, record.info)
@@ -87,13 +117,19 @@ def create_engine(url: sa.URL, *, path: tuple[str, ...] = PATH, **options: Any) 
             raise
         return connection
 
-    made = shared.engine(url, connect, **options)
+    return connect
 
-    @sa.event.listens_for(made, "begin")
+
+def _beginning(engine: sa.Engine, local: Mapping[str, str]) -> sa.Engine:
+    """Have each transaction begin with the question whether the session is its own, and with settings of its own."""
+
+    @sa.event.listens_for(engine, "begin")
     def begin(connection: sa.Connection) -> None:
-        pooler.check(connection, _FACTS_QUERY)
+        version = server_version(connection)
+        settings = [f"SET LOCAL {name} TO {value}" for name, value in local.items() if version >= SINCE.get(name, 0)]
+        pooler.check(connection, "; ".join([_FACTS_QUERY, *settings]))
 
-    return made
+    return engine
 
 
 def _shared(url: sa.URL) -> SharedDialect:
@@ -143,14 +179,15 @@ def _settle(driver: Any, url: sa.URL, path: tuple[str, ...], info: dict[str, Any
     """Make the settings of a session; returns the search path that the login came with."""
     word = pooler.new_word()
     statements = [f"SET {name} TO '{value}'" for name, value in {**SETTINGS, pooler.WORD: word}.items()]
-    statements += [f"SET search_path TO {', '.join(path)}", _FACTS_QUERY]
+    statements += [f"SET search_path TO {', '.join(path)}", f"{_FACTS_QUERY}, CURRENT_USER"]
     driver.autocommit = True  # what is set within a transaction is lost when that is rolled back
     found, process = pooler.first_seen(driver)
     _check_alone(url, process)  # before anything is set, which would stay in the sessions of a pool
     cursor = driver.execute("; ".join(statements))
     while cursor.nextset():
         pass
-    pooler.settled(cursor.fetchone(), info)
+    *facts, info[_LOGIN] = cursor.fetchone()
+    pooler.settled(tuple(facts), info)
     driver.autocommit = False
     return split_path(found)
 
@@ -226,8 +263,7 @@ def login_path(connection: sa.Connection) -> tuple[str, ...]:
     if CATALOG not in found:
         found = (CATALOG, *found)
     if OWN_SCHEMA in found:
-        own = str(connection.scalar(sa.text("SELECT CAST(current_user AS text)")))
-        found = tuple(own if name == OWN_SCHEMA else name for name in found)
+        found = tuple(str(connection.info[_LOGIN]) if name == OWN_SCHEMA else name for name in found)
     return tuple(dict.fromkeys(name for name in found if name != TEMPORARY))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -154,8 +154,8 @@ class Session(Protocol):
     def drop(self, table: sa.TableClause) -> None:
         """Drop a temporary table."""
 
-    def clear(self) -> None:
-        """Drop all temporary tables that this session made."""
+    def clear(self, *, keep: Sequence[sa.TableClause] = ()) -> None:
+        """Drop the temporary tables that this session made, except those to be kept."""
 
     def relation(self, table: TableName) -> sa.TableClause:
         """The table or view with its columns; raises InputError naming near ones when it does not exist."""

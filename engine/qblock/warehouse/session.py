@@ -15,6 +15,7 @@ from sqlalchemy.sql import quoted_name
 
 from qblock.errors import InputError, QblockError
 from qblock.warehouse.faults import CLIENT, interrupted
+from qblock.warehouse.kept_sessions import count_temporary
 from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, SourceFacts, TableName
 
 
@@ -164,13 +165,16 @@ class SqlSession:
         self.statements += 1
         with translated(self._facts):
             self._facts.load(self.connection, name, columns)
-        self._made[name] = sa.table(name, *(sa.column(c) for c in columns.column_names))
-        return self._made[name]
+        return self._keep(sa.table(name, *(sa.column(c) for c in columns.column_names)))
 
     def store(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
         self.run(sa.CreateTableAs(query, name, temporary=True))
-        self._made[name] = sa.table(name, *(sa.column(c.name, c.type) for c in query.selected_columns))
-        return self._made[name]
+        return self._keep(sa.table(name, *(sa.column(c.name, c.type) for c in query.selected_columns)))
+
+    def _keep(self, table: sa.TableClause) -> sa.TableClause:
+        self._made[table.name] = table
+        count_temporary(self.connection, 1)
+        return table
 
     def analyze(self, table: sa.TableClause) -> None:
         with translated(self._facts):
@@ -178,10 +182,12 @@ class SqlSession:
 
     def drop(self, table: sa.TableClause) -> None:
         self.run(f"DROP TABLE {self.dialect.identifier_preparer.format_table(table)}")
-        self._made.pop(table.name, None)
+        if self._made.pop(table.name, None) is not None:
+            count_temporary(self.connection, -1)
 
-    def clear(self) -> None:
-        for table in list(self._made.values()):
+    def clear(self, *, keep: Sequence[sa.TableClause] = ()) -> None:
+        kept = {table.name for table in keep}
+        for table in [table for table in self._made.values() if table.name not in kept]:
             self.drop(table)
 
     def relation(self, table: TableName) -> sa.TableClause:

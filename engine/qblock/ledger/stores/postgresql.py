@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -14,14 +15,20 @@ from qblock.ledger.place import SCHEMA, HeldLock
 from qblock.ledger.stores.postgresql_lock import advisory_lock, advisory_lock_of_all
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.faults import explain_postgresql
+from qblock.warehouse.kept_sessions import are_kept, leave, of_the_run
 from qblock.warehouse.lock_waits import limited
-from qblock.warehouse.postgresql import PostgresqlFacts
+from qblock.warehouse.postgresql import PostgresqlFacts, of_transactions
 from qblock.warehouse.postgresql_session import LEDGER_PATH, PATH
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.session import SqlSession
 
 WRITTEN = ("event", "guarantee", "reference", "begun", "pointer", "release_move")
 """Tables that a run writes."""
+WITHOUT_NESTED_LOOPS = (
+    "SELECT setting.before FROM (SELECT current_setting('enable_nestloop') AS before OFFSET 0) AS setting "
+    "WHERE set_config('enable_nestloop', 'off', true) = 'off'"
+)
+"""Answers what the setting was before."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,7 @@ class PostgresqlPlace:
         pass  # the server does
 
     def give_up(self, connection: sa.Connection) -> None:
-        pass  # closing it rolls back
+        leave(connection)  # closing it rolls back
 
     def transaction(self, connection: sa.Connection, seconds: float | None) -> AbstractContextManager[object]:
         if seconds is None:
@@ -106,8 +113,7 @@ class PostgresqlPlace:
     @contextmanager
     def without_nested_loops(self, session: Session) -> Iterator[None]:
         # A login that does not own the tables cannot ask for statistics.
-        found = session.scalar("SELECT current_setting('enable_nestloop')")
-        session.run("SET LOCAL enable_nestloop = off")
+        found = session.scalar(WITHOUT_NESTED_LOOPS)
         yield
         session.run(f"SET LOCAL enable_nestloop = {found}")
 
@@ -118,8 +124,19 @@ class PostgresqlPlace:
         return advisory_lock_of_all(self, what, deadline)
 
 
-# A run connects about thirty times.
-@lru_cache(maxsize=8)
 def _engine(url: sa.URL, read_only: bool, path: tuple[str, ...]) -> sa.Engine:
-    options = {"postgresql_readonly": True} if read_only else {}
-    return postgresql_session.create_engine(url, path=path, **options)
+    if not are_kept():
+        return _engine_of_one(url, read_only, path)
+    make = postgresql_session.kept_engine
+    return of_the_run((url, read_only, path), lambda: make(url, path=path, **_options(read_only, path)))
+
+
+@lru_cache(maxsize=8)
+def _engine_of_one(url: sa.URL, read_only: bool, path: tuple[str, ...]) -> sa.Engine:
+    return postgresql_session.create_engine(url, path=path, **_options(read_only, path))
+
+
+def _options(read_only: bool, path: tuple[str, ...]) -> dict[str, Any]:
+    options: dict[str, Any] = {"postgresql_readonly": True} if read_only else {}
+    # What is not the ledger may be large.
+    return options if path == LEDGER_PATH else {**options, "local": of_transactions()}

@@ -84,7 +84,7 @@ def lock_session(place: Place, what: str) -> Iterator[SessionLocks]:
 
     Raises Pooled before a lock is taken where a second session would be given the same server session.
     """
-    engine = place.create_engine().execution_options(isolation_level="AUTOCOMMIT")
+    engine = postgresql_session.create_engine(place.url).execution_options(isolation_level="AUTOCOMMIT")
     with place.translated():
         connection = engine.connect()
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
@@ -41,7 +42,7 @@ from qblock.warehouse.lock_waits import (
     take_turns,
     unhurried,
 )
-from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse, prepare
+from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
 from qblock.warehouse.protocol import Session, TableName, quote
 from qblock.warehouse.rights import Needs
 from qblock.warehouse.session import SqlSession
@@ -90,9 +91,9 @@ class PostgresqlTarget:
                 f"{self.spec.at('publish', 'schema')}: {SCHEMA} is the private schema; publish in another one"
             )
         with self._session() as session:
-            self._view.check(session.connection)
+            facts = self._view.check(session.connection)
             with self.place.translated():
-                return postgresql_creators.warnings(session.connection, self._readers(session.connection))
+                return postgresql_creators.warnings(session.connection, self._readers(session.connection, facts))
 
     def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
         with self._session() as session, self.place.translated():
@@ -103,9 +104,9 @@ class PostgresqlTarget:
             connection = session.connection
             return postgresql_rights.ways(connection, with_schemas(connection, self.spec), self._readers(connection))
 
-    def _readers(self, connection: sa.Connection) -> list[str]:
+    def _readers(self, connection: sa.Connection, facts: Any = None) -> list[str]:
         """The readers of the spec, and everybody else who was granted something on the view."""
-        facts = self._view.facts(connection)
+        facts = self._view.facts(connection) if facts is None else facts
         given = connection.execute(text("relation_grantees"), {"oid": facts.oid}) if facts is not None else ()
         others = sorted({row.grantee for row in given if row.grantee is not None})
         return list(dict.fromkeys([*self.spec.publish.readers, *others]))
@@ -419,8 +420,6 @@ class PostgresqlTarget:
                 return self.place.create_engine().connect()
 
         with shared(("target", self.place), self.place, connect) as connection:
-            with self.place.translated():
-                prepare(connection)
             yield SqlSession(connection, PostgresqlFacts())
 
 

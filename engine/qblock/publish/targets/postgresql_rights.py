@@ -104,8 +104,11 @@ def _places(
 
 def _oids(connection: sa.Connection, tables: Iterable[TableName]) -> list[int]:
     names = [".".join(quote(part) for part in (t.schema, t.name) if part) for t in tables]
-    query = sa.text("SELECT CAST(pg_catalog.to_regclass(:name) AS oid)")
-    found = [connection.scalar(query, {"name": name}) for name in names]
+    query = sa.text(
+        "SELECT CAST(pg_catalog.to_regclass(name) AS oid) "
+        "FROM pg_catalog.unnest(CAST(:names AS text[])) WITH ORDINALITY AS named (name, place) ORDER BY place"
+    )
+    found = connection.scalars(query, {"names": names})
     return [int(oid) for oid in found if oid is not None]
 
 

@@ -57,8 +57,9 @@ class View:
         """What its comment begins with."""
         return f"qblock release {self.spec.release}"
 
-    def check(self, connection: sa.Connection) -> None:
-        """Raise InputError for readers that do not exist, and for a name that stands for something else."""
+    def check(self, connection: sa.Connection) -> Any:
+        """What has the view's name, or None. Raises InputError for readers that do not exist, and for a name that
+        stands for something else."""
         known = set(connection.scalars(sa.text("SELECT CAST(rolname AS text) FROM pg_roles")))
         unknown = [name for name in self.spec.publish.readers if name not in known]
         if unknown:
@@ -66,7 +67,9 @@ class View:
                 f"{self.spec.at('publish', 'readers')}: no role {unknown[0]!r} in this database; "
                 f"create it first: CREATE ROLE {quote(unknown[0])} LOGIN"
             )
-        self._check_own(self.facts(connection))
+        facts = self.facts(connection)
+        self._check_own(facts)
+        return facts
 
     def _check_own(self, facts: Any) -> None:
         if facts is not None and (facts.kind != "v" or (facts.comment or "").split(";")[0] != self.mark):

@@ -1,0 +1,90 @@
+"""Sessions of a server that a run keeps: whoever asks next is given the session that was left last.
+
+A run asks private state and target at some twenty moments. Starting a session costs the server more than most of what
+is asked in it, and what it has learned about the catalog ends with it. So within `kept_sessions` a session that was
+closed waits for the next one who wants the same; at most one does, since a login may have few, and it holds no
+transaction, no lock, no setting of one and no temporary table.
+"""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+OLDEST_SECONDS = 60
+"""What lies between may forget a session that says nothing for long: one that is older is not handed on."""
+
+_TEMPORARY = "qblock temporary tables"
+Found = TypeVar("Found")
+_run: ContextVar[dict[Hashable, Any] | None] = ContextVar("sessions of the run", default=None)
+
+
+@contextmanager
+def kept_sessions() -> Iterator[None]:
+    """Keep sessions until the end of the outermost of these."""
+    if _run.get() is not None:
+        yield
+        return
+    made: dict[Hashable, Any] = {}
+    token = _run.set(made)
+    try:
+        yield
+    finally:
+        _run.reset(token)
+        for one in made.values():
+            if isinstance(one, sa.Pool):
+                one.dispose()
+
+
+def are_kept() -> bool:
+    """Whether sessions are kept now."""
+    return _run.get() is not None
+
+
+def of_the_run(key: Hashable, make: Callable[[], Found]) -> Found:
+    """What was made under a key within the outermost `kept_sessions`; outside of it, made anew."""
+    made = _run.get()
+    if made is None:
+        return make()
+    if key not in made:
+        made[key] = make()
+    found: Found = made[key]
+    return found
+
+
+def pool_of(connect: Callable[[Any], Any], dialect: sa.Dialect) -> sa.Pool:
+    """A pool that keeps one session. connect: makes one, for an entry of the pool."""
+    maker: Any = connect
+    pool = sa.QueuePool(maker, pool_size=1, max_overflow=-1, recycle=OLDEST_SECONDS, dialect=dialect)
+    sa.event.listen(pool, "checkout", _check_alive)
+    sa.event.listen(pool, "checkin", _check_empty)
+    return pool
+
+
+def leave(connection: sa.Connection) -> None:
+    """Do not hand on the session of a connection that an error came through."""
+    if not connection.closed and not connection.invalidated:
+        connection.detach()
+
+
+def count_temporary(connection: sa.Connection, number: int) -> None:
+    """So many temporary tables more, or fewer, are in the session, which is not handed on with any."""
+    connection.info[_TEMPORARY] = connection.info.get(_TEMPORARY, 0) + number
+
+
+def _check_empty(driver: Any, entry: Any) -> None:
+    if driver is not None and entry.info.get(_TEMPORARY):
+        entry.invalidate()
+
+
+def _check_alive(driver: Any, entry: Any, checked_out: Any) -> None:
+    """A server says nothing to a session that asks nothing, unless it ends it: then another one is made instead."""
+    waiting = select.poll()
+    waiting.register(driver.fileno(), select.POLLIN)
+    if waiting.poll(0):
+        raise sa.exc.DisconnectionError
