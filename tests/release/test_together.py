@@ -115,6 +115,18 @@ def test_another_node_is_tried_where_the_spec_says_so(make_job: MakeJob, policy:
     assert any(note in line for line in result.notes)
 
 
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [("pin", r"The published node \[1, 0\] fails, too"), ("coarsen", r"\d other nodes? fails?, too \(coarsen\)")],
+)
+def test_a_refusal_says_what_other_nodes_gave(make_job: MakeJob, policy: str, said: str) -> None:
+    job = crossed(make_job, policy)
+    # A newcomer would be alone at every node.
+    job.change("INSERT INTO people (who, x, y, s) VALUES ('new', '0', '0', 'a')")
+    with pytest.raises(Refused, match=said):
+        job.run()
+
+
 def test_somebody_who_moved_stays_where_the_first_version_showed_them(make_job: MakeJob) -> None:
     job = crossed(make_job, "pin")
     before = job.query("SELECT y, s, count(*) FROM published.people GROUP BY y, s ORDER BY y, s")

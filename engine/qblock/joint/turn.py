@@ -22,6 +22,7 @@ from qblock.joint.missing import leavers_way_on
 from qblock.joint.stuck import set_down
 from qblock.joint.type_checks import check_known_types
 from qblock.joint.versions import (
+    UNPROTECTED,
     Candidate,
     candidate,
     discard,
@@ -311,6 +312,12 @@ def refusal(verdict: Verdict, why: Sequence[str] = (), changed: Changed | None =
     """The refusal of a joint check, for the person who must act. changed: why rows count as linked, if they do;
     leavers: what is said of people who left (`leavers_way_on`)."""
     models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
+    if verdict.versions == 1:  # of people with several rows, whom no model covers in this
+        return (
+            f"{verdict.failing} of {verdict.cells} blocks fail, with {verdict.rows} people in them ({models}): whoever "
+            "knows that somebody is in such a block knows one of their values. Nothing is published; pin a coarser "
+            "node (search.node)"
+        )
     how = "with rows that can be linked" if verdict.mode == "linked" else "by people whose value did not change"
     because = f"{changed}. " if changed else ""
     more = f"To explain: {'; '.join(why)}. " if why else ""
@@ -319,5 +326,6 @@ def refusal(verdict: Verdict, why: Sequence[str] = (), changed: Changed | None =
         f"{verdict.cells} joint cells fail, with {verdict.rows} people in them ({models}). Joint cells are people who "
         f"look the same in every version ever published. {because}{more}{leavers}Nothing is published; "
         "keep the published node (search.node), wait until newcomers and leavers come in larger groups, or write "
-        "`versions: {on_refusal: ...}` with pin, coarsen or hold_back"
+        "`versions: {on_refusal: ...}` with hold_back (versions lag behind the source until they pass), pin (the "
+        f"published node) or coarsen. What else is left is {UNPROTECTED}"
     )

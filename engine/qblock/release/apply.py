@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -11,6 +11,7 @@ from qblock.deeds import outcome
 from qblock.errors import QblockError, Refused
 from qblock.joint.lag.turn import KEPT
 from qblock.joint.turn import TogetherRefused
+from qblock.lattice import Node
 from qblock.publish.columns_ahead import check_view
 from qblock.publish.copy import disclosure, nearly_unique
 from qblock.publish.digest import content_digest
@@ -173,8 +174,10 @@ def _check_together(run: Run) -> None:
     refused: TogetherRefused | None = None
     kept = run.current.node if run.current is not None else None
     begin = partial(run.begin, joint=run.spec.versions.joint)
+    others: list[Node] = []
     for tried in run.joint.attempts(run.task, run.found, run.chosen.assessment, kept):
         if tried is not run.chosen.assessment:
+            others.append(tried.node)
             run.fell_back = True
             run.chosen = Chosen.of(run.spec, run.task, tried)
         references = run.chosen.kept.references
@@ -185,7 +188,17 @@ def _check_together(run: Run) -> None:
         else:
             return
     if refused is not None:
-        raise _with(refused, run.joint.refused())
+        raise _with(_with(refused, _also_failed(run.spec.on_refusal, others)), run.joint.refused())
+
+
+def _also_failed(policy: str, others: Sequence[Node]) -> str:
+    """What `pin` and `coarsen` gave where no node passed together with earlier versions."""
+    if policy == "pin":
+        return f"The published node {list(others[0])} fails, too" if others else "There is no other node to pin"
+    if policy == "coarsen":
+        found = "1 other node fails" if len(others) == 1 else f"{len(others)} other nodes fail"
+        return f"{found}, too (coarsen)" if others else "No other node satisfies the models (coarsen)"
+    return ""
 
 
 def _with(error: Refused, more: str) -> Refused:
