@@ -50,6 +50,20 @@ STEADY: tuple[Mutation, ...] = (
         tests=("tests/release/test_bundles.py::test_every_version_shows_what_the_policy_decides",),
     ),
     Mutation(
+        "lag: newcomers share a batch whatever it is known that they have rows",
+        "joint/lag/differences.py",
+        "return _by_rows(found) if source.spec.by_rows else found",
+        "return found",
+        tests=("tests/release/test_bundles.py::test_every_version_shows_what_the_policy_decides",),
+    ),
+    Mutation(
+        "joint: people share a cell whatever it is known that they have rows",
+        "joint/versions.py",
+        "return _by_rows(book, made) if spec.by_rows else made",
+        "return made",
+        tests=("tests/release/test_bundles.py::test_a_lone_number_of_rows_is_refused_where_it_may_be_known",),
+    ),
+    Mutation(
         "gate: a cell of bundles passes in which everybody holds one value",
         "joint/cells.py",
         "found |= blocks.largest == people",

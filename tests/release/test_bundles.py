@@ -62,6 +62,8 @@ class Weeks:
     rng: random.Random
     rows: list[Row] = field(default_factory=list)
     people: int = 0
+    most: int = 9
+    """Rows of somebody in a block, at the most."""
 
     def come(self, n: int) -> None:
         for _ in range(n):
@@ -82,11 +84,24 @@ class Weeks:
         self.come(8)
 
     @property
-    def present(self) -> dict[str, Person]:
-        found: dict[str, list[str]] = {}
+    def table(self) -> list[Row]:
+        """What the source gives of the rows."""
+        given: Counter[tuple[str, str]] = Counter()
+        found = []
         for who, block, value in self.rows:
+            given[who, block] += 1
+            if given[who, block] <= self.most:
+                found.append((who, block, value))
+        return found
+
+    def present(self, known: bool) -> dict[str, Person]:
+        found: dict[str, list[str]] = {}
+        for who, block, value in self.table:
             found.setdefault(f"{who} {block}", []).append(value)
-        return {unit: Person((unit[-1],), tuple(sorted(values))) for unit, values in found.items()}
+        return {
+            unit: Person((unit[-1], str(len(values))) if known else (unit[-1],), tuple(sorted(values)))
+            for unit, values in found.items()
+        }
 
 
 def passes(trial: Trial) -> bool:
@@ -108,34 +123,41 @@ def bundle(value: Hashable) -> Counter[str]:
     return Counter(value)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: int) -> None:
-    weeks = Weeks(random.Random(seed))
-    weeks.come(60)
-    job = visits_job(make_job, weeks.rows)
+@pytest.mark.parametrize(("seed", "known"), [(0, False), (1, False), (2, False), (3, True), (5, True)])
+def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: int, known: bool) -> None:
+    """known: how many rows somebody has in a block."""
+    weeks = Weeks(random.Random(seed), most=2 if known else 9)
+    weeks.come(90 if known else 60)
+    job = visits_job(make_job, weeks.table)
+    if known:
+        job.set(versions={"cohort": 4, "row_counts": "known"})
     found_rules = rules_for((KAnonymity(k=2), DistinctLDiversity(l=2)))
     rules = Rules(**{**vars(found_rules), "bundles": True})
 
     def counted(value: Hashable) -> Hashable:
         return frozenset(bundle(value))
 
-    found: Step = first_version(weeks.present, Memory(), passes, counted=counted)
+    def change(before: Hashable, after: Hashable) -> tuple[int, ...]:
+        one, other = bundle(before), bundle(after)
+        return (*((one.total(), other.total()) if known else ()), one < other)
+
+    found: Step = first_version(weeks.present(known), Memory(), passes, counted=counted)
     assert job.run().version == 1
     closed: Counter[str] = Counter()
     out = 0
     for _ in range(6):
         weeks.churn()
-        show(job, weeks.rows)
+        show(job, weeks.table)
         found = step(
             found.shown,
-            weeks.present,
+            weeks.present(known),
             found.memory,
             rules,
             passes,
             cohort=lambda block: 4,
             least=4,
             counted=counted,
-            change=lambda before, after: (bundle(before) < bundle(after),),
+            change=change,
             owner=lambda unit: unit[:-2],
         )
         result = job.run()
@@ -190,6 +212,13 @@ def test_a_new_key_keeps_units(make_job: MakeJob) -> None:
     show(job, visits(EVEN + " p0:r:b p1:r:ab p2:r:c n1:q:a n2:q:b n3:q:c n4:q:ab"))
     result = job.run()
     assert (result.status, result.waiting, result.rows) == ("published", {}, 12 + 4 + 5)
+
+
+def test_a_lone_number_of_rows_is_refused_where_it_may_be_known(make_job: MakeJob) -> None:
+    job = visits_job(make_job, visits(f"{EVEN} r0:q:abc"), versions={"row_counts": "known"})
+    with pytest.raises(Refused, match=r"1 of 2 groups of people who have as many rows in a block fail, with 1 people"):
+        job.run()
+    assert job.set(versions={"row_counts": "unknown"}).run().status == "published"
 
 
 @pytest.mark.parametrize(

@@ -228,6 +228,11 @@ WRONG = [
     ("publish:", "entity: age\npublish:", "entity: 'age' says who a row is about, and its role is quasi_identifier"),
     ("publish:", "entity: ward\npublish:", "entity: 'ward' says who a row is about, and its role is insensitive; make"),
     ("publish:", "count: entities\npublish:", "count: entities cannot be counted without `entity: COLUMN`"),
+    (
+        "publish:",
+        "versions: {row_counts: known}\npublish:",
+        "rows of a person are told apart with `count: entities`",
+    ),
     ("publish:", "versions: {keep: 0}\npublish:", "versions.keep: 0 is out of range; valid: a whole number >= 1"),
     (
         "publish:",

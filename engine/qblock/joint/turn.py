@@ -205,7 +205,8 @@ class JointVersions(NotJoint):
                     raise again
                 # Bounds on bundles are not known.
                 lines = [] if spec.bundles else self._why(book, task, found)
-                raise TogetherRefused(refusal(verdict, lines, changed, leavers_way_on(book, spec, found)))
+                leavers = leavers_way_on(book, spec, found)
+                raise TogetherRefused(refusal(verdict, lines, changed, leavers, by_rows=spec.by_rows))
             if self.dry:
                 return
             record(book, found, begin(version))
@@ -308,10 +309,25 @@ def _check_recorded(spec: Spec, place: Place, shown: Collection[int], inside: Co
     )
 
 
-def refusal(verdict: Verdict, why: Sequence[str] = (), changed: Changed | None = None, leavers: str = "") -> str:
+def refusal(
+    verdict: Verdict,
+    why: Sequence[str] = (),
+    changed: Changed | None = None,
+    leavers: str = "",
+    *,
+    by_rows: bool = False,
+) -> str:
     """The refusal of a joint check, for the person who must act. changed: why rows count as linked, if they do;
-    leavers: what is said of people who left (`leavers_way_on`)."""
+    leavers: what is said of people who left (`leavers_way_on`); by_rows: whether blocks are split by how many rows
+    somebody has."""
     models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
+    if verdict.versions == 1 and by_rows:
+        return (
+            f"{verdict.failing} of {verdict.cells} groups of people who have as many rows in a block fail, with "
+            f"{verdict.rows} people in them ({models}): it may be known how many rows somebody has "
+            "(versions.row_counts: known). Nothing is published; give few rows of each person in a view of the source, "
+            "or pin a coarser node (search.node)"
+        )
     if verdict.versions == 1:  # of people with several rows, whom no model covers in this
         return (
             f"{verdict.failing} of {verdict.cells} blocks fail, with {verdict.rows} people in them ({models}): whoever "

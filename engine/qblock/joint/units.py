@@ -74,6 +74,11 @@ def kept_sets(text: str, attributes: int) -> Sets:
     return sets_of([decoded(row) for row in rows_of(text)], attributes)
 
 
+def with_rows(labels: Sequence[Any], n: int) -> tuple[Any, ...]:
+    """The labels of a block of people who have so many rows there."""
+    return (*labels, str(n))
+
+
 def grew(before: str, after: str) -> bool:
     """Whether a bundle has all rows that it had before, and more."""
     old, new = Counter(rows_of(before)), Counter(rows_of(after))

@@ -22,7 +22,7 @@ from qblock.joint.crosswalk import Book, encoded, fresh_name
 from qblock.joint.episodes import VersionKey, shown
 from qblock.joint.texts import texts_of, together
 from qblock.joint.types import First, Types, entity_text, named, types_of
-from qblock.joint.units import block_name, bundle
+from qblock.joint.units import block_name, bundle, with_rows
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
 from qblock.ledger.kept import Kept
@@ -125,7 +125,27 @@ def candidate(book: Book, task: Task, chosen: Assessment, version: int) -> Candi
     kept, sizes = chosen.kept.tolist(), chosen.counts.rows.tolist()
     labels = ["P" if k else "S" if n >= least else "-" for k, n in zip(kept, sizes, strict=True)]
     about = _describe(book, task, VersionKey(spec.release, version), least, chosen.node)
-    return Candidate(about, rows, tuple(block_labels(task, chosen)), tuple(labels), tuple(sizes))
+    made = Candidate(about, rows, tuple(block_labels(task, chosen)), tuple(labels), tuple(sizes))
+    return _by_rows(book, made) if spec.by_rows else made
+
+
+def _by_rows(book: Book, found: Candidate) -> Candidate:
+    """With a block of its own, labelled by its number last, for people who have as many rows."""
+    own, rows = book.own, found.rows
+    pairs = own.fetch(sa.select(rows.c.block, rows.c.n).distinct().order_by(rows.c.block, rows.c.n))
+    number = pa.array(range(len(pairs)), pa.int64())
+    parts = own.load(fresh_name(), pairs.append_column("number", number))
+    same = sa.and_(parts.c.block == rows.c.block, parts.c.n == rows.c.n)
+    others = [column for column in rows.c if column.key != "block"]
+    made = own.store(
+        fresh_name(), sa.select(parts.c.number.label("block"), *others).select_from(rows.join(parts, same))
+    )
+    own.drop(parts)
+    blocks, counts = pairs["block"].to_pylist(), pairs["n"].to_pylist()
+    labels = [with_rows(json.loads(found.labels[block]), n) for block, n in zip(blocks, counts, strict=True)]
+    shown = tuple(found.shown[block] for block in blocks)
+    sizes = tuple(found.sizes[block] for block in blocks)
+    return Candidate(found.about, made, tuple(map(canonical, labels)), shown, sizes)
 
 
 def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Query:

@@ -86,6 +86,9 @@ def _entity(document: Document, columns: dict[str, str | None]) -> None:
     role = columns.get(entity) if isinstance(entity, str) else None
     if role not in (None, "identifying"):
         document.wrong(("entity",), f"{{it}} says who a row is about, and its role is {role}; make it identifying")
+    versions = document.data.get("versions")
+    if isinstance(versions, dict) and versions.get("row_counts") == "known" and count != "entities":
+        document.wrong(("versions", "row_counts"), "rows of a person are told apart with `count: entities`; add it")
     if count == "entities" and entity is None:
         document.wrong(("count",), "entities cannot be counted without `entity: COLUMN`; add it, or count: rows")
 

@@ -70,7 +70,14 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
 DEFAULTS[2] = {
     **DEFAULTS[1],
     # Versions lag behind the source where they are checked together, and say so nowhere: on_refusal is left out.
-    "Versions": {**DEFAULTS[1]["Versions"], "on_refusal": None, "cohort": "auto", "leavers": "carry", "skip": "1/100"},
+    "Versions": {
+        **DEFAULTS[1]["Versions"],
+        "on_refusal": None,
+        "cohort": "auto",
+        "leavers": "carry",
+        "skip": "1/100",
+        "row_counts": "unknown",
+    },
 }
 """Format -> class, or name of a model -> key -> the default, as it is written in the canonical form."""
 

@@ -172,7 +172,8 @@ class Versions:
 
     on_refusal None: hold_back where versions are checked together (`Spec.on_refusal`). cohort: the newcomers of a block
     who are shown together; leavers: whether people who left are shown until a batch closes, or leave at once with their
-    whole joint cells; skip: how often a batch is set aside unseen, where models need it. max_lag: the share of the rows
+    whole joint cells; skip: how often a batch is set aside unseen, where models need it. row_counts: whether it may be
+    known how many rows somebody has in a block, where people are counted. max_lag: the share of the rows
     that may wait, and max_wait how long, before a run says that it lags. confirm: the digest of a source that may be
     published although more than a fifth of the people left or came.
     """
@@ -183,6 +184,7 @@ class Versions:
     cohort: Cohort = "auto"
     leavers: Literal["carry", "withdraw"] = "carry"
     skip: Share = Fraction(1, 100)
+    row_counts: Literal["unknown", "known"] = "unknown"
     max_lag: Share | None = None
     max_wait: Age | None = None
     keep: Positive = 3
@@ -285,6 +287,11 @@ class Spec:
     def bundles(self) -> bool:
         """Whether somebody may have several rows, which are checked together as one value."""
         return self.count == "entities"
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether people who have as many rows in a block are checked apart from others."""
+        return self.bundles and self.versions.row_counts == "known"
 
     @property
     def on_refusal(self) -> OnRefusal:

@@ -13,7 +13,7 @@ from qblock.joint.excluded import LEAVING, OUT
 from qblock.joint.lag.memory import Layout
 from qblock.joint.steady.state import Block
 from qblock.joint.texts import texts_of, together
-from qblock.joint.units import block_name, bundle, owner
+from qblock.joint.units import block_name, bundle, owner, rows_of, with_rows
 from qblock.joint.versions import coded, entity_of
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
@@ -91,7 +91,8 @@ def differences(
         )
     )
     labels = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
-    return replace(_sorted(session.fetch(query), labels, gone), units=units, apart=apart)
+    found = replace(_sorted(session.fetch(query), labels, gone), units=units, apart=apart)
+    return _by_rows(found) if source.spec.by_rows else found
 
 
 def _present(book: Book, source: SourceTable, node: Node, layout: Layout, withdrawn: Collection[str]) -> Query:
@@ -134,6 +135,13 @@ def _units(book: Book, source: SourceTable, node: Node, present: Query) -> tuple
     number = sa.select(sa.func.count()).select_from(units)
     everybody, apart = int(session.scalar(number)), int(session.scalar(number.where(units.c.entity.in_(outside))))
     return sa.select(*units.c).where(units.c.entity.not_in(outside)), everybody, apart
+
+
+def _by_rows(found: Differences) -> Differences:
+    newcomers = {
+        one: replace(new, block=with_rows(new.block, len(rows_of(new.value)))) for one, new in found.newcomers.items()
+    }
+    return replace(found, newcomers=newcomers)
 
 
 def _sorted(found: pa.Table, labels: Sequence[Sequence[str]], gone: frozenset[str]) -> Differences:

@@ -173,7 +173,7 @@ def decide(
             coin=private_coin(_secret(book), release, spec.versions.skip) if rules.coin else no_coin,
             least=2 * rules.k,
             counted=lambda value: sensitive(str(value)),
-            change=_grew if spec.bundles else _change,
+            change=(_counted if spec.by_rows else _grew) if spec.bundles else _change,
             owner=owner_of,
         )
     awaits = newest if stands or result.published else None
@@ -198,6 +198,10 @@ def _change(before: Value, after: Value) -> tuple[bool, ...]:
 
 def _grew(before: Value, after: Value) -> tuple[bool, ...]:
     return (grew(str(before), str(after)),)
+
+
+def _counted(before: Value, after: Value) -> tuple[int, ...]:
+    return (len(rows_of(str(before))), len(rows_of(str(after))), *_grew(before, after))
 
 
 def _with_churn(turn: Turn, found: Differences, shown: Mapping[str, Unit], before: Memory) -> Turn:

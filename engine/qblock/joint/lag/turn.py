@@ -272,7 +272,8 @@ class LaggingVersions(JointVersions):
         return StartOver(FAILED_TOGETHER, lambda own: let_fail(own, release, new)) if new else None
 
     def _compared(self, book: Book, found: Candidate) -> None:
-        moved = moved_by_edits(book, found) if self.kept is not None else {}
+        # Of units that was asked before anything was decided.
+        moved = moved_by_edits(book, found) if self.kept is not None and not self.spec.bundles else {}
         if moved:
             release = self.spec.release
             raise StartOver(EDITED.format(len(moved)), lambda own: refine(own, release, moved))

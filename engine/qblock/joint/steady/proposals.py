@@ -24,8 +24,8 @@ from qblock.joint.steady.state import (
 Cohort = Callable[[Block], int | None]
 """The people who close a batch of newcomers of a block, from what readers already see; None: none closes."""
 Members = Mapping[Cell, Sequence[str]]
-Change = Callable[[Value, Value], tuple[bool, ...]]
-"""Which attributes two values differ in."""
+Change = Callable[[Value, Value], tuple[int, ...]]
+"""Which attributes two values differ in, or what else is known of a change."""
 
 
 def parts_of(
