@@ -109,7 +109,10 @@ SCENARIOS = [
     Scenario(
         "a cast in a column that is not published",
         (1,),
-        both(with_(entity="name"), view("CAST(name AS INTEGER) AS name, zip, age, disease, ward")),
+        both(
+            with_(entity="name", versions={"joint": "none"}),
+            view("CAST(name AS INTEGER) AS name, zip, age, disease, ward"),
+        ),
     ),
     Scenario(
         "a function that raises the value",
@@ -167,7 +170,10 @@ SCENARIOS = [
         (2,),
         both(
             change("DELETE FROM people WHERE disease = 'flu'"),
-            with_(privacy=[{"pd_recursive_cl_diversity": {"c": 2, "l": 2, "allowed": ["flu"]}}]),
+            with_(
+                privacy=[{"pd_recursive_cl_diversity": {"c": 2, "l": 2, "allowed": ["flu"]}}],
+                versions={"joint": "none"},
+            ),
         ),
     ),
     Scenario("dates of a text", (2,), attribute(zip=quasi({"dates": ["month"]}))),

@@ -97,7 +97,7 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "lag: people share a batch whose values changed in different attributes",
         "joint/lag/policy.py",
-        "            change=_grew if spec.bundles else _change,\n",
+        "            change=(_counted if spec.by_rows else _grew) if spec.bundles else _change,\n",
         "            change=lambda *_: (),\n",
         tests=(
             "tests/release/test_steady_policy.py::test_every_version_shows_what_the_policy_decides_of_two_attributes",

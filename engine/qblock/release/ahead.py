@@ -19,8 +19,9 @@ from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse.protocol import Session, TableName
 
 
-def check_ahead(run: Run) -> None:
-    """Before the source is opened. Raises what the check of versions together would raise after the search."""
+def _check_spec(run: Run) -> None:
+    """What the spec asks against what was published. Raises what the check of versions together would raise after the
+    search."""
     if run.shown and not _asked_as_before(run):
         if run.joint.together:
             run.joint.check_known(run.published_digests)
@@ -41,9 +42,11 @@ def check_source_ahead(run: Run, session: Session) -> None:
     """Before the source is scanned: its columns and their types, and where versions are compared by their content, how
     many rows it has. Raises Refused, and InputError for a column that is missing."""
     table = TableName.parse(run.spec.source.table)
+    # A name that no column has is the first thing to say.
     columns = checked_columns(run.spec, session, table)
     if not run.shown:
         return
+    _check_spec(run)
     if run.joint.together:
         run.joint.check_types(session, columns)
     elif run.spec.versions.joint != "none" and _shows_every_row(run):

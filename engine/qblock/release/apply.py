@@ -18,7 +18,7 @@ from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
 from qblock.release import roles, runner, steps
-from qblock.release.ahead import check_ahead, check_begun, check_source_ahead, other_content, published_node_ahead
+from qblock.release.ahead import check_begun, check_source_ahead, other_content, published_node_ahead
 from qblock.release.as_before import as_before, fingerprint, remember
 from qblock.release.chosen import Chosen
 from qblock.release.log import Entries
@@ -94,7 +94,6 @@ def _readers(run: Run, _: steps.CheckReaders) -> None:
 
 
 def _snapshot(run: Run, _: steps.Snapshot) -> None:
-    check_ahead(run)
     spec = run.joint.begin(run.current, run.published_digests)
     run.joint.check_withdrawn()
     check_begun(run)
