@@ -69,7 +69,8 @@ def register(app: typer.Typer) -> None:
 def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
     """What `release` would do, step by step: exactly the steps that it runs. Writes nothing.
 
-    Rights that are missing on PostgreSQL are found first, in moments, and listed as statements for an administrator.
+    Rights that are missing on PostgreSQL are found first, in moments, and listed as statements for an administrator. Of
+    a release that lags and has a version the source is opened: whether enough people wait for another one.
     """
     print_plan(at_terminal(spec).plan(churn=churn), json_)
 
@@ -84,6 +85,10 @@ def print_plan(made: Planned, json_: bool) -> None:
     for number, step in enumerate(made.steps, 1):
         steps.add_row(f"{number:2}.", step[1])
     out.print(steps)
+    if made.levels is not None:
+        out.print(f"Levels: {made.levels}")
+    if made.changes is not None:
+        out.print(f"Changes: {made.changes.why}")
     for note in made.notes:
         out.print(f"Note: {note}")
     if made.missing_rights:

@@ -40,15 +40,16 @@ class Admission:
     """The hook of `open_source` that lets the source in: `open_task(spec, relation=Admission(spec, place))`.
 
     leaving: digests of people whose withdrawal takes effect; shown: the versions that were published, whose column
-    types those of the source must be (None: not checked). After the call, `known` and `apart` are what it left beside
-    the source: the frozen quasi-identifiers (entity, names, place) and the entities left out (entity), or None;
-    `everybody` is the whole source with the digests (column DIGEST).
+    types those of the source must be (None: not checked); read_only: as of `open_book`. After the call, `known` and
+    `apart` are what it left beside the source: the frozen quasi-identifiers (entity, names, place) and the entities
+    left out (entity), or None; `everybody` is the whole source with the digests (column DIGEST).
     """
 
     spec: Spec
     place: Place
     leaving: Sequence[str] = ()
     shown: Collection[int] | None = None
+    read_only: bool = field(default=False, kw_only=True)
     known: sa.FromClause | None = field(default=None, init=False)
     apart: sa.FromClause | None = field(default=None, init=False)
     everybody: sa.FromClause | None = field(default=None, init=False)
@@ -63,7 +64,7 @@ class Admission:
         entity = self.spec.entity
         if entity is None or self.spec.versions.joint == "none":
             return table
-        with open_book(self.place, session) as book:
+        with open_book(self.place, session, read_only=self.read_only) as book:
             release = self.spec.release
             if self.shown is not None:
                 check_types(book, self.spec, session, table, columns, self.shown)

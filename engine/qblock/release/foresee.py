@@ -1,6 +1,6 @@
 """What `plan` looks at besides the steps: whether the job can read every row of the tables that the spec names, whether
-their columns have the types that earlier versions were checked with, and whether rows seem to repeat people. Where
-rights are missing, nothing but these."""
+their columns have the types that earlier versions were checked with, whether rows seem to repeat people, and what the
+next version has to show (`outlook`). Where rights are missing, nothing but these."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from qblock.joint.lag.policy import rules_of
 from qblock.joint.steady.estimate import Churn
 from qblock.publish.columns_ahead import check_view
 from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_search, lags, published
+from qblock.release.outlook import ahead
 from qblock.release.plan import Plan, plan
 from qblock.release.retype import type_note
 from qblock.search.run import open_task, run_search
@@ -37,8 +38,9 @@ NOT_LOOKED = (
 @kept_sessions()
 def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     """The plan of a release. Raises what `plan` raises, InputError for a table that does not exist, or a view that
-    cannot be replaced, and Refused where row level security would hide rows of a table; rows are counted where the spec
-    names no entity, and no row is read. Where a run would end for rights that are missing, those are all it says.
+    cannot be replaced, and Refused where row level security would hide rows of a table. Rows are counted where the spec
+    names no entity; of a release that lags the source is read. Where a run would end for rights that are missing, those
+    are all it says.
 
     churn: as of `forecast_of_search`; before a first version, a search reads the table for it.
     """
@@ -60,7 +62,14 @@ def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     forecast = _forecast(spec, asked) if lags(spec) else None
     if lags(spec) and forecast is None and asked is None:
         notes.append(GIVE_CHURN)
-    return replace(made, notes=(*made.notes, *notes), forecast=None if forecast is None else forecast.to_json())
+    found = ahead(made)
+    return replace(
+        made,
+        notes=(*made.notes, *notes, *found.notes),
+        forecast=None if forecast is None else forecast.to_json(),
+        levels=found.levels,
+        changes=found.changes,
+    )
 
 
 def _forecast(spec: Spec, churn: Churn | None) -> Forecast | None:

@@ -31,7 +31,7 @@ class Plan:
     """What a job would do. current: the version that readers see now; next_version: the number of the next one;
     forecast: how it would go on, as JSON, where that is known; sharing: how many share the joint cells of those who
     would leave at once, as JSON, and missing: how many people the source has no more, where that was counted; rights:
-    those that an administrator must grant, where they were asked for."""
+    those that an administrator must grant, where they were asked for; levels, changes: as of `outlook.Ahead`."""
 
     spec: Spec
     place: Place
@@ -44,6 +44,8 @@ class Plan:
     sharing: dict[str, int] | None = None
     missing: int | None = None
     rights: tuple[Right, ...] | None = None
+    levels: dict[str, Any] | None = None
+    changes: dict[str, Any] | None = None
 
     @property
     def stopping(self) -> tuple[Right, ...]:
@@ -81,6 +83,8 @@ class Plan:
             "notes": [*self.notes, *self.state_notes()],
             "steps": [step.to_json() for step in self.steps],
             **({} if self.rights is None else {"missing_rights": [right.to_json() for right in self.rights]}),
+            **({} if self.levels is None else {"levels": self.levels}),
+            **({} if self.changes is None else {"changes": self.changes}),
             **({} if self.forecast is None else {"forecast": self.forecast}),
             **({} if self.missing is None else {"missing": self.missing}),
             **({} if self.sharing is None else {"sharing": self.sharing}),

@@ -10,6 +10,7 @@ from qblock.errors import Refused
 from qblock.joint.sharing import Sharing
 from qblock.releases.answer import Answer
 from qblock.releases.granted import Grant
+from qblock.releases.next_version import Changes, Levels
 from qblock.tables.results import COLUMNS, Guarantee, Number, frame, guarantee_rows
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ class Compared(Answer):
 class Planned(Answer):
     """The steps of a job, in their order; missing_rights: what an administrator must grant first (of a release);
     forecast, recommended: as of `Searched`; sharing: of an erasure at once, how many share the joint cells of those who
-    would leave; missing: how many the source has no more."""
+    would leave; missing: how many the source has no more; levels, changes: of a release that has a version."""
 
     columns = ("step", "what it does")
 
@@ -129,11 +130,15 @@ class Planned(Answer):
     recommended: tuple[int, ...] | None = None
     sharing: Sharing | None = None
     missing: int | None = None
+    levels: Levels | None = None
+    changes: Changes | None = None
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
         return {
             **super().values(found),
+            "levels": Levels.of(found["levels"]) if "levels" in found else None,
+            "changes": Changes.of(found["changes"]) if "changes" in found else None,
             "missing": found.get("missing"),
             "sharing": Sharing(**found["sharing"]) if "sharing" in found else None,
             "view": found["view"],

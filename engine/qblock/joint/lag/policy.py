@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache
@@ -105,6 +105,19 @@ def rules_of(spec: Spec, several: bool) -> Rules:
     return replace(together(found, reasons), bundles=spec.bundles)
 
 
+def sensitive_of(spec: Spec, kept: Kept) -> Callable[[str], Hashable]:
+    """What tells the sensitive values in the value of a unit: those that it has, a set of each where it has several
+    rows."""
+    number = len(kept.layout.sensitive)
+
+    def sensitive(value: str) -> Hashable:
+        if spec.bundles:
+            return sets_of([parts_of(row) for row in rows_of(value)], number)
+        return tuple(parts_of(value)[:number])
+
+    return sensitive
+
+
 def decide(
     book: Book,
     source: SourceTable,
@@ -142,13 +155,7 @@ def decide(
     }
 
     first = next(version for version in recorded(book, release) if version.key.version == kept.first)
-    number = len(kept.layout.sensitive)
-
-    @cache
-    def sensitive(value: str) -> Hashable:
-        if spec.bundles:
-            return sets_of([parts_of(row) for row in rows_of(value)], number)
-        return tuple(parts_of(value)[:number])
+    sensitive = cache(sensitive_of(spec, kept))
 
     def of_blocks(blocks: Sequence[Block]) -> Mapping[Block, Histogram]:
         return {

@@ -16,10 +16,11 @@ from qblock.joint.excluded import FAILED, QUEUED, entities_apart
 from qblock.joint.gate import Verdict, check_models, members, members_of
 from qblock.joint.lag import first, memory
 from qblock.joint.lag.begin import adopt, begin
+from qblock.joint.lag.checks import check_layout, check_node
 from qblock.joint.lag.edits import moved_by_edits, refine, units_moved
 from qblock.joint.lag.failed import let_fail, never_shown
 from qblock.joint.lag.judged import as_first
-from qblock.joint.lag.memory import Kept, Layout
+from qblock.joint.lag.memory import Kept
 from qblock.joint.lag.policy import Turn, decide, keep
 from qblock.joint.lag.relation import Shown
 from qblock.joint.turn import JointVersions
@@ -31,11 +32,6 @@ from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column, Session, TableName
 
-OTHER_COLUMNS = (
-    "version {first} of release {release} was made with other columns ({before}) than the spec has now ({now}), and "
-    "those whom the source has no more are shown as they were; nothing is published. Write the columns as they were, "
-    "or {unprotected}"
-)
 FAILED_TOGETHER = (
     "newcomers whose batch passed fail together with another release that the same readers may hold: its people stay "
     "out for good"
@@ -99,7 +95,7 @@ class LaggingVersions(JointVersions):
             if before is not None:
                 self.notes.append(first.AGAIN)
             return spec
-        self._check_layout(self.kept)
+        check_layout(self.spec, self.kept)
         check_models(self.spec)
         if current is None or spec.pinned is not None:
             return spec
@@ -119,11 +115,7 @@ class LaggingVersions(JointVersions):
         if kept is None:
             return super().let_in(source)
         assert self.admission is not None
-        if kept.node not in source.frequency_sets.lattice:
-            raise Refused(
-                f"the published node {list(kept.node)} is no longer in the lattice: hierarchies have changed; nothing "
-                f"is published. Change them back, or write {UNPROTECTED}"
-            )
+        check_node(kept, source)
         references = Task(source).references
         self.moved, self.uncovered = self.admission.moves(source.session), source.quarantined
         if self.spec.bundles:
@@ -277,23 +269,6 @@ class LaggingVersions(JointVersions):
         if moved:
             release = self.spec.release
             raise StartOver(EDITED.format(len(moved)), lambda own: refine(own, release, moved))
-
-    def _check_layout(self, kept: Kept) -> None:
-        now = Layout.of(self.spec)
-        if kept.layout != now:
-            before, names = (", ".join((*one.quasi, *one.valued)) for one in (kept.layout, now))
-            raise Refused(
-                OTHER_COLUMNS.format(
-                    first=kept.first, release=self.spec.release, before=before, now=names, unprotected=UNPROTECTED
-                )
-            )
-        pinned = self.spec.pinned
-        if pinned is not None and pinned != kept.node:
-            raise Refused(
-                f"{self.spec.at('search', 'node')}: all versions must have one node, and version {kept.first} of "
-                f"release {self.spec.release} has {list(kept.node)}; nothing is published. Pin that one, "
-                f"or write {UNPROTECTED}"
-            )
 
     def check_types(self, session: Session, columns: Mapping[str, Column]) -> None:
         super().check_types(session, columns)

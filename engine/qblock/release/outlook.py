@@ -1,0 +1,118 @@
+"""What `plan` says of the next version ahead: its levels against those of the current one, and the changes that wait.
+
+The source is opened as a run would, in one snapshot, and the crosswalk is only read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from qblock.errors import InputError, QblockError, Refused
+from qblock.joint.admission import Admission
+from qblock.joint.crosswalk import has_book, open_book
+from qblock.joint.lag import memory
+from qblock.joint.lag.checks import check_layout, check_node
+from qblock.joint.lag.outlook import Outlook, outlook
+from qblock.joint.turnover import turnover
+from qblock.lattice import Node
+from qblock.ledger.events import PUBLISHING, RecordedEvent
+from qblock.ledger.place import Place
+from qblock.ledger.reader import ledger_reader
+from qblock.release.forecast import lags
+from qblock.release.plan import Plan
+from qblock.release.turnover import refusal, source_digest
+from qblock.search.run import open_snapshot
+from qblock.source import SourceTable, open_source
+from qblock.spec import Spec, same_spec
+from qblock.warehouse.protocol import Session
+
+NO_STATE = "what waits was not looked at: no state is kept of what the versions show; the next run says what it finds"
+ANOTHER_SPEC = "the spec is another one than that of version {}: a new version would be tried; {}"
+
+
+@dataclass(frozen=True)
+class Ahead:
+    """levels: of the next version and of the current one, as JSON; changes: that wait, as JSON, where versions lag and
+    the source could be opened; notes: what is to be said beside."""
+
+    levels: dict[str, Any] | None = None
+    changes: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+
+def ahead(made: Plan) -> Ahead:
+    """What is known of the version that a run would make; nothing before there is one."""
+    spec, place = made.spec, made.place
+    if made.current is None:
+        return Ahead()
+    with ledger_reader(place) as reader:
+        current = reader.current(spec.release)
+        events = reader.history(spec.release)
+    if current is None:
+        return Ahead()
+    shown = sorted({e.version for e in events if e.state in PUBLISHING and e.version is not None})
+    kept: Node | None = None
+    changes: dict[str, Any] | None = None
+    notes: list[str] = []
+    if lags(spec):
+        try:
+            kept, changes, notes = _looked(spec, place, shown, current.event)
+        except (InputError, Refused) as error:
+            notes = [f"what waits was not looked at, and a run would end: {error}"]
+        except QblockError as error:
+            notes = [f"what waits could not be looked at: {error}"]
+    node = spec.pinned if spec.pinned is not None else kept
+    return Ahead(_levels(spec, node, current.event), changes, tuple(notes))
+
+
+def _levels(spec: Spec, node: Node | None, current: RecordedEvent) -> dict[str, Any] | None:
+    if current.node is None or current.quasi_identifiers is None:
+        return None
+    return {
+        "version": current.version,
+        "current": dict(zip(current.quasi_identifiers, current.node, strict=True)),
+        "next": None if node is None else dict(zip(spec.quasi_identifiers, node, strict=True)),
+    }
+
+
+def _looked(
+    spec: Spec, place: Place, shown: Collection[int], current: RecordedEvent
+) -> tuple[Node | None, dict[str, Any] | None, list[str]]:
+    """The node that is kept, the changes that wait, and notes."""
+    if not has_book(place):
+        return None, None, [NO_STATE]
+    with open_snapshot(spec, name_values=False) as session:
+        with open_book(place, session, read_only=True) as book:
+            kept = memory.load(book, spec.release)
+        if kept is None or kept.first not in shown:
+            return None, None, [NO_STATE]
+        check_layout(spec, kept)
+        admission = Admission(spec, place, shown=tuple(shown), read_only=True)
+        source = open_source(spec, session, name_values=False, relation=admission)
+        check_node(kept, source)
+        refused = _turnover(session, source, admission, shown)
+        with open_book(place, session, read_only=True) as book:
+            found = outlook(book, source, kept, max(shown))
+    return kept.node, _json(spec, found, current, refused), []
+
+
+def _json(spec: Spec, found: Outlook, current: RecordedEvent, refused: str | None) -> dict[str, Any]:
+    made = found.to_json()
+    if refused is not None:
+        return {**made, "tried": False, "why": f"a run would be refused: {refused}"}
+    if not found.tried and not same_spec(spec, current.spec_digest):
+        return {**made, "tried": True, "why": ANOTHER_SPEC.format(current.version, found)}
+    return made
+
+
+def _turnover(session: Session, source: SourceTable, admission: Admission, shown: Collection[int]) -> str | None:
+    """Why a run would ask somebody to confirm the source, if it would."""
+    spec = source.spec
+    with open_book(admission.place, session, read_only=True) as book:
+        found = turnover(book, source, admission, shown)
+    if not found.too_many:
+        return None
+    digest = source_digest(source)
+    return None if spec.versions.confirm == digest else str(refusal(spec, found, digest))
