@@ -19,7 +19,7 @@ from release.jobs import ATTRIBUTES, Job, MakeJob
 pytestmark = pytest.mark.either_engine
 
 ENTITIES = {"attributes": ATTRIBUTES, "entity": "name", "versions": {"on_refusal": "refuse"}}
-NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('late', '13053', 28, 'flu', 'A')"
+NEWCOMER = "INSERT INTO people (name, zip, age, disease, ward) VALUES ('nobody else', '13053', 28, 'flu', 'A')"
 NEWCOMERS = [
     f"INSERT INTO people (name, zip, age, disease, ward) VALUES ('late {i}', '{zip_}', {age}, '{disease}', 'A')"
     for i, (zip_, age, disease) in enumerate(
@@ -40,11 +40,11 @@ def test_a_lone_newcomer_is_refused_and_a_group_is_published(job: Job) -> None:
     assert job.published() == before
     event = history(job.spec)["events"][-1]
     assert (event["version"], event["state"]) == (None, "refused")
-    assert "late" not in event["reason"]
+    assert "nobody else" not in event["reason"]
     assert "since version 1 of people too few people came to 1 block" in event["reason"]
     assert "13053" not in event["reason"]
     assert "disease: an attacker who knows the blocks of one person only is left with at least" in event["reason"]
-    job.change("DELETE FROM people WHERE name = 'late'")
+    job.change("DELETE FROM people WHERE name = 'nobody else'")
     assert job.run().status == "unchanged"
     for statement in NEWCOMERS:
         job.change(statement)
@@ -125,6 +125,18 @@ def test_a_refusal_says_what_other_nodes_gave(make_job: MakeJob, policy: str, sa
     job.change("INSERT INTO people (who, x, y, s) VALUES ('new', '0', '0', 'a')")
     with pytest.raises(Refused, match=said):
         job.run()
+
+
+def test_a_refusal_says_what_pin_and_coarsen_would_give(make_job: MakeJob) -> None:
+    job = crossed(make_job, "refuse")
+    before = job.published(), len(history(job.spec)["events"])
+    with pytest.raises(
+        Refused, match=r"`on_refusal: pin` would publish node \[1, 0\]; `on_refusal: coarsen` would publish"
+    ):
+        job.run()
+    assert (job.published(), len(history(job.spec)["events"])) == (before[0], before[1] + 1)
+    # And so it does.
+    assert job.set(versions={"on_refusal": "pin"}).run().node == {"x": 1, "y": 0}
 
 
 def test_somebody_who_moved_stays_where_the_first_version_showed_them(make_job: MakeJob) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from qblock.blocks import Reference
 from qblock.errors import Refused
@@ -12,17 +13,17 @@ from qblock.joint.adopted import adopted_versions, marked, way_on
 from qblock.joint.adopted import settle as settle_adopted
 from qblock.joint.alone import NotJoint
 from qblock.joint.audience import check_audience
-from qblock.joint.changed import Changed, check_changed
+from qblock.joint.changed import check_changed
 from qblock.joint.crosswalk import Book, open_book, own_book, prepare
 from qblock.joint.edits import moved_by_edits
 from qblock.joint.explanation import explanation
 from qblock.joint.gate import Verdict, check, check_models, members, unchanged
 from qblock.joint.keys import owed, settle
 from qblock.joint.missing import leavers_way_on
+from qblock.joint.refusal import refusal
 from qblock.joint.stuck import set_down
 from qblock.joint.type_checks import check_known_types
 from qblock.joint.versions import (
-    UNPROTECTED,
     Candidate,
     candidate,
     discard,
@@ -161,21 +162,39 @@ class JointVersions(NotJoint):
 
     def attempts(self, task: Task, found: SearchResult, first: Assessment, kept: Node | None) -> Iterator[Assessment]:
         yield first
-        policy, outcome = self.spec.on_refusal, found.outcome
+        notes = {"pin": PINNED, "coarsen": COARSENED}
+        policy = self.spec.on_refusal
+        for number, other in enumerate(self.others(policy, task, found, first, kept)):
+            if not number:
+                self.notes.append(notes[policy])
+            yield other
+
+    def others(
+        self, policy: str, task: Task, found: SearchResult, first: Assessment, kept: Node | None
+    ) -> Iterator[Assessment]:
+        """The nodes beside the chosen one that `pin` or `coarsen` tries."""
         if policy == "pin" and kept is not None and kept != first.node and kept in task.lattice:
             assessment = task.assess(kept)
             if assessment.satisfied:
-                self.notes.append(PINNED)
                 yield assessment
-        if policy == "coarsen" and outcome is not None:
+        if policy == "coarsen" and found.outcome is not None:
             metrics, by = Metrics(task), self.spec.search.choose_by
             sign = 1 if BY_NAME[by].better == "smaller" else -1
-            others = [node for node in outcome.satisfying() if node != first.node]
+            others = [node for node in found.outcome.satisfying() if node != first.node]
             ranked = sorted(others, key=lambda node: (sign * metrics.rank(node, by), sum(node), node))
-            for number, node in enumerate(ranked[:MOST_COARSER]):
-                if not number:
-                    self.notes.append(COARSENED)
+            for node in ranked[:MOST_COARSER]:
                 yield task.assess(node)
+
+    @contextmanager
+    def trying(self) -> Iterator[None]:
+        """A check within it keeps nothing and notes nothing, whatever it comes to."""
+        kept = self.dry, self.least, dict(self.detail), list(self.notes)
+        self.dry = True
+        try:
+            yield
+        finally:
+            self.dry, self.least, self.detail = kept[:3]
+            self.notes[:] = kept[3]
 
     def check(
         self,
@@ -306,42 +325,4 @@ def _check_recorded(spec: Spec, place: Place, shown: Collection[int], inside: Co
         f"version {first} of release {spec.release} was published without a crosswalk (without `entity`, or with "
         f"`versions: {{joint: none}}`){since}, so no later version can be checked together with it; nothing is "
         f"published. {way_on(shown)}"
-    )
-
-
-def refusal(
-    verdict: Verdict,
-    why: Sequence[str] = (),
-    changed: Changed | None = None,
-    leavers: str = "",
-    *,
-    by_rows: bool = False,
-) -> str:
-    """The refusal of a joint check, for the person who must act. changed: why rows count as linked, if they do;
-    leavers: what is said of people who left (`leavers_way_on`); by_rows: whether blocks are split by how many rows
-    somebody has."""
-    models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
-    if verdict.versions == 1 and by_rows:
-        return (
-            f"{verdict.failing} of {verdict.cells} groups of people who have as many rows in a block fail, with "
-            f"{verdict.rows} people in them ({models}): it may be known how many rows somebody has "
-            "(versions.row_counts: known). Nothing is published; give few rows of each person in a view of the source, "
-            "or pin a coarser node (search.node)"
-        )
-    if verdict.versions == 1:  # of people with several rows, whom no model covers in this
-        return (
-            f"{verdict.failing} of {verdict.cells} blocks fail, with {verdict.rows} people in them ({models}): whoever "
-            "knows that somebody is in such a block knows one of their values. Nothing is published; pin a coarser "
-            "node (search.node)"
-        )
-    how = "with rows that can be linked" if verdict.mode == "linked" else "by people whose value did not change"
-    because = f"{changed}. " if changed else ""
-    more = f"To explain: {'; '.join(why)}. " if why else ""
-    return (
-        f"{verdict.versions} versions together tell more than each one alone ({how}): {verdict.failing} of "
-        f"{verdict.cells} joint cells fail, with {verdict.rows} people in them ({models}). Joint cells are people who "
-        f"look the same in every version ever published. {because}{more}{leavers}Nothing is published; "
-        "keep the published node (search.node), wait until newcomers and leavers come in larger groups, or write "
-        "`versions: {on_refusal: ...}` with hold_back (versions lag behind the source until they pass), pin (the "
-        f"published node) or coarsen. What else is left is {UNPROTECTED}"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -10,8 +10,6 @@ from typing import Any
 from qblock.deeds import outcome
 from qblock.errors import QblockError, Refused
 from qblock.joint.lag.turn import KEPT
-from qblock.joint.turn import TogetherRefused
-from qblock.lattice import Node
 from qblock.publish.columns_ahead import check_view
 from qblock.publish.copy import disclosure, nearly_unique
 from qblock.publish.digest import content_digest
@@ -29,6 +27,7 @@ from qblock.release.result import ReleaseResult
 from qblock.release.retire import check_not_retired
 from qblock.release.run import Run, retirable
 from qblock.release.runner import run_steps
+from qblock.release.together import check_together, with_more
 from qblock.release.turnover import check_turnover
 from qblock.search import Progress
 from qblock.search.run import open_snapshot, refusal, run_search, task_over
@@ -126,7 +125,7 @@ def _search(run: Run, _: steps.Search | steps.CheckNode) -> None:
     if run.joint.inherited is not None:
         found = replace(found, why=KEPT + ("" if found.chosen is not None else f", and fails: {found.why}"))
     if found.chosen is None:
-        raise _with(refusal(found), run.joint.refused())
+        raise with_more(refusal(found), run.joint.refused())
     run.found = found
     known = before is not None and before.assessment.node == found.chosen.node
     run.chosen = before if before is not None and known else Chosen.of(run.spec, run.task, found.chosen)
@@ -156,7 +155,7 @@ def _stays(run: Run) -> None:
 def check_earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
     """Check what would be published together with what ever was, as the spec says."""
     if run.joint.together:
-        _check_together(run)
+        check_together(run)
     elif step.joint != "none":
         _check_same_content(run)
 
@@ -166,42 +165,6 @@ def _check_same_content(run: Run) -> None:
     others = [version for version, digest in run.published_digests.items() if digest not in same]
     if others:
         raise other_content(run, max(others))
-
-
-def _check_together(run: Run) -> None:
-    """Check the node together with earlier versions; try others where the spec says so."""
-    refused: TogetherRefused | None = None
-    kept = run.current.node if run.current is not None else None
-    begin = partial(run.begin, joint=run.spec.versions.joint)
-    others: list[Node] = []
-    for tried in run.joint.attempts(run.task, run.found, run.chosen.assessment, kept):
-        if tried is not run.chosen.assessment:
-            others.append(tried.node)
-            run.fell_back = True
-            run.chosen = Chosen.of(run.spec, run.task, tried)
-        references = run.chosen.kept.references
-        try:
-            run.joint.check(run.task, tried, references, run.version, run.published_digests, begin)
-        except TogetherRefused as error:
-            refused = refused or error
-        else:
-            return
-    if refused is not None:
-        raise _with(_with(refused, _also_failed(run.spec.on_refusal, others)), run.joint.refused())
-
-
-def _also_failed(policy: str, others: Sequence[Node]) -> str:
-    """What `pin` and `coarsen` gave where no node passed together with earlier versions."""
-    if policy == "pin":
-        return f"The published node {list(others[0])} fails, too" if others else "There is no other node to pin"
-    if policy == "coarsen":
-        found = "1 other node fails" if len(others) == 1 else f"{len(others)} other nodes fail"
-        return f"{found}, too (coarsen)" if others else "No other node satisfies the models (coarsen)"
-    return ""
-
-
-def _with(error: Refused, more: str) -> Refused:
-    return type(error)(f"{error}. {more}") if more else error
 
 
 def _copy(run: Run, _: steps.CopyVersion) -> None:

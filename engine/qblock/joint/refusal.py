@@ -1,0 +1,47 @@
+"""What a refusal of versions together says, for the person who must act."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qblock.joint.changed import Changed
+from qblock.joint.gate import Verdict
+from qblock.joint.versions import UNPROTECTED
+
+
+def refusal(
+    verdict: Verdict,
+    why: Sequence[str] = (),
+    changed: Changed | None = None,
+    leavers: str = "",
+    *,
+    by_rows: bool = False,
+) -> str:
+    """The refusal of a joint check, for the person who must act. changed: why rows count as linked, if they do;
+    leavers: what is said of people who left (`leavers_way_on`); by_rows: whether blocks are split by how many rows
+    somebody has."""
+    models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
+    if verdict.versions == 1 and by_rows:
+        return (
+            f"{verdict.failing} of {verdict.cells} groups of people who have as many rows in a block fail, with "
+            f"{verdict.rows} people in them ({models}): it may be known how many rows somebody has "
+            "(versions.row_counts: known). Nothing is published; give few rows of each person in a view of the source, "
+            "or pin a coarser node (search.node)"
+        )
+    if verdict.versions == 1:  # of people with several rows, whom no model covers in this
+        return (
+            f"{verdict.failing} of {verdict.cells} blocks fail, with {verdict.rows} people in them ({models}): whoever "
+            "knows that somebody is in such a block knows one of their values. Nothing is published; pin a coarser "
+            "node (search.node)"
+        )
+    how = "with rows that can be linked" if verdict.mode == "linked" else "by people whose value did not change"
+    because = f"{changed}. " if changed else ""
+    more = f"To explain: {'; '.join(why)}. " if why else ""
+    return (
+        f"{verdict.versions} versions together tell more than each one alone ({how}): {verdict.failing} of "
+        f"{verdict.cells} joint cells fail, with {verdict.rows} people in them ({models}). Joint cells are people who "
+        f"look the same in every version ever published. {because}{more}{leavers}Nothing is published; "
+        "keep the published node (search.node), wait until newcomers and leavers come in larger groups, or write "
+        "`versions: {on_refusal: ...}` with hold_back (versions lag behind the source until they pass), pin (the "
+        f"published node) or coarsen. What else is left is {UNPROTECTED}"
+    )
