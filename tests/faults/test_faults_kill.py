@@ -46,15 +46,17 @@ def test_killed_runs_on_duckdb_leave_readers_a_complete_version(tmp_path: Path) 
     check_kills("duckdb", points, 5, tmp_path, None)
 
 
-def check_weeks(engine: str, points: list[dict[str, Any]], folder: Path, server: str | None) -> None:
+def check_weeks(
+    engine: str, points: list[dict[str, Any]], folder: Path, server: str | None, several: bool = False
+) -> None:
     everything = os.environ.get("QBLOCK_TEST_ENGINES") == "all"
     if everything:
         points = [*harness.boundaries(engine), *weeks.DECIDED]
-    report = weeks.run(engine, len(points), 1, folder, points, server)
+    report = weeks.run(engine, len(points), 1, folder, points, server, several)
     assert (report.problems, report.boundaries_not_reached) == ([], [])
     assert report.kills >= len(points)
     assert report.versions > len(points)
-    if everything:
+    if everything and not several:
         assert set(report.closed) == {"newcomers", "leavers", "changed values", "whole cell"}
         assert report.failed
 
@@ -66,6 +68,10 @@ def test_a_killed_run_of_the_steady_job_on_postgresql_decides_nothing_twice(tmp_
 
 def test_a_killed_run_of_the_steady_job_on_duckdb_decides_nothing_twice(tmp_path: Path) -> None:
     check_weeks("duckdb", [{"decided": "committed"}, {"rename": "before"}], tmp_path, None)
+
+
+def test_a_killed_run_where_people_have_several_rows_decides_nothing_twice(tmp_path: Path, server: str) -> None:
+    check_weeks("postgresql", [{"decided": "committed"}], tmp_path, server, several=True)
 
 
 @pytest.fixture

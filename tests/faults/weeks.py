@@ -30,6 +30,7 @@ from release.jobs import Job
 from faults.nursery import Nursery
 from qblock.joint.crosswalk import own_book
 from qblock.joint.excluded import digests_of
+from qblock.joint.units import owner_of
 from qblock.ledger.stores import place_of
 from qblock.release.verify import verify
 
@@ -39,11 +40,11 @@ Rows = Counter[tuple[Any, ...]]
 
 
 class People:
-    """Who is there in each week, as drawn: block and value by name. Each week's people of one block leave together
-    later, so that a batch closes in every week."""
+    """Who is there in each week, as drawn: block and values by name, a letter for each row. Each week's people of one
+    block leave together later, so that a batch closes in every week. several: whether some have several rows."""
 
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
+    def __init__(self, seed: int, several: bool = False) -> None:
+        self.random, self.several = random.Random(seed), several
         self.known = self.weeks = 0
         self.there: dict[str, tuple[str, str]] = {}
         self.cohorts: list[list[str]] = []
@@ -53,8 +54,11 @@ class People:
     def join(self, block: str, values: str) -> list[str]:
         names = [f"n{self.known + i:05}" for i in range(len(values))]
         self.known += len(values)
-        self.there |= {name: (block, value) for name, value in zip(names, values, strict=True)}
+        self.there |= {name: (block, self._rows(value)) for name, value in zip(names, values, strict=True)}
         return names
+
+    def _rows(self, values: str) -> str:
+        return values + self.random.choice(VALUES) if self.several and self.random.random() < 0.4 else values
 
     def next_week(self) -> None:
         draw = self.random
@@ -72,13 +76,15 @@ class People:
             del self.there[name]
         known = [name for name in known if name not in leave]
         for name in draw.sample(known, min(len(known), draw.randint(0, 5))):
-            self.there[name] = (block, draw.choice(VALUES))
+            _, values = self.there[name]
+            grows = self.several and draw.random() < 0.5
+            self.there[name] = (block, (values if grows else "") + draw.choice(VALUES))
 
 
 class Weekly:
     """One job on an engine over these people."""
 
-    def __init__(self, engine: str, folder: Path, url: str) -> None:
+    def __init__(self, engine: str, folder: Path, url: str, several: bool = False) -> None:
         publish = {"schema": "published", "view": "people"}
         if engine == "duckdb":
             publish["url"] = f"duckdb:///{folder}/release.duckdb"
@@ -89,15 +95,19 @@ class Weekly:
             "attributes": {"block": {"role": "quasi_identifier", "hierarchy": "suppress"}, "value": "sensitive"},
             "privacy": [{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}],
             "entity": "id",
+            "count": "entities" if several else "rows",
             "versions": {"on_refusal": "hold_back", "cohort": COHORT, "keep": 2},
             "publish": publish,
         }
+        self.several = several
         self.job = Job(engine, folder, url, settings)
         self.job.change("CREATE TABLE people (id TEXT, block TEXT, value TEXT)")
         self.path = self.job.write()
 
     def write(self, people: People) -> None:
-        rows = ", ".join(str((name, *who)) for name, who in people.there.items())
+        rows = ", ".join(
+            str((name, block, value)) for name, (block, values) in people.there.items() for value in values
+        )
         self.job.change("DELETE FROM people")
         self.job.change(f"INSERT INTO people VALUES {rows}")
         self.job.changes.clear()
@@ -112,9 +122,13 @@ class Weekly:
         with own_book(place_of(self.job.spec)) as book:
             name_of = dict(zip(digests_of(book, names), names, strict=True))
             t, fetch = book.tables, book.own.fetch
+
+            def named(unit: str) -> str:
+                return name_of[owner_of(unit)] + unit.removeprefix(owner_of(unit))
+
             found: dict[str, Any] = {
                 table.name: sorted(
-                    str({**row, "entity": name_of[row["entity"]], "since": None, "version": None})
+                    str({**row, "entity": named(row["entity"]), "since": None, "version": None})
                     for row in fetch(table.select()).to_pylist()
                 )
                 for table in (t.shown, t.apart, t.waiting)
@@ -146,7 +160,7 @@ class Weeks:
 
     def __init__(self, killed: Weekly, calm: Weekly, nursery: Nursery, seed: int) -> None:
         self.killed, self.calm, self.nursery = killed, calm, nursery
-        self.people, self.random = People(seed), random.Random(seed)
+        self.people, self.random = People(seed, killed.several), random.Random(seed)
         self.report = Report(killed.job.engine)
         self.output = killed.job.folder / "output.txt"
         self.lines = 0
@@ -216,9 +230,15 @@ class Weeks:
 
 
 def run(
-    engine: str, kills: int, seed: int, folder: Path, points: list[dict[str, Any]], server: str | None = None
+    engine: str,
+    kills: int,
+    seed: int,
+    folder: Path,
+    points: list[dict[str, Any]],
+    server: str | None = None,
+    several: bool = False,
 ) -> Report:
-    """Kills at these points, a week each, and at random lines until there were so many."""
+    """Kills at these points, a week each, and at random lines until there were so many. several: rows of somebody."""
     with ExitStack() as stack:
         jobs = []
         for name in ("killed", "calm"):
@@ -226,7 +246,7 @@ def run(
             url = f"duckdb:///{folder / name}/warehouse.duckdb"
             if engine == "postgresql":
                 url = stack.enter_context(database(server or start_server()))
-            jobs.append(Weekly(engine, folder / name, url))
+            jobs.append(Weekly(engine, folder / name, url, several))
         weeks = Weeks(*jobs, stack.enter_context(Nursery()), seed)
         for point in points:
             weeks.week(point)
@@ -243,10 +263,11 @@ def main() -> int:
     parser.add_argument("--engine", choices=["duckdb", "postgresql"], required=True)
     parser.add_argument("--kills", type=int, default=200, help="how many, those at state boundaries among them")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--several", action="store_true", help="people with several rows")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="qblock-weeks-") as folder:
         points = [*boundaries(given.engine), *DECIDED]
-        report = run(given.engine, given.kills, given.seed, Path(folder), points)
+        report = run(given.engine, given.kills, given.seed, Path(folder), points, several=given.several)
     print(json.dumps(asdict(report), indent=2))
     return 1 if report.problems or report.boundaries_not_reached else 0
 

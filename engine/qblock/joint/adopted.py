@@ -11,7 +11,10 @@ import json
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+import sqlalchemy as sa
+
 from qblock.joint.crosswalk import Book
+from qblock.joint.units import owner
 from qblock.joint.versions import UNPROTECTED, Candidate, RecordedVersion, recorded
 from qblock.ledger.events import Event, canonical
 from qblock.ledger.place import Place
@@ -37,9 +40,11 @@ def way_on(shown: Collection[int]) -> str:
     )
 
 
-def marked(found: Candidate, run: str, joint: str) -> Candidate:
+def marked(book: Book, found: Candidate, run: str, joint: str) -> Candidate:
     """A version that is recorded after it was published, so that the ledger can be told of it by a later run."""
-    content = canonical({**json.loads(found.about.content), "adopted": {"run": run, "joint": joint}})
+    number = sa.select(sa.func.count(sa.distinct(owner(found.rows.c.entity))))
+    people = str(book.own.scalar(number.select_from(found.rows)))
+    content = canonical({**json.loads(found.about.content), "adopted": {"run": run, "joint": joint, "people": people}})
     return replace(found, about=replace(found.about, content=content))
 
 
@@ -57,7 +62,7 @@ def adopted_event(version: RecordedVersion, stamp: str | None) -> Event:
         rows_source=version.rows,
         stamp=stamp,
         entity=None if version.types is None else version.types.entity,
-        detail={"people": version.rows},
+        detail={"people": int(version.adopted["people"])},
         reason=STATED.format(version=version.key.version),
     )
 

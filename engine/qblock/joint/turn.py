@@ -243,7 +243,7 @@ class JointVersions(NotJoint):
 
     def adopt(self, book: Book, source: SourceTable, found: Candidate, stamp: str | None) -> None:
         """Record a version that was published without a crosswalk, as the run that published it would have."""
-        record(book, marked(found, self.run, self.spec.versions.joint), stamp)
+        record(book, marked(book, found, self.run, self.spec.versions.joint), stamp)
         if not self.spec.bundles:
             freeze(book, source, found)
         self._recorded(book, source, found)

@@ -54,6 +54,7 @@ SOURCE = (
     "again then. "
     f"Otherwise {LEFT}"
 )
+ALONE = "{} of {} groups of people whom the version shows alike fail by themselves, where people have several rows"
 TOGETHER = (
     "with the versions of releases that the same readers may hold, {} of {} joint cells fail, so that no later version "
     "could pass either"
@@ -219,7 +220,6 @@ def _reproduce(run: _Adoption, _: steps.Reproduce) -> None:
     run.chosen = Chosen.of(run.spec, run.task, run.task.assess(node))
     for why in differences(run, run.event):
         raise run.refused(why)
-    run.people = rows
 
 
 def _adopt(run: _Adoption, _: steps.Adopt) -> None:
@@ -247,13 +247,17 @@ def _record(run: _Adoption, book: Book) -> Event:
     check_audience(book, spec, run.place)
     found = candidate(book, run.task, run.chosen.assessment, run.version)
     verdict = check(book, spec, run.chosen.kept.references, found)
+    if not verdict.passed and verdict.versions == 1:
+        raise run.refused(ALONE.format(verdict.failing, verdict.cells), f"{LEFT[0].upper()}{LEFT[1:]}")
     if not verdict.passed:
         why = TOGETHER.format(verdict.failing, verdict.cells)
         raise run.refused(why, f"Leave them out of `versions.audience` if no reader can hold both. Otherwise {LEFT}")
     keep(book, spec.release, turnover(book, source, run.admission, ()))
     run.joint.adopt(book, source, found, run.event.stamp)
     (version,) = adopted_versions(book, spec.release)
-    return adopted_event(version, run.event.stamp)
+    event = adopted_event(version, run.event.stamp)
+    run.people = int((event.detail or {})["people"])
+    return event
 
 
 def _failed(run: _Adoption, error: BaseException) -> None:
