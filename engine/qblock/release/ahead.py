@@ -19,9 +19,17 @@ from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse.protocol import Session, TableName
 
 
+def refused_ahead(run: Run) -> Refused | None:
+    """Before the source is opened, since it needs sessions of its own: the refusal that the check of versions together
+    would end with after the search, to be raised once the source is known to have the columns."""
+    try:
+        _check_spec(run)
+    except Refused as error:
+        return error
+    return None
+
+
 def _check_spec(run: Run) -> None:
-    """What the spec asks against what was published. Raises what the check of versions together would raise after the
-    search."""
     if run.shown and not _asked_as_before(run):
         if run.joint.together:
             run.joint.check_known(run.published_digests)
@@ -38,7 +46,7 @@ def check_begun(run: Run) -> None:
         run.joint.check_comparable()
 
 
-def check_source_ahead(run: Run, session: Session) -> None:
+def check_source_ahead(run: Run, session: Session, ahead: Refused | None) -> None:
     """Before the source is scanned: its columns and their types, and where versions are compared by their content, how
     many rows it has. Raises Refused, and InputError for a column that is missing."""
     table = TableName.parse(run.spec.source.table)
@@ -46,7 +54,8 @@ def check_source_ahead(run: Run, session: Session) -> None:
     columns = checked_columns(run.spec, session, table)
     if not run.shown:
         return
-    _check_spec(run)
+    if ahead is not None:
+        raise ahead
     if run.joint.together:
         run.joint.check_types(session, columns)
     elif run.spec.versions.joint != "none" and _shows_every_row(run):

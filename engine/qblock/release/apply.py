@@ -16,7 +16,7 @@ from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
 from qblock.release import roles, runner, steps
-from qblock.release.ahead import check_begun, check_source_ahead, other_content, published_node_ahead
+from qblock.release.ahead import check_begun, check_source_ahead, other_content, published_node_ahead, refused_ahead
 from qblock.release.as_before import as_before, fingerprint, remember
 from qblock.release.chosen import Chosen
 from qblock.release.log import Entries
@@ -93,11 +93,12 @@ def _readers(run: Run, _: steps.CheckReaders) -> None:
 
 
 def _snapshot(run: Run, _: steps.Snapshot) -> None:
+    ahead = refused_ahead(run)
     spec = run.joint.begin(run.current, run.published_digests)
     run.joint.check_withdrawn()
     check_begun(run)
     session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
-    check_source_ahead(run, session)
+    check_source_ahead(run, session, ahead)
     run.fingerprint = fingerprint(run, session)
     if as_before(run):
         _stays(run)
