@@ -32,6 +32,27 @@ JOINT: tuple[Mutation, ...] = (
         tests=(f"{APART}::test_a_cohort_is_no_smaller_than_any_block",),
     ),
     Mutation(
+        "gate: people who are counted otherwise are checked together",
+        "joint/gate.py",
+        "        if version.counted != spec.counted:\n",
+        "        if not version.counted:\n",
+        tests=("tests/release/test_bundles.py::test_people_are_not_counted_otherwise_later",),
+    ),
+    Mutation(
+        "versions: how people are counted is not recorded",
+        "joint/versions.py",
+        'return text if spec.counted == "rows" else',
+        "return text if spec.counted else",
+        tests=("tests/release/test_bundles.py::test_people_are_not_counted_otherwise_later",),
+    ),
+    Mutation(
+        "moves: that a version was adopted is forgotten",
+        "joint/moves.py",
+        "canonical({**json.loads(version.content), **json.loads(",
+        "canonical({**json.loads(",
+        tests=("tests/release/test_adopt.py::test_it_stays_adopted_in_other_types",),
+    ),
+    Mutation(
         "lag: what was decided does not outlast the run",
         "joint/lag/turn.py",
         "                keep(book, release, self.turn)\n",

@@ -30,6 +30,7 @@ from qblock.release.verify import verify
 from qblock.resources import migrations_directory
 from qblock.spec import spec_digest
 from release.before import crosswalk, run_old
+from release.crossing import alter
 from release.jobs import Job, MakeJob
 from release.test_evolution import format_0
 from release.test_stamps import without_stamps
@@ -128,6 +129,16 @@ def test_a_release_goes_on_once_its_version_is_adopted(make_job: MakeJob) -> Non
     assert sum(SAID in note for note in result.notes) == 1
     checked = verify(job.spec)
     assert (checked.problems, [SAID in note for note in checked.notes]) == ([], [True])
+
+
+def test_it_stays_adopted_in_other_types(make_job: MakeJob) -> None:
+    job = plain_job(make_job, PEOPLE.replace(":a", ":1").replace(":b", ":2"))
+    job.run()
+    adopted(job.set(entity="id"))
+    alter(job, "value", "INTEGER")
+    assert retype(job.spec).status == "retyped"
+    with own_book(place_of(job.spec)) as book:
+        assert [version.adopted is None for version in recorded(book, "people")] == [False]
 
 
 @pytest.mark.parametrize("policy", ["hold_back", "refuse"])

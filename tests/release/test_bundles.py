@@ -16,7 +16,10 @@ from qblock.ledger.stores import place_of
 from qblock.models import DistinctLDiversity, KAnonymity
 from qblock.release.adopt import adopt
 from qblock.release.erase import erase
+from qblock.release.plan import plan
 from qblock.release.rekey import rekey
+from qblock.release.retype import retype, type_note
+from release.crossing import alter
 from release.jobs import Job, MakeJob
 from release.test_steady_job import counts
 from release.test_waiting import ATTRIBUTES
@@ -232,6 +235,63 @@ def test_what_was_not_simulated_is_refused(make_job: MakeJob, versions: dict[str
     job = visits_job(make_job, visits(EVEN), versions=versions)
     with pytest.raises(InputError, match=message):
         job.run()
+
+
+COUNTED = [
+    # as the first version counted, as the second would: people who are counted otherwise are other units
+    ({"count": "rows"}, {}),
+    ({"count": "rows", "versions": {"on_refusal": "refuse"}}, {}),
+    ({}, {"count": "rows"}),
+    ({}, {"versions": {"cohort": 4, "row_counts": "known"}}),
+    ({"versions": {"cohort": 4, "row_counts": "known"}}, {}),
+]
+LONE = " ".join(f"p{i}:{'qr'[i % 2]}:{'abc'[i % 3]}" for i in range(24))
+
+
+@pytest.mark.parametrize(("before", "now"), COUNTED)
+def test_people_are_not_counted_otherwise_later(make_job: MakeJob, before: dict[str, Any], now: dict[str, Any]) -> None:
+    rows = visits(LONE)
+    job = visits_job(make_job, rows, **before)
+    assert job.run().version == 1
+    job.set(**{"count": "entities", "versions": {"cohort": 4}, **now})
+    show(job, [*rows, *visits("n1:q:a n2:q:b n3:q:c n4:q:a")])
+    with pytest.raises(InputError, match=r"version 1 of release people tells people apart by.*Write both as they were"):
+        job.run()
+    job.set(**{"count": "entities", "versions": {"cohort": 4}, **before})
+    assert job.run().version == 2
+
+
+def test_releases_that_count_otherwise_are_no_audience(make_job: MakeJob) -> None:
+    rows = visits(LONE)
+    job = visits_job(make_job, rows)
+    job.run()
+    publish = job.settings["publish"] | {"view": "other"}
+    if job.engine == "duckdb":
+        publish["url"] = f"duckdb:///{job.folder}/other.duckdb"
+    job.set(release="other", publish=publish, count="rows", versions={"audience": ["people"], "cohort": 4})
+    with pytest.raises(InputError, match=r"release people tells people apart by `count: entities`.*Leave it out"):
+        job.run()
+    assert job.set(versions={"cohort": 4}).run().version == 1
+
+
+def test_bundles_are_not_converted_to_other_types(make_job: MakeJob) -> None:
+    job = visits_job(make_job, visits(LONE))
+    job.run()
+    alter(
+        job,
+        "value",
+        "CHAR(5)" if job.engine == "postgresql" else "INTEGER",
+        None if job.engine == "postgresql" else "ascii(value)",
+    )
+    with pytest.raises(Refused, match=r"column value is of type") as raised:
+        job.run()
+    assert "Give the column its type again" in str(raised.value)
+    assert "retype" not in str(raised.value)
+    note = type_note(plan(job.spec))
+    assert note is not None
+    assert "retype" not in note
+    with pytest.raises(InputError, match="people with several rows"):
+        retype(job.spec)
 
 
 def test_an_edited_hierarchy_that_moves_units_is_refused(make_job: MakeJob) -> None:

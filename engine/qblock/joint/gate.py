@@ -51,11 +51,20 @@ class Verdict:
         return not self.failing
 
 
+OF_COUNT = {
+    "rows": "`count: rows`",
+    "entities": "`count: entities`",
+    "entities by rows": "`count: entities` with `versions.row_counts: known`",
+}
+"""`Spec.counted`, as a spec says it."""
+
+
 def members(spec: Spec, versions: Sequence[RecordedVersion]) -> list[RecordedVersion]:
     """The recorded versions that this spec's readers may hold, oldest first.
 
     Its own, those of the releases it names as `versions.audience`, and those of releases that name it. Releases that
-    share no sensitive attribute with it tell nothing about its values. Raises InputError for one with some of them.
+    share no sensitive attribute with it tell nothing about its values. Raises InputError for one with some of them, and
+    for one that tells people apart in another way (`count`, `versions.row_counts`).
     """
     newest = {v.key.release: v for v in versions}
     named = {spec.release, *spec.versions.audience}
@@ -72,6 +81,18 @@ def members(spec: Spec, versions: Sequence[RecordedVersion]) -> list[RecordedVer
                 f"has the sensitive attributes {', '.join(version.sensitive) or '(none)'}, and {spec.release} has "
                 f"{', '.join(spec.sensitives) or '(none)'}: they cannot be checked together; name the same ones in the "
                 "same order, or write `versions: {joint: none}`"
+            )
+        if version.counted != spec.counted:
+            key = version.key
+            own = key.release == spec.release
+            remedy = (
+                "Write both as they were" if own else "Leave it out of `versions.audience` if no reader can hold both"
+            )
+            raise InputError(
+                f"{spec.at('count') if own else spec.at('versions', 'audience')}: version {key.version} of release "
+                f"{key.release} tells people apart by {OF_COUNT[version.counted]}, and {spec.release} by "
+                f"{OF_COUNT[spec.counted]}: they cannot be checked together. {remedy}, or write "
+                "`versions: {joint: none}`"
             )
         found.append(version)
     return found

@@ -11,7 +11,7 @@ from qblock.errors import Refused
 from qblock.joint.crosswalk import Book
 from qblock.joint.episodes import PUBLISHED
 from qblock.joint.excluded import CELL, LEAVING, OUT, WITHDRAWN
-from qblock.joint.type_checks import WAY_ON, changed, first_of_unknown, newest_types, people_of
+from qblock.joint.type_checks import changed, first_of_unknown, newest_types, people_of, way_back
 from qblock.joint.units import owner
 from qblock.joint.versions import Candidate, recorded
 from qblock.source.columns import check_entity, checked_columns
@@ -22,7 +22,7 @@ from qblock.warehouse.queries import Query
 EMPTY = "the source {} is empty: who is missing cannot be told from it; nothing is done"
 RETYPED = (
     "column {} is of type {} now, and was of type {} when the newest version was made: people who are there would look "
-    "missing; nothing is done. Give the column its type again, or convert what is kept of it: {}"
+    "missing; nothing is done. {}"
 )
 
 LEAVERS = (
@@ -68,7 +68,7 @@ def missing(
         first = types.first
         for column, before, after in changed(spec, types, columns):
             if column == spec.entity:
-                raise Refused(RETYPED.format(column, after, before, WAY_ON))
+                raise Refused(RETYPED.format(column, after, before, way_back(spec)))
     who = people_of(book, spec, session, table, columns, first)
     here = book.bring(sa.select(who.c.entity).distinct())
     book.own.analyze(here)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
+from qblock.canonical import canonical
 from qblock.errors import Refused
 from qblock.joint.crosswalk import Book, decoded, fresh_name
 from qblock.joint.type_checks import ESCAPE, SEPARATOR, kept_texts, parts_of
@@ -139,7 +140,8 @@ def _content(version: RecordedVersion, moves: Moves, now: Types) -> str:
     for name, references in zip(version.sensitive, kept.references, strict=True):
         column = now.columns.get(name)
         moved.append(tuple(_reference(r, moves.get(name, {}), column) for r in references))
-    return replace(kept, references=tuple(moved)).text()
+    # What else is written there stays: that the version was adopted, say.
+    return canonical({**json.loads(version.content), **json.loads(replace(kept, references=tuple(moved)).text())})
 
 
 def _reference(reference: Reference, moves: Mapping[str, str], column: Column | None) -> Reference:

@@ -60,9 +60,14 @@ def check_known_types(
     if problems:
         raise Refused(
             f"{'; '.join(problems)}: values that did not change may read differently, and versions could not be "
-            "checked together; nothing is published. Give the column its type again, or convert what is kept of "
-            f"it: {WAY_ON}"
+            f"checked together; nothing is published. {way_back(spec)}"
         )
+
+
+def way_back(spec: Spec) -> str:
+    """What to do about a column of another type."""
+    # What is kept of several rows of somebody is not converted.
+    return "Give the column its type again" + ("" if spec.bundles else f", or convert what is kept of it: {WAY_ON}")
 
 
 def newest_types(versions: Sequence[RecordedVersion]) -> Types | None:

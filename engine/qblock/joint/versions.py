@@ -70,6 +70,12 @@ class RecordedVersion:
         return {name: references[0] for name, references in zip(self.sensitive, kept, strict=True)}
 
     @property
+    def counted(self) -> str:
+        """As `Spec.counted`."""
+        found: str = json.loads(self.content).get("counted", "rows")
+        return found
+
+    @property
     def adopted(self) -> dict[str, str] | None:
         """The run that recorded it after it had been published, and how it is checked together (`joint.adopted`)."""
         found: dict[str, str] | None = json.loads(self.content).get("adopted")
@@ -274,9 +280,14 @@ def _describe(book: Book, task: Task, key: VersionKey, least: int, node: tuple[i
         quasi_identifiers=source.quasi_identifiers,
         sensitive=tuple(source.sensitives),
         audience=spec.versions.audience,
-        content=Kept((), references).text(),
+        content=_content(spec, references),
         types=types_of(spec, source.columns, first_of(recorded(book), spec, source.columns)),
     )
+
+
+def _content(spec: Spec, references: tuple[tuple[Reference, ...], ...]) -> str:
+    text = Kept((), references).text()
+    return text if spec.counted == "rows" else canonical({**json.loads(text), "counted": spec.counted})
 
 
 def record(book: Book, found: Candidate, stamp: str | None = None) -> None:

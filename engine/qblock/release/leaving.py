@@ -59,7 +59,7 @@ class Asked:
         if not spec.checked_together:
             raise InputError(
                 f"{spec.at('versions')}: people can withdraw where the spec says who a row is about and versions are "
-                "checked together: write `entity: COLUMN`, with `count: rows` and without `joint: none`"
+                "checked together: write `entity: COLUMN`, and not `joint: none`"
             )
         return cls(tuple(dict.fromkeys(names)), missing, confirm, now)
 

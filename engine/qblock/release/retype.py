@@ -17,7 +17,7 @@ from qblock.joint.adopted import adopted_versions, settle
 from qblock.joint.crosswalk import Book, has_book, open_book, own_book, prepare, record_with
 from qblock.joint.lag.retyped import move_state
 from qblock.joint.moves import Moves, apply_moves, moves_to
-from qblock.joint.type_checks import changed, first_found, first_of_unknown, newest_types, write_types
+from qblock.joint.type_checks import changed, first_found, first_of_unknown, newest_types, way_back, write_types
 from qblock.joint.types import Types, named, types_of
 from qblock.joint.versions import recorded
 from qblock.ledger.events import PUBLISHING, Event
@@ -75,7 +75,12 @@ def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
     if not spec.checked_together:
         raise InputError(
             f"{spec.at('versions')}: only a release whose versions are checked together keeps column types: write "
-            "`entity: COLUMN`, with `count: rows` and without `joint: none`"
+            "`entity: COLUMN`, and not `joint: none`"
+        )
+    if spec.bundles:
+        raise InputError(
+            f"{spec.at('count')}: what is kept of people with several rows (`count: entities`) is not converted; "
+            "give the column its type again"
         )
     place = place_of(spec)
     with release_lock(place, spec.release, wait) as lock:
@@ -127,7 +132,7 @@ def type_note(made: Plan) -> str | None:
     if not found:
         return None
     said = "; ".join(f"column {name} was of type {before} and is of type {now}" for name, before, now in found)
-    return f"a release would be refused, since types have changed ({said}): `qblock ledger retype SPEC` first"
+    return f"a release would be refused, since types have changed ({said}). {way_back(spec)}"
 
 
 def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:

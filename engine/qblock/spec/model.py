@@ -289,6 +289,11 @@ class Spec:
         return self.count == "entities"
 
     @property
+    def counted(self) -> str:
+        """How people are told apart where versions are checked together: all versions of a release must agree."""
+        return "entities by rows" if self.by_rows else self.count
+
+    @property
     def by_rows(self) -> bool:
         """Whether people who have as many rows in a block are checked apart from others."""
         return self.bundles and self.versions.row_counts == "known"
