@@ -29,6 +29,7 @@ from engines import (  # noqa: F401
 )
 from faults.nursery import THREADS
 from handed_on import handing_on
+from migrated import replaying
 
 from qblock.warehouse import duckdb_session
 
@@ -85,6 +86,16 @@ def sessions(request: pytest.FixtureRequest) -> Iterator[None]:
         if either.hands_on(request.node):
             server = request.getfixturevalue("server")
             stack.enter_context(handing_on(server, stack.enter_context(pytest.MonkeyPatch.context())))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def migrations(request: pytest.FixtureRequest) -> Iterator[None]:
+    """New ledgers are made by a script, but where they are what is tested."""
+    if request.path.parent.name == "ledger" or os.environ.get("QBLOCK_TEST_ENGINES") == "all":
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patched, replaying(patched):
         yield
 
 

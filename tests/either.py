@@ -11,7 +11,7 @@ import pytest
 from engines import Absent
 
 ENGINES = ("duckdb", "postgresql")
-ONE_IN = 12
+ONE_IN = 36
 """One marked test in so many runs on DuckDB, where every file that is opened is a database that is started, so that a
 run of the job takes three times as long."""
 

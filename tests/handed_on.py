@@ -13,8 +13,11 @@ from typing import Any
 
 import psycopg
 import pytest
+import sqlalchemy as sa
 from psycopg import pq
 from psycopg.conninfo import conninfo_to_dict
+
+from qblock.warehouse import pooler, postgresql_session
 
 Key = tuple[Any, ...]
 _free: dict[Key, list[Any]] = {}
@@ -108,11 +111,25 @@ def handing_on(server: str, patched: pytest.MonkeyPatch) -> Iterator[None]:
         return done
 
     patched.setattr(psycopg.Cursor, "execute", execute)
+    _trust(patched)
     try:
         yield
     finally:
         patched.undo()
         end()
+
+
+def _trust(patched: pytest.MonkeyPatch) -> None:
+    """There is no pooler here, and nobody asks whether there is one, which each transaction begins with."""
+
+    def begin(connection: sa.Connection, query: str) -> None:
+        _, _, settings = query.partition("; ")
+        if settings:
+            driver: Any = connection.connection.driver_connection
+            driver.execute(settings, prepare=False)
+
+    patched.setattr(pooler, "check", begin)
+    patched.setattr(postgresql_session, "_check_alone", lambda url, process: None)
 
 
 def end() -> None:

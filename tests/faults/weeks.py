@@ -164,11 +164,12 @@ class Weeks:
         self.report = Report(killed.job.engine)
         self.output = killed.job.folder / "output.txt"
         self.lines = 0
-        self._first()
 
-    def _first(self) -> None:
+    def first(self, *, counted_later: bool) -> None:
+        """The first version, without a kill, and how many lines a run has. counted_later: of the run after it, which
+        random kills are like."""
         counted = self.killed.job.folder / "lines.txt"
-        for point in (None, {"lines": str(counted)}):
+        for point in (None, {"lines": str(counted)}) if counted_later else ({"lines": str(counted)},):
             self._write()
             if self._run(point) != 0:
                 raise RuntimeError(f"a run that nobody disturbed failed: {self.output.read_text()}")
@@ -248,6 +249,7 @@ def run(
                 url = stack.enter_context(database(server or start_server()))
             jobs.append(Weekly(engine, folder / name, url, several))
         weeks = Weeks(*jobs, stack.enter_context(Nursery()), seed)
+        weeks.first(counted_later=kills > len(points))
         for point in points:
             weeks.week(point)
         while weeks.report.kills < kills:

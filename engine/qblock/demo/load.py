@@ -12,7 +12,7 @@ from sqlalchemy.schema import CreateSchema, CreateTable, DropTable, SetTableComm
 from qblock.demo.people import ROWS, SEED, generate
 from qblock.errors import InputError
 from qblock.warehouse.connect import parse_url
-from qblock.warehouse.faults import explain_postgresql
+from qblock.warehouse.postgresql_faults import explain_postgresql
 from qblock.warehouse.postgresql_session import create_engine
 
 SCHEMA, TABLE = "census", "people"

@@ -1,4 +1,6 @@
-"""The engines: for each the schemes of its URLs, its page of facts and its warehouse. A new one is an entry here."""
+"""The engines: for each the schemes of its URLs, its page of facts and its warehouse. A new one is an entry here.
+
+A server's driver is imported when its engine is used first. DuckDB is always there: counts are rolled up in it."""
 
 from __future__ import annotations
 
@@ -12,24 +14,21 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from qblock.errors import InputError
-from qblock.warehouse.addresses import check_parameters
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
-from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
-from qblock.warehouse.postgresql_session import TEMPORARY, looking_along
 from qblock.warehouse.protocol import Warehouse
 from qblock.warehouse.session import Facts
 
 
 @dataclass(frozen=True)
 class Engine:
-    """schemes: of its URLs, the first one being its name; title: as a message names it; facts: what differs between
-    engines; dialect: for statements as text; example: of a URL;
+    """schemes: of its URLs, the first one being its name; title: as a message names it; load_facts: answers its page of
+    facts, `facts`; dialect: for statements as text; example: of a URL;
     opened: its warehouse, from a URL, the folder of relative paths and a limit of memory; is_file: whether a URL names
     a file; check_url: raises InputError for a URL that cannot be used."""
 
     schemes: tuple[str, ...]
     title: str
-    facts: type[Facts]
+    load_facts: Callable[[], type[Facts]]
     dialect: Callable[[], sa.Dialect]
     example: str
     opened: Callable[[sa.URL, Path, str | None], Warehouse]
@@ -40,6 +39,11 @@ class Engine:
     def name(self) -> str:
         return self.schemes[0]
 
+    @property
+    def facts(self) -> type[Facts]:
+        """What differs between engines."""
+        return self.load_facts()
+
 
 def database_file(url: sa.URL, directory: Path) -> Path:
     """The file of a URL that names one; relative paths start at `directory`. Raises InputError for one in memory."""
@@ -48,10 +52,28 @@ def database_file(url: sa.URL, directory: Path) -> Path:
     return (directory / url.database).resolve()
 
 
+def _postgresql_facts() -> type[Facts]:
+    from qblock.warehouse.postgresql import PostgresqlFacts
+
+    return PostgresqlFacts
+
+
+def _postgresql_warehouse(url: sa.URL, _: Path, memory: str | None) -> Warehouse:
+    from qblock.warehouse.postgresql import PostgresqlWarehouse
+
+    return PostgresqlWarehouse(url.set(drivername="postgresql"), memory)
+
+
+def _check_postgresql(url: sa.URL) -> None:
+    from qblock.warehouse.postgresql_addresses import check_parameters
+
+    check_parameters(url)
+
+
 DUCKDB = Engine(
     ("duckdb",),
     "DuckDB",
-    DuckdbFacts,
+    lambda: DuckdbFacts,
     # A driver's own way of writing parameters would double every percent sign in a name.
     lambda: duckdb_sqlalchemy.Dialect(paramstyle="named"),
     "duckdb:///FILE",
@@ -62,12 +84,12 @@ DUCKDB = Engine(
 POSTGRESQL = Engine(
     ("postgresql", "postgres"),
     "PostgreSQL",
-    PostgresqlFacts,
+    _postgresql_facts,
     lambda: postgresql.dialect(paramstyle="named"),  # type: ignore[no-untyped-call]
     "postgresql://USER@HOST/DATABASE",
-    lambda url, _, memory: PostgresqlWarehouse(url.set(drivername="postgresql"), memory),
+    _postgresql_warehouse,
     is_file=False,
-    check_url=check_parameters,
+    check_url=_check_postgresql,
 )
 ENGINES = {engine.name: engine for engine in (DUCKDB, POSTGRESQL)}
 """By name, as `Session.engine` and `Place.engine` say it."""
@@ -95,6 +117,8 @@ def private_names(connection: sa.Connection) -> Iterator[None]:
     if schema is None:
         yield
         return
+    from qblock.warehouse.postgresql_session import TEMPORARY, looking_along
+
     with looking_along(connection, (schema, TEMPORARY)):
         yield
 

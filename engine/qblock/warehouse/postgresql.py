@@ -17,7 +17,7 @@ from sqlalchemy.sql import quoted_name
 
 from qblock.errors import QblockError
 from qblock.warehouse import postgresql_session
-from qblock.warehouse.faults import LOST, explain_postgresql
+from qblock.warehouse.postgresql_faults import LOST, explain_postgresql
 from qblock.warehouse.protocol import PRIVATE_SCHEMA, Column, Kind, Session, TableName, quote
 from qblock.warehouse.session import SqlSession, translated
 

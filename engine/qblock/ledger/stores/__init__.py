@@ -11,7 +11,6 @@ import sqlalchemy as sa
 from qblock.errors import InputError
 from qblock.ledger.place import FOLDER, Place
 from qblock.ledger.stores.duckdb import LEDGER_FILE, DuckdbPlace
-from qblock.ledger.stores.postgresql import PostgresqlPlace
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.engines import database_file, engine_of
 
@@ -41,6 +40,8 @@ def _beside_the_spec(folder: Path, url: sa.URL) -> Place:
 
 
 def _in_the_database(folder: Path, url: sa.URL) -> Place:
+    from qblock.ledger.stores.postgresql import PostgresqlPlace
+
     return PostgresqlPlace(folder, url.set(drivername="postgresql+psycopg"))
 
 

@@ -14,10 +14,10 @@ import sqlalchemy as sa
 from qblock.ledger.place import SCHEMA, HeldLock
 from qblock.ledger.stores.postgresql_lock import advisory_lock, advisory_lock_of_all
 from qblock.warehouse import postgresql_session
-from qblock.warehouse.faults import explain_postgresql
 from qblock.warehouse.kept_sessions import are_kept, leave, of_the_run
 from qblock.warehouse.lock_waits import limited
 from qblock.warehouse.postgresql import PostgresqlFacts, of_transactions
+from qblock.warehouse.postgresql_faults import explain_postgresql
 from qblock.warehouse.postgresql_session import LEDGER_PATH, PATH
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.session import SqlSession

@@ -13,8 +13,6 @@ from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.publish.targets.duckdb_move import finish_move
 from qblock.publish.targets.identity import Identity
 from qblock.publish.targets.mark import Mark, new_stamp
-from qblock.publish.targets.postgresql import PostgresqlTarget
-from qblock.publish.targets.postgresql_move import move_view
 from qblock.publish.targets.protocol import Checked, Record, Rows, Target, exposure
 from qblock.spec import Spec
 from qblock.warehouse.connect import parse_url
@@ -68,12 +66,20 @@ def _view(spec: Spec, place: Place) -> Target:
                 f"{spec.at('publish', 'url')}: source and target must be the same PostgreSQL database; remove "
                 "publish.url, and give publish.schema instead"
             )
+    from qblock.publish.targets.postgresql import PostgresqlTarget
+
     return PostgresqlTarget(spec, place)
+
+
+def _move_view(*given: Any) -> list[str]:
+    from qblock.publish.targets.postgresql_move import move_view
+
+    return move_view(*given)
 
 
 TARGETS = {
     "duckdb": TargetKind(_file, finish_move=finish_move),
-    "postgresql": TargetKind(_view, move=move_view),
+    "postgresql": TargetKind(_view, move=_move_view),
 }
 
 
