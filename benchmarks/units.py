@@ -1,0 +1,33 @@
+"""The unit: one leaf-level GROUP BY of a spec's table, over all raw quasi-identifiers and sensitive attributes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import sqlalchemy as sa
+
+from benchmarks.clock import Clock, Taken, medians
+from qblock.spec import Spec, load_spec
+from qblock.warehouse import TableName, warehouse_of
+
+
+def one_group_by(path: Path, runs: int = 3) -> Taken:
+    """Seconds, and seconds of processors, of the GROUP BY alone, each run in a new session: medians."""
+    spec = load_spec(path)
+    clock = Clock(url_of(spec))
+    names = [*spec.quasi_identifiers, *spec.sensitives]
+    timed = []
+    for _ in range(runs):
+        warehouse = warehouse_of(spec)
+        with warehouse.snapshot() as session:
+            relation = session.relation(TableName.parse(spec.source.table))
+            columns = [relation.c[name] for name in names]
+            query = sa.select(*columns, sa.func.count().label("qblock_rows")).group_by(*columns)
+            timed.append(clock.measured(lambda s=session, q=query: s.store("qblock_unit", q)))
+        warehouse.close()
+    return medians(timed)
+
+
+def url_of(spec: Spec) -> str:
+    assert spec.source.url is not None
+    return spec.source.url.url
