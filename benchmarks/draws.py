@@ -26,10 +26,11 @@ def shuffled(shares: Floats, random: np.random.Generator) -> Floats:
     return random.permutation(shares)
 
 
-def near(middles: Sequence[float] | Floats, values: int, spread: float, floor: float = 0.0) -> Floats:
-    """float64[len(middles), values]: weights that fall with the distance from each middle, never below the floor."""
+def near(middles: Sequence[float] | Floats, values: int, spread: float, least: float = 0.0) -> Floats:
+    """float64[len(middles), values]: weights that fall with the distance from each middle; none where it is less."""
     distance = (np.arange(values)[None, :] - np.asarray(middles)[:, None]) / spread
-    return np.exp(-(distance**2) / 2) + floor
+    weights = np.exp(-(distance**2) / 2)
+    return np.where(weights < least, 0, weights)
 
 
 def one(random: np.random.Generator, shares: Floats, rows: int) -> Codes:

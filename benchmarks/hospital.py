@@ -57,9 +57,7 @@ def generate(rows: int, part: int = 0) -> pa.Table:
     return pa.table(
         {
             "postcode": text(home, [f"{code:05}" for code in postcodes]),
-            "practice": pa.array(
-                practice.to_numpy(zero_copy_only=False), pa.string(), mask=random.random(rows) < NO_PRACTICE
-            ),
+            "practice": pa.array(practice, pa.string(), mask=random.random(rows) < NO_PRACTICE),
             "admitted": pa.array((FIRST_DAY + day * 86_400 + second).astype("datetime64[us]"), pa.timestamp("us")),
             "age": numbers(age, np.arange(AGES), pa.int32()),
             "sex": text(one(random, np.array([0.53, 0.47]), rows), ["f", "m"]),

@@ -12,7 +12,8 @@ from benchmarks.clock import medians
 from benchmarks.questions import Question
 from benchmarks.tables import written
 
-LEAST_RUNS = 1
+COMMAND = "import sys; from qblock.cli import main; sys.exit(main())"
+"""What the command `qblock` does."""
 
 
 def measure(
@@ -20,25 +21,26 @@ def measure(
 ) -> dict[str, Any]:
     """The figures of a question. directory: for the spec. They say `status`, and where it is not "ok" little else."""
     path = written(spec, directory / f"{question.name}.yaml")
-    unit = _json(children.run(["-m", "benchmarks.asked", str(path), "--unit"]))
-    runs = []
+    units, runs = [], []
     for _ in range(repeat):
+        units += _json(children.run(["-m", "benchmarks.asked", str(path), "--unit"]))
         ended = _process(path, timeout) if question.process else _search(path, timeout)
         if ended["status"] != "ok":
-            return {"question": question.name, "unit": unit, **ended}
+            return {"question": question.name, **ended}
         runs.append(ended)
     seconds, cpu = medians([(run["seconds"], run["cpu"]) for run in runs])
+    unit = medians(units)
     essences = [answers.essence(run["answer"]) for run in runs]
     last = runs[-1]
     found = {
         "question": question.name,
         "status": "ok",
         "runs": repeat,
-        "unit": unit,
+        "unit": dict(zip(("seconds", "cpu"), unit, strict=True)),
         "seconds": seconds,
         "cpu": cpu,
-        "u": seconds / unit["seconds"],
-        "cu": cpu / unit["cpu"],
+        "u": seconds / unit[0],
+        "cu": cpu / unit[1],
         "nodes": last["answer"]["nodes_total"],
         "evaluated": last["answer"]["nodes_evaluated"],
         "satisfying": last["answer"]["satisfying"],
@@ -62,7 +64,7 @@ def _search(path: Path, timeout: float | None) -> dict[str, Any]:
 
 
 def _process(path: Path, timeout: float | None) -> dict[str, Any]:
-    ended = children.run(["-m", "qblock", "search", str(path), "--json"], timeout)
+    ended = children.run(["-c", COMMAND, "search", str(path), "--json"], timeout)
     if failed := _not_ok(ended, timeout):
         return failed
     taken = {"seconds": ended.seconds, "cpu": ended.cpu, "peak memory": ended.memory}
@@ -76,8 +78,7 @@ def _not_ok(ended: children.Ended, timeout: float | None) -> dict[str, Any] | No
     return {"status": status, "cpu": ended.cpu, "peak memory": ended.memory, "errors": ended.errors[-2000:]}
 
 
-def _json(ended: children.Ended) -> dict[str, Any]:
+def _json(ended: children.Ended) -> Any:
     if ended.status != 0:
         raise RuntimeError(ended.errors)
-    found: dict[str, Any] = json.loads(ended.output)
-    return found
+    return json.loads(ended.output)

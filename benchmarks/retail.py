@@ -36,7 +36,7 @@ class Shape:
         areas = np.repeat(np.exp(random.normal(0, 0.8, 1000)), 100)
         codes = np.sort(random.choice(100_000, ZIP_CODES, replace=False, p=areas / areas.sum()))
         self.zip_codes = [f"{code:05}" for code in codes]
-        self.zip_shares = shuffled(zipf(ZIP_CODES, 0.8), random)
+        self.zip_shares = shuffled(zipf(ZIP_CODES, 0.7), random)
         days = np.arange(DAYS)
         self.day_shares = (1 + 0.8 * np.cos((days - 190) / 58)) * np.where(days % 7 < 5, 1, 0.4)
         self.day_shares /= self.day_shares.sum()
@@ -52,7 +52,7 @@ class Shape:
     @staticmethod
     def _style_weights(random: np.random.Generator) -> Floats:
         """float64[2 * SEASONS, STYLES]: most styles are for one gender, and many for one season."""
-        weights = np.tile(shuffled(zipf(STYLES, 0.9), random), (2, SEASONS, 1))
+        weights = np.tile(shuffled(zipf(STYLES, 0.8), random), (2, SEASONS, 1))
         for_men, best = random.random(STYLES) < 0.35, random.integers(0, SEASONS, STYLES)
         weights *= np.where(np.stack([~for_men, for_men]), 1, 0.06)[:, None, :]
         weights *= np.where(np.arange(SEASONS)[:, None] == best, 1, random.uniform(0.1, 0.8, STYLES))[None, :, :]
@@ -60,10 +60,10 @@ class Shape:
 
     @staticmethod
     def _price_weights(random: np.random.Generator) -> Floats:
-        """float64[STYLES, PRICES]: a list price, sales below it, and bundles at any price."""
+        """float64[STYLES, PRICES]: a list price, sales below it, and bundles at some others."""
         listed = np.clip(random.normal(0.5, 0.22, STYLES), 0.02, 0.98) * PRICES
         below = listed.astype(int)[:, None] - np.arange(PRICES)[None, :]
-        return np.where(below >= 0, np.exp(-np.maximum(below, 0) / 5), 0) + 2e-4
+        return np.where(below >= 0, np.exp(-np.maximum(below, 0) / 5), 0) + np.where(below % 40 == 0, 4e-3, 0)
 
 
 @cache

@@ -58,10 +58,10 @@ def generate(rows: int, part: int = 0) -> pa.Table:
     stage = age // 5
     stages = np.arange(AGES // 5 + 1)
     region = one(random, np.array([0.18, 0.24, 0.37, 0.21]), rows)
-    race = draw(random, np.stack([zipf(RACES, 2.2) * np.exp(shape.normal(0, 0.5, RACES)) for _ in REGIONS]), region)
+    race = draw(random, np.stack([zipf(RACES, 1.5) * np.exp(shape.normal(0, 0.5, RACES)) for _ in REGIONS]), region)
     sex = draw(random, np.stack([[0.49 - 0.006 * s, 0.51 + 0.006 * s] for s in stages]), stage)
     school = np.where(stages < 4, 1 + 3.5 * stages, 16 - 0.3 * (stages - 4))
-    education = draw(random, near(school, EDUCATION, 3.5, 4e-3) * shuffled(zipf(EDUCATION, 0.4), shape), stage)
+    education = draw(random, near(school, EDUCATION, 3.5, 0.03) * shuffled(zipf(EDUCATION, 0.4), shape), stage)
     return pa.table(
         {
             "year": numbers(one(random, np.linspace(1.2, 0.8, 13) / 13, rows), range(1997, 2010), pa.int32()),
@@ -87,15 +87,15 @@ def _ages() -> Floats:
 def _persons(stages: Floats) -> Floats:
     """float64[18, 25]: adults come first in a household, children after them."""
     order = np.arange(1, PERSONS + 1)
-    adults, children = order**-3.0, np.where(order < 3, 0.02, (np.maximum(order, 3) - 2.0) ** -2.6)
-    return np.where(stages[:, None] < 4, children + 1e-4 * adults, adults)
+    adults, children = order**-2.4, np.where(order < 3, 0.02, (np.maximum(order, 3) - 2.0) ** -2.2)
+    return np.where(stages[:, None] < 4, children, adults)
 
 
 def _marital(stages: Floats) -> Floats:
     """float64[18, 10]: children, single, married and what comes after, each with rarer forms."""
-    return near(np.clip(stages - 1.5, 0, 9) * 0.7, MARITAL, 1.1, 1.5e-3)
+    return near(np.clip(stages - 1.5, 0, 9) * 0.7, MARITAL, 1.2, 0.06)
 
 
 def _health() -> Floats:
     """float64[86, 10]: it falls with age."""
-    return near(1 + 5.5 * (np.arange(AGES) / AGES) ** 1.5, HEALTH, 1.4, 0.01)
+    return near(3.0 + 1.6 * (np.arange(AGES) / AGES) ** 1.5, HEALTH, 2.2)

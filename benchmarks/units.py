@@ -11,8 +11,13 @@ from qblock.spec import Spec, load_spec
 from qblock.warehouse import TableName, warehouse_of
 
 
-def one_group_by(path: Path, runs: int = 3) -> Taken:
-    """Seconds, and seconds of processors, of the GROUP BY alone, each run in a new session: medians."""
+def one_group_by(path: Path, runs: int = 5) -> Taken:
+    """Medians of several such GROUP BYs."""
+    return medians(group_bys(path, runs))
+
+
+def group_bys(path: Path, runs: int = 3) -> list[Taken]:
+    """What the GROUP BY alone takes, each time in a new session with the settings of the spec's."""
     spec = load_spec(path)
     clock = Clock(url_of(spec))
     names = [*spec.quasi_identifiers, *spec.sensitives]
@@ -25,7 +30,7 @@ def one_group_by(path: Path, runs: int = 3) -> Taken:
             query = sa.select(*columns, sa.func.count().label("qblock_rows")).group_by(*columns)
             timed.append(clock.measured(lambda s=session, q=query: s.store("qblock_unit", q)))
         warehouse.close()
-    return medians(timed)
+    return timed
 
 
 def url_of(spec: Spec) -> str:
