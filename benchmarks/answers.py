@@ -11,10 +11,11 @@ DIGITS = 12
 
 
 def essence(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the JSON of a search: the minimal nodes, the chosen one, and its metrics at 12 digits."""
+    """Of the JSON of a search: the minimal nodes (none where the best node alone was asked for), the chosen one, and
+    its metrics at 12 digits."""
     chosen = answer["chosen"]
     return {
-        "minimal": sorted(answer["minimal"]),
+        "minimal": sorted(answer.get("minimal") or []),
         "chosen": None if chosen is None else chosen["levels"],
         "suppressed": None if chosen is None else chosen["suppressed"],
         "metrics": {}

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import functools
+import importlib
 import json
 import resource
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -18,6 +20,22 @@ from typing import Any
 
 from benchmarks.clock import Clock
 
+SESSION = (
+    "run",
+    "fetch",
+    "scalar",
+    "attempt",
+    "counts",
+    "load",
+    "store",
+    "analyze",
+    "drop",
+    "columns",
+    "rows",
+    "values",
+)
+"""What a session sends statements with, in any version."""
+
 
 class Stopwatch:
     """Seconds and calls of wrapped functions by name; of functions that call each other, the outermost counts."""
@@ -25,30 +43,28 @@ class Stopwatch:
     def __init__(self) -> None:
         self.seconds: dict[str, float] = defaultdict(float)
         self.calls: dict[str, int] = defaultdict(int)
-        self._within = False
+        self._thread = threading.local()
 
-    def wrap(self, owner: type, name: str) -> None:
-        function: Callable[..., Any] = vars(owner)[name]
+    def wrap(self, module: str, owner: str, *names: str) -> None:
+        """Methods of a class; those that this version of qblock does not have are left out."""
+        found = getattr(importlib.import_module(module), owner)
+        for name in set(names) & set(vars(found)):
+            setattr(found, name, self._timed(name, vars(found)[name]))
 
+    def _timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def timed(*arguments: Any, **named: Any) -> Any:
-            if self._within:
+            if getattr(self._thread, "within", False):
                 return function(*arguments, **named)
-            self._within, started = True, time.perf_counter()
+            self._thread.within, started = True, time.perf_counter()
             try:
                 return function(*arguments, **named)
             finally:
-                self._within = False
+                self._thread.within = False
                 self.seconds[name] += time.perf_counter() - started
                 self.calls[name] += 1
 
-        setattr(owner, name, timed)
-
-    def wrap_all(self, owner: type, *but: str) -> None:
-        """Every public method that is one."""
-        for name, found in list(vars(owner).items()):
-            if not name.startswith("_") and callable(found) and not isinstance(found, type) and name not in but:
-                self.wrap(owner, name)
+        return timed
 
     def found(self) -> dict[str, Any]:
         names = sorted(self.seconds, key=lambda name: -self.seconds[name])
@@ -59,23 +75,20 @@ def ask(path: Path) -> dict[str, Any]:
     """The answer to a spec, and what it took."""
     started = time.perf_counter()
     from qblock.search.run import open_task, run_search
-    from qblock.search.utility.measure import Metrics
     from qblock.spec import load_spec
-    from qblock.warehouse.session import SqlSession
 
     imported = time.perf_counter()
     metrics, statements = Stopwatch(), Stopwatch()
-    for name in ("of", "rank", "bound"):
-        with suppress(KeyError):
-            metrics.wrap(Metrics, name)
-    statements.wrap_all(SqlSession, "literal_sql", "comparable", "convert", "text_of", "bytewise", "sha256")
-    spec = load_spec(path)
-    clock = Clock("" if spec.source.url is None else spec.source.url.url)
-    began, used = time.perf_counter(), clock.cpu()
+    metrics.wrap("qblock.search.utility.measure", "Metrics", "of", "rank", "bound")
+    statements.wrap("qblock.warehouse.session", "SqlSession", *SESSION)
+    clock = Clock(url_of(load_spec(path)))
+    used, began = clock.cpu(), time.perf_counter()
     with open_task(load_spec(path)) as task:
-        opened, opening = time.perf_counter(), clock.cpu() - used
+        opened = time.perf_counter()
+        opening = clock.cpu() - used
         result = run_search(task)
-        done, searching = time.perf_counter(), clock.cpu() - used
+        done = time.perf_counter()
+        searching = clock.cpu() - used
         memory = _duckdb_memory(task)
         sets = task.source.frequency_sets
         rows = {"leaf rows": getattr(sets, "leaf_rows", None), "rows read": getattr(sets, "rows_read", None)}
@@ -97,6 +110,11 @@ def ask(path: Path) -> dict[str, Any]:
         **rows,
         "answer": found,
     }
+
+
+def url_of(spec: Any) -> str:
+    """Where the source of a spec is; a secret."""
+    return "" if spec.source.url is None else str(spec.source.url.url)
 
 
 def peak_memory() -> int:

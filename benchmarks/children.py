@@ -42,14 +42,18 @@ def run(arguments: list[str], timeout: float | None = None) -> Ended:
         timer.start()
         try:
             _, status, used = os.wait4(process.pid, 0)
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
         finally:
             timer.cancel()
-            process.returncode = 0  # wait4 has reaped it
+        process.returncode = os.waitstatus_to_exitcode(status)  # wait4 has reaped it
         seconds = time.perf_counter() - started
         output.seek(0)
         errors.seek(0)
         return Ended(
-            None if late else os.waitstatus_to_exitcode(status),
+            None if late else process.returncode,
             seconds,
             used.ru_utime + used.ru_stime,
             late[0] if late else used.ru_maxrss * 1024,

@@ -27,9 +27,10 @@ class Clock:
         return time.process_time() + (self._server() if self._url else 0.0)
 
     def measured(self, perform: Callable[[], Any]) -> Taken:
-        started, used = time.perf_counter(), self.cpu()
+        used, started = self.cpu(), time.perf_counter()
         perform()
-        return time.perf_counter() - started, self.cpu() - used
+        seconds = time.perf_counter() - started
+        return seconds, self.cpu() - used
 
     def _server(self) -> float:
         if self._postmaster is None:

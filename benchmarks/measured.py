@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import answers, children
-from benchmarks.clock import medians
+from benchmarks.clock import Taken, medians
 from benchmarks.questions import Question
 from benchmarks.tables import written
 
@@ -21,13 +21,13 @@ def measure(
 ) -> dict[str, Any]:
     """The figures of a question. directory: for the spec. They say `status`, and where it is not "ok" little else."""
     path = written(spec, directory / f"{question.name}.yaml")
-    units, runs = [], []
+    units, runs = _units(path), []
     for _ in range(repeat):
-        units += _json(children.run(["-m", "benchmarks.asked", str(path), "--unit"]))
         ended = _process(path, timeout) if question.process else _search(path, timeout)
         if ended["status"] != "ok":
             return {"question": question.name, **ended}
         runs.append(ended)
+        units += _units(path)  # before and after each run, since other work on the machine comes and goes
     seconds, cpu = medians([(run["seconds"], run["cpu"]) for run in runs])
     unit = medians(units)
     essences = [answers.essence(run["answer"]) for run in runs]
@@ -44,7 +44,7 @@ def measure(
         "nodes": last["answer"]["nodes_total"],
         "evaluated": last["answer"]["nodes_evaluated"],
         "satisfying": last["answer"]["satisfying"],
-        "minimal": len(last["answer"]["minimal"]),
+        "minimal": len(essences[-1]["minimal"]),
         "queries": last["answer"]["queries"],
         "peak memory": max(run["peak memory"] for run in runs),
         "essence": essences[-1],
@@ -55,6 +55,12 @@ def measure(
         found["stages"] = {name: statistics.median(run["stages"][name] for run in runs) for name in last["stages"]}
         for name in ("cpu of opening", "statements", "duckdb memory at the end", "leaf rows", "rows read"):
             found[name] = last[name]
+    return found
+
+
+def _units(path: Path) -> list[Taken]:
+    """What the unit takes, several times."""
+    found: list[Taken] = _json(children.run(["-m", "benchmarks.asked", str(path), "--unit"]))
     return found
 
 

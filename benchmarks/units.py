@@ -6,8 +6,9 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
+from benchmarks.asked import url_of
 from benchmarks.clock import Clock, Taken, medians
-from qblock.spec import Spec, load_spec
+from qblock.spec import load_spec
 from qblock.warehouse import TableName, warehouse_of
 
 
@@ -31,8 +32,3 @@ def group_bys(path: Path, runs: int = 3) -> list[Taken]:
             timed.append(clock.measured(lambda s=session, q=query: s.store("qblock_unit", q)))
         warehouse.close()
     return timed
-
-
-def url_of(spec: Spec) -> str:
-    assert spec.source.url is not None
-    return spec.source.url.url
