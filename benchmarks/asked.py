@@ -9,15 +9,14 @@ import argparse
 import functools
 import importlib
 import json
-import resource
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from benchmarks.children import resident
 from benchmarks.clock import Clock
 
 SESSION = (
@@ -105,7 +104,7 @@ def ask(path: Path) -> dict[str, Any]:
         },
         "cpu of opening": opening,
         "statements": statements.found(),
-        "peak memory": peak_memory(),
+        "peak memory": resident(),
         "duckdb memory at the end": memory,
         **rows,
         "answer": found,
@@ -115,15 +114,6 @@ def ask(path: Path) -> dict[str, Any]:
 def url_of(spec: Any) -> str:
     """Where the source of a spec is; a secret."""
     return "" if spec.source.url is None else str(spec.source.url.url)
-
-
-def peak_memory() -> int:
-    """Bytes that this process has had resident at most."""
-    with suppress(OSError, StopIteration, ValueError):
-        # Of this program alone; ru_maxrss begins with what the process had before it became this program.
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) * 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def _duckdb_memory(task: Any) -> int | None:

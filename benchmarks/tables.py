@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,35 +66,26 @@ TABLES = {
 
 def in_duckdb(table: Table, directory: Path, rows: int | None = None) -> Path:
     """The DuckDB file with the table `rows`, made where it is not there yet; its hierarchies are written beside."""
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / table.name).mkdir(exist_ok=True)
+    beside = directory / table.name
+    beside.mkdir(parents=True, exist_ok=True)
     for name, text in table.hierarchies().items():
-        (directory / table.name / f"{name}.csv").write_text(text, "utf-8")
+        path = beside / f"{name}.csv"
+        if not path.exists() or path.read_text("utf-8") != text:
+            path.write_text(text, "utf-8")
     per_part = table.per_part(rows)
     file = directory / f"{table.kept_as(per_part * table.parts)}.duckdb"
-    if file.exists():
-        return file
-    new = file.with_suffix(".new")
-    for stale in (new, new.with_name(f"{new.name}.wal")):
-        stale.unlink(missing_ok=True)
-    with duckdb.connect(str(new)) as connection:
-        for part in range(table.parts):
-            connection.register("drawn", table.generate(per_part, part))
-            created = "CREATE TABLE rows AS" if part == 0 else "INSERT INTO rows"
-            connection.execute(f"{created} SELECT * FROM drawn")
-            connection.unregister("drawn")
-    new.replace(file)
+    if not file.exists():
+        # Made elsewhere: another run may make the same table, and one that is interrupted leaves no half of it.
+        with tempfile.TemporaryDirectory(dir=directory) as folder:
+            new = Path(folder) / file.name
+            with duckdb.connect(str(new)) as connection:
+                for part in range(table.parts):
+                    connection.register("drawn", table.generate(per_part, part))
+                    created = "CREATE TABLE rows AS" if part == 0 else "INSERT INTO rows"
+                    connection.execute(f"{created} SELECT * FROM drawn")
+                    connection.unregister("drawn")
+            new.replace(file)
     return file
-
-
-def described(file: Path) -> dict[str, int]:
-    """The rows of a file's table, and how many values each column has (exactly)."""
-    with contextlib.closing(duckdb.connect(str(file), read_only=True)) as connection:
-        names = [name for (name,) in connection.execute("SELECT column_name FROM (DESCRIBE rows)").fetchall()]
-        counted = ", ".join(f'count(DISTINCT "{name}")' for name in names)
-        found = connection.execute(f"SELECT count(*), {counted} FROM rows").fetchone()
-    assert found is not None
-    return dict(zip(["rows", *names], found, strict=True))
 
 
 def written(spec: Mapping[str, Any], path: Path) -> Path:
