@@ -79,6 +79,7 @@ def in_duckdb(table: Table, directory: Path, rows: int | None = None) -> Path:
         with tempfile.TemporaryDirectory(dir=directory) as folder:
             new = Path(folder) / file.name
             with duckdb.connect(str(new)) as connection:
+                connection.execute("SET enable_progress_bar = false")
                 for part in range(table.parts):
                     connection.register("drawn", table.generate(per_part, part))
                     created = "CREATE TABLE rows AS" if part == 0 else "INSERT INTO rows"
