@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="the names of the questions")
     parser.add_argument("--repeat", type=int, default=3, help="runs of each question, of which medians are given")
     parser.add_argument("--rows", type=int, help="of each table at most, for a try")
-    parser.add_argument("--timeout", type=float, help="seconds after which a run counts as not finished")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds after which a run counts as not finished")
     parser.add_argument("--directory", type=Path, default=kept, help=f"where the tables are kept ({kept})")
     parser.add_argument("--url", help="a PostgreSQL for the questions about one, instead of an embedded one")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep all figures")
