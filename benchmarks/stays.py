@@ -1,4 +1,4 @@
-"""Weekly runs of the job on a table of hospital stays: `python benchmarks/stays.py [--patients N] [--weeks W]`.
+"""Weekly runs of the job on a table of hospital stays: `python -m benchmarks.stays [--patients N] [--weeks W]`.
 
 Patients have one stay or more. In each week the table grows by a hundredth, half of that by patients who are new and
 half by those who are known, and of one row in a thousand the diagnosis is corrected. Prints what became of the runs,
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import statistics
 import tempfile
 from pathlib import Path
 
@@ -17,7 +16,10 @@ import duckdb
 import numpy as np
 import psycopg
 import pyarrow as pa
-from weeks import Source, one_group_by, report, weekly
+
+from benchmarks.clock import summary
+from benchmarks.units import one_group_by
+from benchmarks.weeks import Source, report, weekly
 
 SEED = 20_263
 DIAGNOSES, REGIONS = 30, 40
@@ -153,27 +155,16 @@ def main() -> None:
         source.table = table
         spec = directory / "release.yaml"
         spec.write_text(SPEC.format(url=source.url, table=table, node=node, publish=publish), "utf-8")
-        scan, scan_cpu = one_group_by(source, spec)
+        unit = one_group_by(spec)
         found = weekly(source, spec, patients, arguments.weeks)
-    found["times"] = {
-        kind: {
-            "seconds": (seconds := statistics.median(one for one, _ in taken)),
-            "ratio": seconds / scan,
-            "cpu": (cpu := statistics.median(one for _, one in taken)),
-            "cpu ratio": cpu / scan_cpu,
-            "longest": max(one for one, _ in taken),
-            "runs": len(taken),
-        }
-        for kind, taken in found["times"].items()
-        if taken
-    }
+    found["times"] = {kind: summary(taken, unit) for kind, taken in found["times"].items() if taken}
     found |= {
         "engine": "postgresql" if arguments.url else "duckdb",
         "people": arguments.patients,
         "churn": 1 / GROWS,
         "node": node,
         "expected": None,
-        "group by": {"seconds": scan, "cpu": scan_cpu},
+        "group by": dict(zip(("seconds", "cpu"), unit, strict=True)),
     }
     if arguments.json:
         print(json.dumps(found, indent=2))

@@ -1,4 +1,4 @@
-"""Weekly runs of the job on the demo's people: `python benchmarks/weeks.py [--people N] [--churn S] [--node NODE]`.
+"""Weekly runs of the job on the demo's people: `python -m benchmarks.weeks [--people N] [--churn S] [--node NODE]`.
 
 In each week as many people join as leave, and a tenth as many have another occupation and salary. Prints what became of
 the runs, how long newcomers waited and how far the view lagged, beside what `qblock search --churn` said, and the time
@@ -16,7 +16,6 @@ import statistics
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,6 +26,8 @@ import psycopg
 import pyarrow as pa
 import sqlalchemy as sa
 
+from benchmarks.clock import Clock, summary
+from benchmarks.units import one_group_by
 from qblock.cli.app import run as qblock
 from qblock.demo.load import SCHEMA, TABLE, load_people
 from qblock.demo.people import generate
@@ -38,11 +39,9 @@ from qblock.ledger.stores import place_of
 from qblock.ledger.writer import opened
 from qblock.releases.release import Release
 from qblock.spec import load_spec
-from qblock.warehouse import TableName, open_warehouse, queries
 
 PEOPLE_SEED, NEWCOMERS_SEED, CHURN_SEED = 1, 2, 20_262
 CHANGED = ("occupation", "salary_class")
-TICKS = os.sysconf("SC_CLK_TCK")
 IDLE_RUNS = 5
 
 
@@ -50,7 +49,7 @@ class Source:
     """The table of people in DuckDB or PostgreSQL."""
 
     def __init__(self, url: str, directory: Path) -> None:
-        self.url, self.directory = url, directory
+        self.url, self.directory, self.clock = url, directory, Clock(url)
         self.table = f"{SCHEMA}.{TABLE}" if url.startswith("postgresql") else "main.people"
 
     def change(self, leave: np.ndarray, join: pa.Table, changed: pa.Table) -> None:
@@ -75,29 +74,6 @@ class Source:
             named = ", ".join(f"{name} = %s" for name in CHANGED)
             rows = [(*(row[name] for name in CHANGED), row["person_id"]) for row in changed.to_pylist()]
             cursor.executemany(f"UPDATE {self.table} SET {named} WHERE person_id = %s", rows)
-
-    def cpu(self) -> float:
-        """Seconds of processor time so far, of this process and of a PostgreSQL server on this machine."""
-        own = time.process_time()
-        return own + self._server() if self.url.startswith("postgresql") else own
-
-    def _server(self) -> float:
-        if not hasattr(self, "_postmaster"):
-            with psycopg.connect(self.url) as connection:
-                (backend,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
-                self._postmaster = int(_stat(backend)[1])
-        total = sum(int(ticks) for ticks in _stat(self._postmaster)[11:15])
-        for path in Path("/proc").glob("[0-9]*/stat"):
-            with contextlib.suppress(OSError):
-                found = _stat(int(path.parent.name))
-                if int(found[1]) == self._postmaster:
-                    total += int(found[11]) + int(found[12])
-        return total / TICKS
-
-
-def _stat(process: int) -> list[str]:
-    """The fields of /proc/PID/stat after the name: state, parent, ..., utime, stime, cutime, cstime (11 to 14)."""
-    return Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
 
 
 class People:
@@ -156,34 +132,11 @@ class Waits:
         return kept
 
 
-def one_group_by(source: Source, spec: Path, runs: int = 5) -> tuple[float, float]:
-    """Seconds and processor seconds of the base scan alone, each run in a new session: medians."""
-    found = load_spec(spec)
-    names = [*found.quasi_identifiers, *found.sensitives]
-    timed = []
-    for _ in range(runs):
-        warehouse = open_warehouse(source.url, source.directory)
-        with warehouse.snapshot() as session:
-            relation = session.relation(TableName.parse(source.table))
-            columns = {f"c{i}": relation.c[name] for i, name in enumerate(names)}
-            timed.append(
-                measured(source, lambda s=session, r=relation, c=columns: s.store("s", queries.raw_scan(r, c)))
-            )
-        warehouse.close()
-    return tuple(statistics.median(column) for column in zip(*timed, strict=True))  # type: ignore[return-value]
-
-
-def measured(source: Source, perform: Callable[[], Any]) -> tuple[float, float]:
-    started, used = time.perf_counter(), source.cpu()
-    perform()
-    return time.perf_counter() - started, source.cpu() - used
-
-
 def job(source: Source, arguments: list[str]) -> tuple[int, tuple[float, float]]:
     """Exit status of a command, and what it took."""
     statuses: list[int] = []
     with contextlib.redirect_stdout(io.StringIO()):
-        taken = measured(source, lambda: statuses.append(qblock(arguments)))
+        taken = source.clock.measured(lambda: statuses.append(qblock(arguments)))
     return statuses[0], taken
 
 
@@ -320,21 +273,10 @@ def main() -> None:
         spec.write_text(text.replace("search: {", f"search: {{node: {node}, ", 1), "utf-8")
         if expected is None:
             (expected,) = Release(spec).search(churn=arguments.churn).to_dict()["forecast"]["nodes"]
-        scan, scan_cpu = one_group_by(source, spec)
+        unit = one_group_by(spec)
         people = People(arguments.people, arguments.weeks, arguments.churn)
         found = weekly(source, spec, people, arguments.weeks)
-    found["times"] = {
-        kind: {
-            "seconds": (seconds := statistics.median(one for one, _ in taken)),
-            "ratio": seconds / scan,
-            "cpu": (cpu := statistics.median(one for _, one in taken)),
-            "cpu ratio": cpu / scan_cpu,
-            "longest": max(one for one, _ in taken),
-            "runs": len(taken),
-        }
-        for kind, taken in found["times"].items()
-        if taken
-    }
+    found["times"] = {kind: summary(taken, unit) for kind, taken in found["times"].items() if taken}
     found |= {
         "engine": "postgresql" if arguments.url else "duckdb",
         "people": arguments.people,
@@ -342,7 +284,7 @@ def main() -> None:
         "node": node,
         "expected": expected,
         "forecast seconds": searched,
-        "group by": {"seconds": scan, "cpu": scan_cpu},
+        "group by": dict(zip(("seconds", "cpu"), unit, strict=True)),
     }
     if arguments.json:
         print(json.dumps(found, indent=2))

@@ -1,0 +1,1 @@
+"""What searches and runs of the job take, in units of one GROUP BY of the same table (docs/performance.md)."""

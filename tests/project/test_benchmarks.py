@@ -1,0 +1,159 @@
+"""The benchmark on tables of a few rows: that it asks what it says, and tells one answer from another."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qblock.search.run import open_task
+from qblock.spec import load_spec
+
+ROOT = Path(__file__).resolve().parents[2]
+SEARCH = {"choose_by", "strategy"}
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(ROOT)
+
+
+def test_a_question_has_figures_and_keeps_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks.__main__ import main
+
+    kept = tmp_path / "found.json"
+    given = ["retail-k6", "--rows", "3000", "--repeat", "1", "--directory", str(tmp_path), "--json", str(kept)]
+    command = [sys.executable, "-m", "benchmarks", *given]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith("retail-k6 ")
+    (result,) = json.loads(kept.read_text("utf-8"))["results"]
+    assert (result["status"], result["nodes"], result["runs"]) == ("ok", 1920, 1)
+    assert 0 < result["evaluated"] < result["nodes"]
+    assert result["minimal"] == len(result["essence"]["minimal"]) > 0
+    assert math.isclose(result["u"], result["seconds"] / result["unit"]["seconds"])
+    assert math.isclose(result["cu"], result["cpu"] / result["unit"]["cpu"])
+    assert set(result["stages"]) == {"import", "opening", "search", "metrics"}
+    assert result["statements"]["store"]["calls"] > 0
+    assert result["peak memory"] > 50 << 20
+    assert [path.name for path in tmp_path.glob("*.duckdb")] == ["retail_3000_1.duckdb"]
+    assert main(["--compare", str(kept), str(kept)]) == 0
+    assert capsys.readouterr().out.startswith("retail-k6: the same answer\n")
+
+
+@pytest.mark.parametrize(
+    ("program", "timeout", "status"),
+    [("import time; time.sleep(600)", 0.1, None), ("raise SystemExit(3)", None, 3), ("print('answer')", 60, 0)],
+)
+def test_a_program_that_takes_too_long_is_ended(program: str, timeout: float | None, status: int | None) -> None:
+    from benchmarks import children
+
+    ended = children.run(["-c", program], timeout)
+    assert (ended.status, ended.output) == (status, "answer\n" if status == 0 else "")
+
+
+def test_a_name_that_is_no_question_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks.__main__ import main
+
+    assert main(["retail-k7"]) == 2
+    assert "retail-k7" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("retail-entropy6", 1920),
+        ("survey-t0.2", 25_920),
+        ("hospital-entropy4-k10", 2160),
+        ("census-entropy6-process", 1920),
+    ],
+)
+def test_a_table_has_the_lattice_that_the_page_says(name: str, nodes: int, tmp_path: Path) -> None:
+    from benchmarks.questions import QUESTIONS, keys_of_search
+    from benchmarks.tables import in_duckdb, written
+
+    question = QUESTIONS[name]
+    url = f"duckdb:///{in_duckdb(question.of, tmp_path, 2000)}"
+    spec = written(question.spec(url, "main.rows", tmp_path, keys_of_search()), tmp_path / "spec.yaml")
+    with open_task(load_spec(spec)) as task:
+        assert len(task.lattice) == nodes
+        assert task.source.rows == 2000
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
+    (row,) = [line for line in page.splitlines() if line.startswith(f"| `{question.table}` |")]
+    assert row.split(" | ")[1:4] == [f"{question.of.rows:,}", str(len(question.of.quasi)), f"{nodes:,}"]
+
+
+def test_parts_are_other_draws_and_the_same_again() -> None:
+    from benchmarks.tables import TABLES
+
+    for table in TABLES.values():
+        first = table.generate(500, 0)
+        assert first.equals(table.generate(500, 0))
+        assert not first.equals(table.generate(500, 1))
+        assert set(first.column_names) == {*table.quasi, table.sensitive}
+
+
+def test_every_question_is_on_the_page() -> None:
+    from benchmarks.questions import QUESTIONS
+
+    page = (ROOT / "docs" / "performance.md").read_text("utf-8")
+    assert [name for name in QUESTIONS if f"`{name}`" not in page] == []
+
+
+def test_a_key_that_is_not_known_yet_is_not_written() -> None:
+    from benchmarks.questions import QUESTIONS, keys_of_search
+
+    assert keys_of_search() >= SEARCH
+    every, best = QUESTIONS["survey-k5-suppress-all"], QUESTIONS["survey-k5-suppress-best"]
+    before, after = frozenset(SEARCH), frozenset({*SEARCH, "answer"})
+    assert (every.lacks(before), best.lacks(before), best.lacks(after)) == (None, "search.answer", None)
+    where = ("duckdb:///t.duckdb", "main.rows", Path())
+    assert "answer" not in every.spec(*where, before)["search"]
+    assert [q.spec(*where, after)["search"]["answer"] for q in (every, best)] == ["all", "best"]
+
+
+ANSWER: dict[str, Any] = {
+    "minimal": [[1, 0], [0, 1]],
+    "chosen": {"levels": [1, 0], "suppressed": 0, "metrics": {"loss": 0.25, "height": 1}},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        (lambda answer: answer["minimal"].reverse(), True),
+        (lambda answer: answer["chosen"]["metrics"].update(loss=0.25 + 1e-15), True),
+        (lambda answer: answer["chosen"]["metrics"].update(loss=0.25 + 1e-9), False),
+        (lambda answer: answer["chosen"].update(levels=[0, 1]), False),
+        (lambda answer: answer["chosen"].update(suppressed=1), False),
+        (lambda answer: answer["minimal"].pop(), False),
+        (lambda answer: answer.update(chosen=None), False),
+    ],
+)
+def test_the_digest_tells_answers_apart(change: Any, same: bool) -> None:
+    from benchmarks.answers import digest, essence
+
+    other = copy.deepcopy(ANSWER)
+    change(other)
+    assert (digest(essence(other)) == digest(essence(ANSWER))) is same
+
+
+def test_a_comparison_names_what_differs() -> None:
+    from benchmarks.comparison import beside
+
+    result = {"question": "q", "status": "ok", "digest": "a", "essence": {"minimal": [[1]], "chosen": [1]}}
+    figures = dict.fromkeys(("seconds", "u", "cpu", "cu", "evaluated", "minimal", "queries", "peak memory"), 4)
+    before = {**result, **figures, "unit": {"seconds": 1.0}}
+    after = {**before, "digest": "b", "essence": {"minimal": [[1]], "chosen": [2]}, "seconds": 1, "rows read": 7}
+    lines = beside({"results": [before]}, {"results": [after]}).splitlines()
+    assert lines[0] == "q: ANOTHER ANSWER: chosen"
+    assert ["seconds", "4", "1", "0.250"] in [line.split() for line in lines]
+    assert ["rows", "read", "-", "7"] in [line.split() for line in lines]
+    late = {"question": "q", "status": "not finished within 9 s"}
+    assert beside({"results": [before]}, {"results": [late]}) == "q: ok; not finished within 9 s"
