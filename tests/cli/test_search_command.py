@@ -222,7 +222,7 @@ def test_the_statements_of_a_node_can_be_run(warehouse, engine_name: str, tmp_pa
         for title, sql in found:
             assert sqlglot.parse_one(sql, dialect="duckdb" if title.startswith("DuckDB") else "postgres")
         mine = [sql for title, sql in found if title.lower().startswith(engine_name)]
-        assert sum(row[-1] for row in run_sql(task, mine[0])) == 4
+        assert len(run_sql(task, mine[0])) == 4
         sizes = task.source.frequency_sets.blocks((0, 1, 0, 1), ())[0]
         assert sorted(row[-1] for row in run_sql(task, mine[1])) == sorted(sizes.rows.tolist())
         for i, sql in enumerate(mine[2:]):

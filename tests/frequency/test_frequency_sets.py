@@ -140,8 +140,14 @@ def test_counts_that_do_not_add_up_are_refused(warehouse, tmp_path: Path) -> Non
     rows = Rows([suppressed("a", ["x", "x", "y"]), suppressed("b", [1, 2, 2])], [sensitive("s", [1, 1, 2])])
     with opened(rows.fill(warehouse, "t"), "t", rows.attributes(), tmp_path) as task:
         whole = task.source.frequency_sets
-        broken = FrequencySets(whole.session, whole.leaf, whole.dimensions, 1, rows.size + 1)
-        for ask in (broken.sizes, lambda n: broken.blocks(n, [0]), lambda n: broken.joint(n, [0])):
+        broken = FrequencySets(whole.session, whole.base, whole.coding, rows.size + 1)
+        for ask in (
+            broken.sizes,
+            lambda n: broken.small(n, 2),
+            lambda n: broken.blocks(n, []),
+            lambda n: broken.blocks(n, [0]),
+            lambda n: broken.joint(n, [0]),
+        ):
             with pytest.raises(
                 QblockError, match=r"add up to 3, not to the 4 rows.*nothing may be published"
             ) as caught:
@@ -149,18 +155,26 @@ def test_counts_that_do_not_add_up_are_refused(warehouse, tmp_path: Path) -> Non
             assert caught.value.exit_status == 1
 
 
-def test_a_coarser_node_reads_no_more_than_the_smallest_finer_one(warehouse, tmp_path: Path) -> None:
+def test_a_coarser_node_reads_no_more_than_the_smallest_hub(warehouse, tmp_path: Path) -> None:
     rows = Rows([suppressed("a", list("uvwxyz") * 4), suppressed("b", list("abcd") * 6)], [sensitive("s", [1] * 24)])
     with opened(rows.fill(warehouse, "t"), "t", rows.attributes(), tmp_path) as task:
         sets = task.source.frequency_sets
-        assert sets.leaf_rows == len(rows.sizes((0, 0)))
-        sets.sizes((0, 1))
+        assert sets.cost((1, 1)) == rows.size
+        assert sets.hub((0, 1)) == len(rows.sizes((0, 1)))
         assert sets.cost((1, 1)) == len(rows.sizes((0, 1)))
+        assert sets.hub((1, 0)) == sets.cost((1, 1)) == len(rows.sizes((1, 0))) == 4
+        assert sets.cost((0, 0)) == sets.cost((0, 0), [0]) == rows.size
+        sets.hub((0, 1), [0])
+        assert sets.cost((0, 1), [0]) == len(rows.sizes((0, 1)))
+        for node in rows.nodes():
+            for asked in ASKED:
+                check(task, rows, node, asked)
         sets.sizes((1, 0))
-        assert sets.cost((1, 1)) == len(rows.sizes((1, 0))) == 4
         sent = task.statements
         sets.sizes((1, 0))
         assert task.statements == sent
+        sets.forget()
+        assert sets.cost((1, 1)) == rows.size
 
 
 def test_keys_beyond_what_one_integer_holds_are_told_apart() -> None:

@@ -5,21 +5,85 @@ from __future__ import annotations
 from mutation.mutation import Mutation
 
 SETS = "tests/frequency/test_frequency_sets.py"
+SAMPLES = "tests/frequency/test_samples.py"
 
 FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
-        "roll-up: without NULL",
+        "packing: NULL has no key",
         "warehouse/queries.py",
-        "joined = joined.join(mapping, mapping.c.c0 == code)",
-        "joined = joined.join(mapping, sa.and_(mapping.c.c0 == code, mapping.c.leaf.is_not(None)))",
+        "cases.append((raw.is_(None), sa.literal_column(str(of_leaf[self.null_code]))))",
+        "cases.append((raw.is_(None), sa.literal_column(str(of_leaf[0]))))",
         tests=(f"{SETS}::test_values_without_a_leaf_become_one_where_the_spec_says_so",),
     ),
     Mutation(
         "roll-up: from a set that is not finer",
+        "frequency/coding.py",
+        "return all(o & ~w == 0 for",
+        "return any(o & ~w == 0 for",
+        tests=(f"{SETS}::test_a_coarser_node_reads_no_more_than_the_smallest_hub",),
+    ),
+    Mutation(
+        "paths: a label has the number of its leaf",
+        "hierarchy/paths.py",
+        "        cleared = sum(self.bits[: max(0, level - self.first)])",
+        "        cleared = sum(self.bits[: max(0, level - self.first - 1)])",
+        tests=("tests/hierarchy/test_paths.py::test_a_label_is_a_prefix",),
+    ),
+    Mutation(
+        "paths: children of all parents are numbered together",
+        "hierarchy/paths.py",
+        "    starts[1:] = p[1:] != p[:-1]\n",
+        "    starts[1:] = False\n",
+        tests=("tests/hierarchy/test_paths.py::test_no_bit_is_wasted_on_the_top", "tests/frequency/test_coding.py"),
+    ),
+    Mutation(
+        "coding: a word holds a bit too many",
+        "frequency/coding.py",
+        "if bits + width <= BITS), len(used))",
+        "if bits + width <= BITS + 1), len(used))",
+        tests=("tests/frequency/test_coding.py::test_words",),
+    ),
+    Mutation(
+        "coding: levels are alike that merge labels",
+        "frequency/coding.py",
+        "            while high < len(widths) and not widths[high]:",
+        "            while high < len(widths) - 1 and widths[high] < 2:",
+        tests=("tests/frequency/test_coding.py::test_levels_that_merge_nothing_are_one",),
+    ),
+    Mutation(
+        "samples: parts of blocks",
         "frequency/sets.py",
-        "if set(sensitive) <= set(k.sensitive) and is_generalization(node, k.node))",
-        "if set(sensitive) <= set(k.sensitive) and sum(node) >= sum(k.node))",
-        tests=(f"{SETS}::test_every_node_counts_the_raw_rows",),
+        "            return source, mask, Sample(blocks, PARTS)",
+        "            return source, mask, Sample(source.mask, PARTS)",
+        tests=(f"{SAMPLES}::test_a_sample_is_of_whole_blocks",),
+    ),
+    Mutation(
+        "samples: from a slice of finer blocks",
+        "frequency/sets.py",
+        "next((by for by in self._slices if finer(blocks, by)), None)",
+        "next((by for by in self._slices if finer(by, blocks)), None)",
+        tests=(f"{SAMPLES}::test_a_sample_is_of_whole_blocks",),
+    ),
+    Mutation(
+        "samples: what some blocks do not fail passes",
+        "search/task.py",
+        "            return self._counts(node, sampled=True).failing_rows > self.budget",
+        "            return self._counts(node, sampled=True).failing_rows >= self.budget",
+        tests=(f"{SAMPLES}::test_hubs_and_samples_change_no_answer",),
+    ),
+    Mutation(
+        "hubs: counts of entities are added up",
+        "frequency/sets.py",
+        "self._grouped(source, mask, by_entity=self.entities)",
+        "queries.count_entities(source.table, mask) if self.entities else self._grouped(source, mask)",
+        tests=(f"{SAMPLES}::test_hubs_and_samples_change_no_answer",),
+    ),
+    Mutation(
+        "sizes: those below are not all",
+        "warehouse/queries.py",
+        "    small = found.c.n < sa.literal_column(str(least))",
+        "    small = found.c.n < sa.literal_column(str(least - 1))",
+        tests=(f"{SAMPLES}::test_hubs_and_samples_change_no_answer",),
     ),
     Mutation(
         "counts: fewer than the source has",
@@ -31,8 +95,8 @@ FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
         "entities: as large as the sum of their values",
         "frequency/sets.py",
-        "        return Blocks(pairs.start, pairs.value, pairs.count, rows, keys)",
-        "        return Blocks(pairs.start, pairs.value, pairs.count, pairs.rows, keys)",
+        '            rows = counts["n"][_order(words)]\n',
+        "            rows = np.add.reduceat(n, first)\n",
         tests=(f"{SETS}::test_entities_are_counted_once",),
     ),
     Mutation(

@@ -56,8 +56,8 @@ STRUCTURE = (
     Mutation(
         "a budget may not be used up",
         "search/task.py",
-        "return self.counts(node).failing_rows <= self.budget",
-        "return self.counts(node).failing_rows < self.budget",
+        "return self._counts(node).failing_rows <= self.budget",
+        "return self._counts(node).failing_rows < self.budget",
         "duckdb",
         NODES,
     ),

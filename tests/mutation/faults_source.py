@@ -11,17 +11,15 @@ SOURCE: tuple[Mutation, ...] = (
     Mutation(
         "quarantine: rows that wait are counted out and published",
         "source/table.py",
-        "        admitted = covered(spec, session, admitted, names, columns)\n"
-        "        session.drop(raw)\n"
-        "        raw = scanned(admitted)\n",
-        "        session.drop(raw)\n        raw = scanned(covered(spec, session, admitted, names, columns))\n",
+        "        admitted = covered(spec, session, admitted, waiting, columns)\n",
+        "",
         tests=(UNCOVERED,),
     ),
     Mutation(
         "quarantine: rows wait where every value is uncovered",
         "source/columns.py",
-        "    without = sa.or_(*(_no_leaf(",
-        "    without = sa.and_(*(_no_leaf(",
+        ".where(sa.or_(*without))",
+        ".where(sa.and_(*without))",
         tests=(f"{SOURCES}::test_rows_wait_for_any_value_without_a_leaf_and_not_for_null",),
     ),
     Mutation(
@@ -47,9 +45,9 @@ SOURCE: tuple[Mutation, ...] = (
     ),
     Mutation(
         "entities: values are counted by rows",
-        "source/levels.py",
-        "queries.entity_totals(leaf, key) if entities else queries.totals(leaf, key)",
-        "queries.totals(leaf, key)",
+        "frequency/sets.py",
+        'return self.coding.values(sensitive, words), counts["n"]',
+        'return self.coding.values(sensitive, words), counts["r" if self.entities else "n"]',
         tests=("tests/frequency/test_frequency_sets.py::test_entities_are_counted_once",),
     ),
     Mutation(

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from hypothesis import strategies as st
 
-from qblock.lattice import Lattice, Node
-from qblock.search.strategies.tags import up
+from qblock.lattice import Lattice, Node, up
 
 
 @dataclass
@@ -36,9 +35,16 @@ class Known:
         self.asked_full.append(node)
         return bool(self.full[node])
 
-    def cost(self, node: Node) -> int:
-        asked = [n for n in self.asked_sizes + self.asked_full if all(a <= b for a, b in zip(n, node, strict=True))]
-        return min((rows(self.lattice, n) for n in asked), default=rows(self.lattice, self.lattice.bottom))
+    def expect(self, wanted: np.ndarray, *, sizes: bool) -> np.ndarray:
+        assert wanted.shape == self.lattice.shape
+        assert (wanted >= 0).all()
+        costs = np.full(self.lattice.shape, float(rows(self.lattice, self.lattice.bottom)))
+        for node in self.asked_sizes + self.asked_full:
+            costs[up(node)] = np.minimum(costs[up(node)], rows(self.lattice, node))
+        return costs
+
+    def alike(self, node: Node) -> tuple[Node, Node]:
+        return node, node
 
 
 def rows(lattice: Lattice, node: Node) -> int:

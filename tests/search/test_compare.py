@@ -194,10 +194,9 @@ def test_counts_are_fetched_once_per_node_and_attribute(
     fetched: list[tuple[Any, Any]] = []
     blocks = FrequencySets.blocks
 
-    def counted(self: FrequencySets, node: Any, sensitive: Any) -> Any:
-        if len(sensitive) == 1:
-            fetched.append((node, *sensitive))
-        return blocks(self, node, sensitive)
+    def counted(self: FrequencySets, node: Any, sensitive: Any, **more: Any) -> Any:
+        fetched.extend((node, i) for i in sensitive)
+        return blocks(self, node, sensitive, **more)
 
     spec = load(warehouse, tmp_path, rows_of(1, 20), PRIVACY)
     monkeypatch.setattr(FrequencySets, "blocks", counted)

@@ -138,7 +138,9 @@ def test_the_block_sizes_alone_choose_where_they_are_asked_to(
     fetched = []
     blocks = FrequencySets.blocks
     with open_task(spec) as task:
-        monkeypatch.setattr(FrequencySets, "blocks", lambda self, n, s: fetched.append((n, *s)) or blocks(self, n, s))
+        monkeypatch.setattr(
+            FrequencySets, "blocks", lambda self, n, s, **more: fetched.append((n, *s)) or blocks(self, n, s, **more)
+        )
         found = run_search(task)
     best = min(nodes, key=lambda node: (float(f"{values[node]:.9g}"), sum(node), node))
     assert [seen for seen in fetched if len(seen) > 1] == [(best, 0)]

@@ -113,6 +113,14 @@ def test_a_new_key_changes_no_digest_of_a_spec_that_does_not_use_it(monkeypatch:
         spec_digest(used, 0)
 
 
+def test_how_much_is_answered_takes_no_part():
+    text = SPECS[-1].read_text("utf-8")
+    changed = read_spec(text.replace("search: {", "search: {answer: best, "), "plain.yaml", {})
+    assert changed.search.answer == "best"
+    for number in range(NEWEST + 1):
+        assert spec_digest(changed, number) == spec_digest(read(SPECS[-1]), number)
+
+
 @pytest.mark.parametrize(
     "key", ["strategy: incognito", "roll_up: local", "memory_limit: 2GB", "strategy: exhaustive, roll_up: local"]
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qblock.frequency.sets import FrequencySets
-from qblock.frequency.sizes import Sizes, number
+from qblock.frequency.sets import FrequencySets, Small
+from qblock.frequency.sizes import Sizes, number, positions
 
-__all__ = ["FrequencySets", "Sizes", "number"]
+__all__ = ["FrequencySets", "Sizes", "Small", "number", "positions"]

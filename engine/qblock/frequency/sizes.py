@@ -37,3 +37,12 @@ def number(keys: Ints, leaves: Sequence[int]) -> tuple[Ints, Ints]:
     else:
         _, first, index = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     return index.reshape(-1).astype(np.int64), keys[first]
+
+
+def positions(keys: Ints, among: Ints, leaves: Sequence[int]) -> Ints:
+    """int64[R]: where each of keys int64[R, Q] is in among int64[B, Q], which are distinct and have all of them."""
+    numbers, distinct = number(np.concatenate((among, keys)), leaves)
+    place = np.zeros(len(distinct), dtype=np.int64)
+    place[numbers[: len(among)]] = np.arange(len(among), dtype=np.int64)
+    found: Ints = place[numbers[len(among) :]]
+    return found

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from fractions import Fraction
+from functools import cache
 from typing import Literal
 
 from qblock.canonical import decimal_text
@@ -148,7 +149,8 @@ def dates(attribute: str, values: Iterable[str], units: Sequence[str], kind: Kin
     if kind not in ("date", "timestamp", "timestamptz", "text"):
         raise InputError(f"dates of {attribute}: the column is of type {kind}, not a date; use another hierarchy")
     leaves = _sorted(attribute, values, kind)
-    days = [_day(leaf) for leaf in leaves]
+    day_of = cache(_day)
+    days = [day_of(leaf[:11], leaf.endswith("BC")) for leaf in leaves]
     unfit = [leaf for leaf, day in zip(leaves, days, strict=True) if day is None]
     if unfit:
         raise _unfit(attribute, "dates", unfit, "are not ISO dates of the years 1 to 9999", "use a CSV file")
@@ -188,11 +190,12 @@ def _sorted(attribute: str, values: Iterable[str], kind: Kind) -> list[str]:
     return sorted(distinct, key=lambda value: (numbers[value], value))
 
 
-def _day(text: str) -> date | None:
-    if text.endswith("BC"):
+def _day(start: str, bc: bool) -> date | None:
+    """The day of a text's first eleven characters."""
+    if bc:
         return None
     try:
-        return date.fromisoformat(text[:10]) if text[10:11] in ("", " ", "T") and text[4:5] == "-" else None
+        return date.fromisoformat(start[:10]) if start[10:] in ("", " ", "T") and start[4:5] == "-" else None
     except ValueError:
         return None
 

@@ -68,8 +68,9 @@ class Hierarchy:
         """
         result = np.empty((len(self.labels), len(self.leaves)), dtype=np.int32)
         for level, labels in enumerate(self.labels):
-            first: dict[str | None, int] = {}
-            result[level] = [first.setdefault(label, leaf) for leaf, label in enumerate(labels)]
+            # The last pair of a label stays, which is its first leaf.
+            first = dict(zip(reversed(labels), range(len(labels) - 1, -1, -1), strict=True))
+            result[level] = list(map(first.__getitem__, labels))
         result.flags.writeable = False
         return result
 
@@ -95,7 +96,7 @@ class Hierarchy:
         observed: see find_problems.
         """
         rows = range(1, len(self.labels[0]) + 1 if self.labels else 1)
-        return sorted(find_problems(self.level_names, self.labels, rows, observed=observed))
+        return sorted(find_problems(self.level_names, self.labels, rows, observed=observed, of=self))
 
     def add_null_leaf(self) -> Hierarchy:
         """This hierarchy with a last leaf None, which is `*` at every level: for NULL and for values that are not
@@ -127,17 +128,19 @@ def find_problems(
     word: str = "row",
     *,
     observed: bool = False,
+    of: Hierarchy | None = None,
 ) -> list[Problem]:
     """What is wrong with labels[level][row], whose row is on line lines[row]; ragged rows are not given here.
 
     observed: whether the leaves are the values of a column, of which there may be none, and one may be an empty text.
+    of: the hierarchy with these labels, where there is one already.
     """
     if observed and labels and not labels[0]:
         return []
     if not labels or not labels[0]:
         return [Problem(0, "there is no leaf; write one row per value, leaf first")]
     problems = _empty(names, labels, lines, observed)
-    hierarchy = Hierarchy("", tuple(names), tuple(tuple(level) for level in labels))
+    hierarchy = of or Hierarchy("", tuple(names), tuple(tuple(level) for level in labels))
     codes = hierarchy.codes
     for leaf in np.flatnonzero(codes[0] != np.arange(codes.shape[1])).tolist():
         first = lines[int(codes[0][leaf])]

@@ -132,6 +132,37 @@ def kl_divergence(leaf_codes: Ints, value: Ints, count: Ints, levels: Node, hier
     return float((count / total * (np.log(count / together) + volume)).sum())
 
 
+def kl_of_sums(
+    leaf_sizes: Ints,
+    multiplicity: Ints,
+    pairs: Ints,
+    keys: Ints,
+    rows: Ints,
+    levels: Node,
+    hierarchies: Sequence[Hierarchy],
+) -> float:
+    """`kl_divergence` where nothing is suppressed, without any leaf.
+
+    It is the sum of c ln c over leaves, less that of n(q,s) ln n(q,s) over blocks and values, and with that of
+    n(q) ln vol(q) over blocks, per row.
+
+    leaf_sizes, multiplicity: the numbers of rows of distinct (leaf tuple, value), and how many have each; pairs:
+    int64[P], the n(q,s); keys: int64[B, Q]; rows: int64[B].
+    """
+    total = int(rows.sum())
+    if not total:
+        return math.inf
+    volume = np.zeros(len(rows))
+    for attribute, (level, hierarchy) in enumerate(zip(levels, hierarchies, strict=True)):
+        volume += np.log(hierarchy.leaves_under(level)[keys[:, attribute]])
+    sums = (
+        float((multiplicity * (leaf_sizes * np.log(leaf_sizes))).sum()),
+        -float((pairs * np.log(pairs)).sum()),
+        float((rows * volume).sum()),
+    )
+    return max(0.0, math.fsum(sums) / total)
+
+
 def generalize(leaf_codes: Ints, levels: Node, hierarchies: Sequence[Hierarchy]) -> Ints:
     """int64[L, Q]: the codes of leaf tuples at a node."""
     columns = [h.codes[level][leaf_codes[:, i]] for i, (level, h) in enumerate(zip(levels, hierarchies, strict=True))]

@@ -122,7 +122,9 @@ def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
 
 def _search(run: Run, _: steps.Search | steps.CheckNode) -> None:
     before = published_node_ahead(run)
-    found = run_search(run.task, progress=run.progress)
+    # Versions that are checked together may fall back on other nodes.
+    best_only = run.spec.search.answer == "best" and not run.spec.checked_together
+    found = run_search(run.task, progress=run.progress, best_only=best_only)
     if run.joint.inherited is not None:
         found = replace(found, why=KEPT + ("" if found.chosen is not None else f", and fails: {found.why}"))
     if found.chosen is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from qblock.blocks import Floats
 from qblock.lattice import Lattice, Node
 from qblock.search import search
 from qblock.search.choose import candidates as sure_candidates
@@ -38,8 +39,11 @@ class _AtLeast:
     def passes(self, node: Node) -> bool:
         return self.sizes_pass(node)
 
-    def cost(self, node: Node) -> int:
-        return self._task.cost(node)
+    def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
+        return self._task.expect(wanted, sizes=True)
+
+    def alike(self, node: Node) -> tuple[Node, Node]:
+        return self._task.alike(node)
 
 
 def candidates(found: SearchResult, enough: float) -> list[Node]:

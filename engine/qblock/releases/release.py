@@ -98,7 +98,8 @@ class Release:
         """
         asked = churn_of(self.spec, churn)
         with open_task(self.spec, name_values=self.name_values) as task:
-            found = run_search(task, strategy=strategy, progress=progress, all_nodes=all_nodes)
+            best_only = task.spec.search.answer == "best" and not all_nodes and asked is None
+            found = run_search(task, strategy=strategy, progress=progress, all_nodes=all_nodes, best_only=best_only)
             task.warnings += later_versions(self.spec)
             refused = None if found.chosen is not None else str(refusal(found))
             forecast = forecast_of_search(found, asked)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qblock.errors import InputError
 from qblock.search.strategies import chains, exhaustive, incognito
+from qblock.search.strategies.contest import Contest
 from qblock.search.strategies.evaluator import Evaluator, Outcome, Progress
 from qblock.search.strategies.survey import Survey
 
@@ -12,17 +13,23 @@ STRATEGIES = tuple(RUN)
 
 
 def search(
-    evaluator: Evaluator, *, strategy: str = "chains", progress: Progress | None = None, decide_all: bool = True
+    evaluator: Evaluator,
+    *,
+    strategy: str = "chains",
+    progress: Progress | None = None,
+    decide_all: bool = True,
+    contest: Contest | None = None,
 ) -> Outcome:
     """Find all satisfying nodes of the evaluator's lattice, and the minimal ones among them.
 
     decide_all=False: a scan (see Outcome.optimality) may leave nodes undecided that cannot be minimal; "exhaustive"
-    decides every node nevertheless. Raises InputError for an unknown strategy; whatever the evaluator or `progress`
+    decides every node nevertheless. contest: only a best node is asked for (not with "incognito", which goes by subsets
+    and finds all). Raises InputError for an unknown strategy; whatever the evaluator or `progress`
     raises (KeyboardInterrupt too) passes through.
     """
     if strategy not in RUN:
         raise InputError(f"search strategy {strategy!r} is unknown; use one of {', '.join(STRATEGIES)}")
-    survey = Survey(evaluator, progress)
+    survey = Survey(evaluator, progress, contest)
     RUN[strategy](survey, decide_all=decide_all)
     return survey.outcome(strategy, pruned=strategy != "exhaustive")
 

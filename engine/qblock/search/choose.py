@@ -9,10 +9,8 @@ from collections.abc import Callable, Iterable
 from qblock.errors import InputError, Refused
 from qblock.lattice import Node, height
 from qblock.metrics import BY_NAME, Metric
+from qblock.search.strategies.contest import SLACK
 from qblock.search.strategies.evaluator import Outcome
-
-SLACK = 1e-10
-"""Relative: bounds and metrics are sums of doubles, and a node that may tie must be measured."""
 
 
 def metric_named(name: str) -> Metric:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
+from qblock.blocks import Floats
 from qblock.errors import Refused, values_shown
 from qblock.lattice import Lattice, Node
 from qblock.models import asked as asked_of
@@ -91,6 +92,11 @@ class SearchResult:
     def quasi_identifiers(self) -> tuple[str, ...]:
         return self.task.spec.quasi_identifiers
 
+    @property
+    def best_only(self) -> bool:
+        """Whether other nodes were left undecided."""
+        return self.outcome is not None and self.outcome.optimality == "best"
+
     def levels(self) -> dict[str, int]:
         """The chosen node by name."""
         assert self.chosen is not None
@@ -112,7 +118,7 @@ class SearchResult:
             "why": self.why,
             "choice": self.choice,
             "seconds": round(self.seconds, 3),
-            "satisfying": int(self.outcome.satisfied.sum()) if self.outcome else None,
+            "satisfying": int(self.outcome.satisfied.sum()) if self.outcome and not self.best_only else None,
             "minimal": [list(node) for node in self.minimal],
             "chosen": None
             if chosen is None
@@ -147,14 +153,24 @@ class _BySizes:
     def passes(self, node: Node) -> bool:
         return self._task.sizes_pass(node)
 
-    def cost(self, node: Node) -> int:
-        return self._task.cost(node)
+    def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
+        return self._task.expect(wanted, sizes=True)
+
+    def alike(self, node: Node) -> tuple[Node, Node]:
+        return self._task.alike(node)
 
 
 def run_search(
-    task: Task, *, strategy: str | None = None, progress: Progress | None = None, all_nodes: bool = False
+    task: Task,
+    *,
+    strategy: str | None = None,
+    progress: Progress | None = None,
+    all_nodes: bool = False,
+    best_only: bool = False,
 ) -> SearchResult:
     """Search the lattice of a task (or check its pinned node) and choose a node.
+
+    best_only: leave nodes undecided that cannot be the one to choose; then no minimal nodes are known.
 
     Where no node satisfies, that is not an error here: `chosen` is None, as for a pinned node that fails (`why` says
     so).
@@ -173,19 +189,20 @@ def run_search(
     else:
         by_sizes = spec.search.choose_from == "sizes"
         evaluator = _BySizes(task) if by_sizes else task
-        outcome = search(evaluator, strategy=strategy or spec.search.strategy, progress=progress)
+        by, strategy = spec.search.choose_by, strategy or spec.search.strategy
+        ranked = Metrics(task, by_sizes=by_sizes)
+        contest = ranked.contest(by) if best_only and strategy == "chains" else None
+        outcome = search(evaluator, strategy=strategy, progress=progress, contest=contest)
         minimal, why = outcome.minimal, outcome.why
-        by = spec.search.choose_by
-        among = candidates(outcome, by, suppression=task.budget > 0)
+        among = outcome.satisfying() if contest else candidates(outcome, by, suppression=task.budget > 0)
         chosen = None
         if among:
-            ranked = Metrics(task, by_sizes=by_sizes)
             best = choose(among, lambda n: ranked.rank(n, by), by, lambda n: ranked.bound(n, by))
             chosen = task.assess(best)
             if not chosen.satisfied:
                 why = f"the node {list(best)}, chosen by block sizes alone, fails {failed(chosen)}"
     if all_nodes:
-        nodes = [node_json(task, metrics, node) for node in task.lattice.nodes()]
+        nodes = [node_json(task, metrics, node) for node in task.in_turn()]
     if chosen is not None and not chosen.satisfied:
         chosen = None
     found = metrics.of(chosen) if chosen is not None else {}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from qblock.blocks import Blocks, Containing, Ints, Mask, Reference
+from qblock.blocks import Blocks, Containing, Floats, Ints, Mask, Reference
 from qblock.errors import InputError
-from qblock.frequency import Sizes, number
+from qblock.frequency import Sizes, number, positions
 from qblock.lattice import Lattice, Node, is_generalization
 from qblock.models import KAnonymity, Model, Tightest
 from qblock.models.multi import split
 from qblock.search.lacking import how_to_give, lacking
+from qblock.search.refutation import Refutation
 from qblock.source import SourceTable
 from qblock.source.guards import GuardSets
 from qblock.source.population import Population
@@ -23,6 +24,8 @@ from qblock.source.priors import with_prior
 from qblock.spec import GuardTable, Requirement, Spec
 
 QUARANTINED = "{} rows wait until their hierarchies cover them (uncovered: quarantine)"
+SOME, SIZES = 0.1, 0.3
+"""What counting some blocks costs of counting all, and sizes of counting values."""
 TASKS = itertools.count()
 """Several tasks may share one session, each with temporary tables of its own."""
 
@@ -120,6 +123,7 @@ class Task:
         self.warnings: list[str] = list(self.spec.warnings)
         if source.quarantined:
             self.warnings.append(QUARANTINED.format(source.quarantined))
+        self._refutation = Refutation()
         self._index = {name: i for i, name in enumerate(source.sensitives)}
         self._sizes = Reference(source.rows, (), np.zeros(0, dtype=np.int64))
         self._guards: dict[tuple[GuardTable, str], GuardSets] = {}
@@ -166,29 +170,84 @@ class Task:
         return not any(requirement.model.about.uses_sensitive for requirement in self.spec.privacy)
 
     def sizes_pass(self, node: Node) -> bool:
-        return self.sizes(node).rows_below(self.least) <= self.budget if self.budget else self._smallest(node)
+        sets = self.source.frequency_sets
+
+        def sampled() -> bool:
+            return sets.sampled_below(node, self.least) > self.budget
+
+        if sets.worth_sampling(node, ()) and self._refutation.fails("some sizes", SOME, sampled):
+            return False
+        return sets.small(node, self.least).small_n <= self.budget
 
     def passes(self, node: Node) -> bool:
         if self.sizes_only:
             return self.sizes_pass(node)
-        return self.counts(node).failing_rows <= self.budget
+        fails = self._refutation.fails
+        if self.least > 1 and fails("sizes", SIZES, lambda: not self.sizes_pass(node)):
+            return False
 
-    def cost(self, node: Node) -> int:
-        return self.source.frequency_sets.cost(node)
+        def sampled() -> bool:
+            return self._counts(node, sampled=True).failing_rows > self.budget
+
+        some = self._by_block and self.source.frequency_sets.worth_sampling(node, self._needed[:1])
+        if some and fails("some values", SOME, sampled):
+            return False
+        return self._counts(node).failing_rows <= self.budget
+
+    def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
+        sets = self.source.frequency_sets
+        if sizes or self.sizes_only or not self._needed:
+            return sets.expect(wanted)
+        total = sets.expect(wanted) * SIZES if self.least > 1 else np.zeros(self.lattice.shape)
+        for i in self._needed:
+            total += sets.expect(wanted, (i,))
+        return total
+
+    def in_turn(self) -> Iterator[Node]:
+        """Every node, finer ones first, whose counts are about to be asked for: all of them, one after the other."""
+        left = np.ones(self.lattice.shape)
+        for node in self.lattice.nodes():
+            self.expect(left, sizes=False)
+            yield node
+            left[node] = 0
+
+    def alike(self, node: Node) -> tuple[Node, Node]:
+        return self.source.frequency_sets.coding.alike(node)
 
     def sizes(self, node: Node) -> Sizes:
         return self.source.frequency_sets.sizes(node)
 
     def counts(self, node: Node) -> NodeCounts:
         """The blocks of a node for every requirement."""
+        return self._counts(node, keyed=True)
+
+    def _counts(self, node: Node, *, sampled: bool = False, keyed: bool = False) -> NodeCounts:
+        """sampled: of some of the blocks; keyed: with their keys, where no model needs them."""
         sets = self.source.frequency_sets
-        needed = sorted({self._index[s] for q in self.spec.privacy if len(q.sensitive) == 1 for s in q.sensitive})
-        single = dict(zip(needed, sets.blocks(node, needed), strict=True)) if needed else {}
-        plain = next(iter(single.values())) if single else sets.blocks(node, ())[0]
-        assert plain.keys is not None
-        rows = sets.row_counts(node) if sets.entities else plain.rows
-        parts = tuple(self._parts(requirement, node, single, plain) for requirement in self.spec.privacy)
-        return NodeCounts(node, plain.keys, rows, parts)
+        needed, keyed = self._needed, keyed or self._by_keys
+        given = {"sampled": sampled, "keyed": keyed}
+        single = dict(zip(needed, sets.blocks(node, needed, **given), strict=True)) if needed else {}
+        plain = next(iter(single.values())) if single else sets.blocks(node, (), **given)[0]
+        keys = np.zeros((len(plain), 0), dtype=np.int64) if plain.keys is None else plain.keys
+        rows = sets.row_counts(node, sampled=sampled) if sets.entities else plain.rows
+        parts = tuple(self._parts(requirement, node, single, plain, sampled) for requirement in self.spec.privacy)
+        return NodeCounts(node, keys, rows, parts)
+
+    @cached_property
+    def _needed(self) -> list[int]:
+        """The sensitive attributes that a requirement looks at alone."""
+        return sorted({self._index[s] for q in self.spec.privacy if len(q.sensitive) == 1 for s in q.sensitive})
+
+    @property
+    def _by_block(self) -> bool:
+        """Whether each block can be decided without any other."""
+        needs = {need for q in self.spec.privacy for model in q.models for need in model.needs}
+        return not needs & {"containing", "population"} and all(q.guards is None for q in self.spec.privacy)
+
+    @property
+    def _by_keys(self) -> bool:
+        """Whether a model's counts come from several queries, whose blocks are told by their keys."""
+        return not self._by_block or any(len(q.sensitive) > 1 for q in self.spec.privacy)
 
     def assess(self, node: Node) -> Assessment:
         """The verdict of a node with the tightest values of what would be published."""
@@ -197,9 +256,6 @@ class Task:
         kept = ~counts.failing if satisfied else np.ones(len(counts.rows), dtype=bool)
         tightest = tuple(worst([part.tightest(kept) for part in parts], parts[0].model) for parts in counts.parts)
         return Assessment(counts, satisfied, kept, counts.failing_rows if satisfied else 0, tightest)
-
-    def _smallest(self, node: Node) -> bool:
-        return int(self.sizes(node).size[0]) >= self.least
 
     def monotone_under_budget(self, model: Model) -> bool:
         """Whether a model's verdict survives generalization under the counting and suppression limit in force."""
@@ -257,7 +313,7 @@ class Task:
             raise type(error)(f"{place}: {error}") from None
 
     def _parts(
-        self, requirement: Requirement, node: Node, single: dict[int, Blocks], plain: Blocks
+        self, requirement: Requirement, node: Node, single: dict[int, Blocks], plain: Blocks, sampled: bool
     ) -> tuple[Part, ...]:
         bound = self._bound(requirement)
         if not requirement.sensitive:
@@ -271,13 +327,15 @@ class Task:
             if requirement.guards is not None:
                 blocks = self._guard_sets(requirement).counted(node, blocks)
             return (Part(bound[0][0], blocks, bound[0][1]),)
-        return self._multiple(requirement, node, bound)
+        return self._multiple(requirement, node, bound, plain, sampled)
 
-    def _multiple(self, requirement: Requirement, node: Node, bound: list[tuple[Model, Reference]]) -> tuple[Part, ...]:
+    def _multiple(
+        self, requirement: Requirement, node: Node, bound: list[tuple[Model, Reference]], plain: Blocks, sampled: bool
+    ) -> tuple[Part, ...]:
         indexes = [self._index[name] for name in requirement.sensitive]
-        keys, values, rows = self.source.frequency_sets.joint(node, indexes)
-        leaves = [d.leaves for d in self.source.dimensions]
-        block, _ = number(keys, leaves)
+        keys, values, rows = self.source.frequency_sets.joint(node, indexes, sampled=sampled)
+        assert plain.keys is not None
+        block = positions(keys, plain.keys, [d.leaves for d in self.source.dimensions])
         return tuple(
             Part(model, blocks, reference, owner)
             for (model, reference), (blocks, owner) in zip(bound, split(block, values, rows), strict=True)
@@ -289,9 +347,16 @@ class Task:
         result = []
         for coarser in self.lattice.nodes():
             if coarser != node and is_generalization(coarser, node):
-                index, _ = number(self.generalize(blocks.keys, coarser), [d.leaves for d in self.source.dimensions])
-                # Entities are not additive: a union of blocks must be recounted.
-                union = sets.blocks(coarser, [self._index[sensitive]])[0] if sets.entities else blocks.merged(index)
+                leaves = [d.leaves for d in self.source.dimensions]
+                keys = self.generalize(blocks.keys, coarser)
+                if sets.entities:
+                    # They are not additive: a union of blocks must be recounted.
+                    union = sets.blocks(coarser, [self._index[sensitive]])[0]
+                    assert union.keys is not None
+                    index = positions(keys, union.keys, leaves)
+                else:
+                    index, _ = number(keys, leaves)
+                    union = blocks.merged(index)
                 result.append(Containing(union, index))
         return tuple(result)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -13,7 +13,7 @@ from qblock.spec import Spec
 from qblock.warehouse import queries
 from qblock.warehouse.copied import no_column
 from qblock.warehouse.protocol import Column, Session, TableName
-from qblock.warehouse.queries import Dimension
+from qblock.warehouse.queries import Dimension, Expression
 
 NAMED = 10
 """How many uncovered values a message lists."""
@@ -55,12 +55,12 @@ def check_entity(spec: Spec, session: Session, entity: sa.ColumnElement[Any], co
         )
 
 
-def rows_uncovered(session: Session, raw: sa.TableClause, dimensions: Mapping[str, Dimension]) -> int:
-    """How many scanned rows have a value other than NULL that is not a leaf of its hierarchy."""
-    if not dimensions:
+def rows_uncovered(session: Session, relation: sa.FromClause, coded: Iterable[tuple[Expression, Dimension]]) -> int:
+    """How many rows have a value other than NULL that is not a leaf of its hierarchy."""
+    without = [_no_leaf(value, dimension) for value, dimension in coded]
+    if not without:
         return 0
-    without = sa.or_(*(_no_leaf(raw.c[key], dimension) for key, dimension in dimensions.items()))
-    return int(session.scalar(sa.select(sa.func.coalesce(sa.func.sum(raw.c.n), 0)).where(without)))
+    return int(session.scalar(sa.select(sa.func.count()).select_from(relation).where(sa.or_(*without))))
 
 
 def _no_leaf(value: sa.ColumnElement[Any], dimension: Dimension) -> sa.ColumnElement[bool]:
@@ -87,24 +87,27 @@ def covered(
 def check_covered(
     spec: Spec,
     session: Session,
-    raw: sa.TableClause,
-    leaf: sa.TableClause,
-    coded: dict[str, str],
-    columns: dict[str, Column],
-    dimensions: dict[str, Dimension],
+    base: sa.TableClause,
+    words: int,
+    relation: sa.FromClause,
+    coded: Mapping[str, tuple[Expression, Dimension]],
+    columns: Mapping[str, Column],
     name_values: bool,
 ) -> int:
-    """Refuse values that no hierarchy covers and NULLs without a rule; returns N."""
-    found = session.fetch(queries.uncovered_rows(leaf, coded)).to_pylist()[0]
+    """Refuse values that no hierarchy covers and NULLs without a rule; returns N.
+
+    base: the coded table, with keys of so many words; relation: what it was made of; coded: the value of each
+    attribute in it, and what codes it.
+    """
+    found = session.counts(queries.uncovered_keys(base, words))
+    if not found["lost"][0]:
+        return int(found["n"][0])
     problems = []
-    for key, name in coded.items():
-        if found[key]:
-            text = session.text_of(raw.c[key], columns[name].kind)
-            missing = session.fetch(queries.uncovered_values(raw, key, text, dimensions[key])).to_pylist()
-            problems += _uncovered(spec, name, missing, name_values)
-    if problems:
-        raise InputError("\n".join(problems))
-    return int(found["n"])
+    for name, (value, dimension) in coded.items():
+        text = session.text_of(value, columns[name].kind)
+        missing = session.fetch(queries.uncovered_values(relation, value, text, dimension)).to_pylist()
+        problems += _uncovered(spec, name, missing, name_values)
+    raise InputError("\n".join(problems))
 
 
 def _uncovered(spec: Spec, name: str, missing: list[dict[str, Any]], name_values: bool) -> list[str]:

@@ -52,9 +52,9 @@ def stated_hierarchies(spec: Spec) -> dict[str, Hierarchy]:
         for name in stated:
             attribute = spec.attributes[name]
             if attribute.role == "sensitive":
-                found[name] = domain_of(spec, session, name, ANY, nothing, "")
+                found[name] = domain_of(spec, session, name, ANY, nothing)
                 continue
-            hierarchy = build_hierarchy(spec, session, name, ANY, nothing, "")
+            hierarchy = build_hierarchy(spec, session, name, ANY, nothing)
             to_top = "top" in (attribute.nulls, attribute.uncovered)
             found[name] = with_null(hierarchy, published=True) if to_top else hierarchy
     return found

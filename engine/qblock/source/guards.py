@@ -11,7 +11,9 @@ import sqlalchemy as sa
 
 from qblock.blocks import Blocks, Guards
 from qblock.errors import InputError
-from qblock.frequency import FrequencySets, number
+from qblock.frequency import FrequencySets, positions
+from qblock.frequency.coding import Coding
+from qblock.frequency.packing import packed
 from qblock.lattice import Node
 from qblock.source.table import SourceTable, Values
 from qblock.spec import GuardTable
@@ -48,11 +50,10 @@ class GuardSets:
         theirs = self._sets.blocks(node, (0,))[0]
         assert blocks.keys is not None
         assert theirs.keys is not None
-        numbers, _ = number(np.concatenate([blocks.keys, theirs.keys]), self._leaves)
-        mine, others = numbers[: len(blocks)], numbers[len(blocks) :]
+        place = positions(theirs.keys, blocks.keys, self._leaves)
+        theirs = theirs.select(np.argsort(place))
         sizes = np.zeros(len(blocks), dtype=np.int64)
-        place = np.searchsorted(mine, others)  # blocks come in the order of their keys
-        sizes[place] = theirs.support
+        sizes[np.sort(place)] = theirs.support
         start = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
         return replace(blocks, guards=Guards(start, theirs.value))
 
@@ -76,7 +77,7 @@ class GuardSets:
             scanned["g"] = session.comparable(relation.c[guards.group], columns[guards.group])
         raw = session.store(f"{self._prefix}_raw", queries.raw_scan(relation, scanned))
         keep = [name for name in scanned if name != "v"]
-        coded = session.store(f"{self._prefix}_coded", queries.coded(raw, {"v": values.dimension}, keep))
+        coded = session.store(f"{self._prefix}_coded", queries.coded(raw, {"v": values.dimension}, [*keep, "n"]))
         self._check(coded, guards, values.name)
         code = sa.cast(coded.c.v, sa.Text)
         if guards.group is not None:
@@ -113,10 +114,8 @@ class GuardSets:
         expressions = {f"q{i}": source.expression(name) for i, name in enumerate(source.quasi_identifiers)}
         same = source.expression(source.spec.entity) == people.c.e
         columns = {**expressions, "members": people.c.members}
-        query = (
-            sa.select(*(c.label(name) for name, c in columns.items()), sa.func.count().label("n"))
-            .select_from(source.relation.join(people, same))
-            .group_by(*columns.values())
+        query = sa.select(*(c.label(name) for name, c in columns.items())).select_from(
+            source.relation.join(people, same)
         )
         scan = source.session.store(f"{self._prefix}_scan", query)
         source.session.drop(people)
@@ -136,16 +135,17 @@ class GuardSets:
             ),
         )
         names = [f"q{i}" for i in range(len(source.dimensions))]
-        query = sa.select(*(scan.c[name] for name in names), mapping.c.s0, scan.c.n).select_from(
+        query = sa.select(*(scan.c[name] for name in names), mapping.c.s0).select_from(
             scan.join(mapping, scan.c.members == mapping.c.members)
         )
         numbered = session.store(f"{self._prefix}_numbered", query)
-        dimensions = dict(zip(names, source.dimensions, strict=True))
-        leaf = session.store(f"{self._prefix}_leaf", queries.coded(numbered, dimensions, ["s0"]))
+        quasi = [(numbered.c[name], dimension) for name, dimension in zip(names, source.dimensions, strict=True)]
+        coding = Coding(source.hierarchies, (len(self.sets),))
+        base = session.store(f"{self._prefix}_base", packed(numbered, coding, quasi, [(numbered.c.s0, None)]))
         for table in (scan, mapping, numbered):
             session.drop(table)
-        rows = int(session.scalar(sa.select(queries.whole(sa.func.coalesce(sa.func.sum(leaf.c.n), 0)))))
-        return FrequencySets(session, leaf, source.dimensions, 1, rows, name=f"{self._prefix}_set")
+        rows = int(session.scalar(sa.select(sa.func.count()).select_from(base)))
+        return FrequencySets(session, base, coding, rows, name=f"{self._prefix}_set")
 
 
 def _codes(members: str) -> tuple[int, ...]:

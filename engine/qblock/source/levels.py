@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -13,6 +15,7 @@ from qblock import comparison
 from qblock.blocks import Reference
 from qblock.comparison import Matcher
 from qblock.errors import InputError, quoted
+from qblock.frequency import FrequencySets
 from qblock.hierarchy import TOP, Hierarchy, flat, from_csv, from_rows
 from qblock.spec import Attribute, Spec
 from qblock.spec.sources import DimensionTable, build
@@ -22,9 +25,12 @@ from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension
 from qblock.warehouse.values import NUMERIC
 
+Seen = Callable[[], list[str | None]]
+"""The distinct values of an attribute in the source, as text."""
+
 
 def build_hierarchy(
-    spec: Spec, session: Session, name: str, column: Column, raw: sa.TableClause, key: str, part: str = "hierarchy"
+    spec: Spec, session: Session, name: str, column: Column, seen: Seen, part: str = "hierarchy"
 ) -> Hierarchy:
     """The hierarchy of an attribute: from its file or table, or built over the values that the source holds."""
     source = getattr(spec.attributes[name], part)
@@ -34,15 +40,21 @@ def build_hierarchy(
     if file is not None:
         return from_csv(file, attribute=name)
     try:
-        return build(source, name, observed(session, raw, key, column), column.kind)
+        return build(source, name, [value for value in seen() if value is not None], column.kind)
     except InputError as error:
         raise InputError(f"{spec.at('attributes', name)}: {error}") from None
 
 
-def observed(session: Session, raw: sa.TableClause, key: str, column: Column) -> list[str]:
-    """The distinct values of a scanned column as text, NULL left out."""
-    found = session.fetch(queries.distinct_values(raw, key, session.text_of(raw.c[key], column.kind)))
-    return [value for value in found["value"].to_pylist() if value is not None]
+def observed(session: Session, relation: sa.FromClause, value: sa.ColumnElement[Any], column: Column) -> Seen:
+    """The distinct values of a relation's column, which are read once and only if somebody asks."""
+
+    @cache
+    def seen() -> list[str | None]:
+        found = session.fetch(queries.distinct_values(relation, value, lambda each: session.text_of(each, column.kind)))
+        values: list[str | None] = found["value"].to_pylist()
+        return values
+
+    return seen
 
 
 def with_null(hierarchy: Hierarchy, *, published: bool) -> Hierarchy:
@@ -69,7 +81,7 @@ def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable)
     return from_rows(source.levels, rows, attribute=name, origin=f"table {table}")
 
 
-def domain_of(spec: Spec, session: Session, name: str, column: Column, raw: sa.TableClause, key: str) -> Hierarchy:
+def domain_of(spec: Spec, session: Session, name: str, column: Column, seen: Seen) -> Hierarchy:
     """dom(S) with its taxonomy if it has one: the leaves in the order of the list `order`, else ascending.
 
     A declared domain and a taxonomy are sets: the order in which they are written means nothing. NULL is a value where
@@ -81,7 +93,7 @@ def domain_of(spec: Spec, session: Session, name: str, column: Column, raw: sa.T
     declared = _declared(spec, name, attribute, kind)
     null = attribute.nulls == "value"
     if attribute.taxonomy is not None:
-        domain = build_hierarchy(spec, session, name, column, raw, key, "taxonomy")
+        domain = build_hierarchy(spec, session, name, column, seen, "taxonomy")
         if declared is not None:
             leaves = Matcher(domain.leaves, kind)
             found = [(v, leaves.find(v)) for v in declared]
@@ -92,10 +104,10 @@ def domain_of(spec: Spec, session: Session, name: str, column: Column, raw: sa.T
                 )
             domain = domain.select(list(dict.fromkeys(leaf for _, leaf in found if leaf is not None)))
     else:
-        values = declared if declared is not None else observed(session, raw, key, column)
+        values = seen() if declared is None else [*declared]
         if declared is None:
-            null = null and bool(session.scalar(sa.select(sa.func.count()).where(raw.c[key].is_(None))))
-        domain = flat(name, values)
+            null = null and None in values
+        domain = flat(name, [value for value in values if value is not None])
     return _in_order(domain.add_null_leaf() if null else domain, attribute, kind)
 
 
@@ -137,33 +149,26 @@ def ordered(attribute: Attribute, column: Column, domain: Sequence[str | None]) 
 
 
 def reference_of(
-    session: Session,
-    leaf: sa.TableClause,
-    key: str,
-    domain: Hierarchy,
-    dimension: Dimension,
-    column: Column,
-    rows: int,
-    entities: bool,
+    session: Session, sets: FrequencySets, number: int, domain: Hierarchy, dimension: Dimension, column: Column
 ) -> Reference:
+    """The quantities of the whole table of the sensitive attribute of this number."""
     names = session.fetch(sa.select(dimension.table.c.c0, dimension.table.c.t0))
     texts: list[str | None] = [None] * dimension.leaves
     for code, text in zip(names["c0"].to_pylist(), names["t0"].to_pylist(), strict=True):
         texts[code] = text
-    found = session.counts(queries.entity_totals(leaf, key) if entities else queries.totals(leaf, key))
     totals = np.zeros(dimension.leaves, dtype=np.int64)
-    totals[found["code"]] = found["n"]
-    people = int(session.scalar(sa.select(sa.func.count(sa.distinct(leaf.c.e))))) if entities else None
+    codes, counted = sets.totals(number)
+    totals[codes] = counted
     known = [text for text in texts if text is not None]
     numeric = column.kind in NUMERIC and len(known) == len(texts) and all(is_value(t, "decimal") for t in known)
     return Reference(
-        rows=rows,
+        rows=sets.rows,
         domain=tuple(texts),
         totals=totals,
         numbers=tuple(map(Fraction, known)) if numeric else None,
         taxonomy=np.asarray(domain.codes, dtype=np.int64).T if domain.height else None,
         kind=column.kind,
-        people=people,
+        people=sets.people() if sets.entities else None,
     )
 
 

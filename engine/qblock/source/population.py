@@ -9,11 +9,13 @@ import numpy as np
 from qblock.blocks import Blocks
 from qblock.errors import InputError
 from qblock.frequency import FrequencySets, number
+from qblock.frequency.coding import Coding
+from qblock.frequency.packing import packed
 from qblock.lattice import Node
 from qblock.source.columns import check_covered
 from qblock.source.table import SourceTable
-from qblock.warehouse import queries
 from qblock.warehouse.protocol import TableName
+from qblock.warehouse.queries import Expression
 
 
 class Population:
@@ -29,24 +31,23 @@ class Population:
                 f"{place}: the population {table} has no column {missing[0]!r}; it needs every quasi-identifier"
             )
         relation = session.relation(table)
-        coded = {f"q{i}": name for i, name in enumerate(spec.quasi_identifiers)}
-        dimensions = dict(zip(coded, source.dimensions, strict=True))
-        scanned = {}
-        for key, name in coded.items():
+        quasi = dict(zip(spec.quasi_identifiers, source.dimensions, strict=True))
+
+        def value(name: str) -> Expression:
             own, theirs = source.columns[name], columns[name]
-            value = session.comparable(relation.c[name], theirs)
-            scanned[key] = (
-                value if own.kind == theirs.kind else session.convert(session.text_of(value, theirs.kind), own)
-            )
-        raw = session.store(f"{prefix}_raw", queries.raw_scan(relation, scanned))
-        leaf = session.store(f"{prefix}_leaf", queries.coded(raw, dimensions))
+            found = session.comparable(relation.c[name], theirs)
+            return found if own.kind == theirs.kind else session.convert(session.text_of(found, theirs.kind), own)
+
+        coded = {name: (value(name), dimension) for name, dimension in quasi.items()}
+        coding = Coding(source.hierarchies, ())
+        base = session.store(f"{prefix}_base", packed(relation, coding, list(coded.values()), ()))
+        session.analyze(base)
         try:
-            rows = check_covered(spec, session, raw, leaf, coded, source.columns, dimensions, False)
+            rows = check_covered(spec, session, base, coding.words, relation, coded, source.columns, False)
         except InputError as error:
             raise InputError(f"{place}: in the population {table}: {error}") from None
-        session.drop(raw)
         self._leaves = [d.leaves for d in source.dimensions]
-        self._sets = FrequencySets(session, leaf, source.dimensions, 0, rows, name=f"{prefix}_set")
+        self._sets = FrequencySets(session, base, coding, rows, name=f"{prefix}_set")
         bottom = self._sets.lattice.bottom
         mine = self.counted(bottom, source.frequency_sets.blocks(bottom, ())[0])
         lost = 0 if mine.population is None else int(np.count_nonzero(mine.population == 0))

@@ -11,14 +11,16 @@ import sqlalchemy as sa
 from qblock.blocks import Reference
 from qblock.errors import Refused
 from qblock.frequency import FrequencySets
+from qblock.frequency.coding import Coding
+from qblock.frequency.packing import packed
 from qblock.hierarchy import Hierarchy
 from qblock.source.columns import check_covered, check_entity, checked_columns, covered, rows_uncovered
-from qblock.source.levels import build_hierarchy, domain_of, ordered, origin_of, reference_of, with_null
+from qblock.source.levels import build_hierarchy, domain_of, observed, ordered, origin_of, reference_of, with_null
 from qblock.spec import Spec
-from qblock.warehouse import queries
+from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse.dimensions import load_dimension
 from qblock.warehouse.protocol import Column, Session, SourceFacts, TableName
-from qblock.warehouse.queries import Dimension, Query
+from qblock.warehouse.queries import Dimension, Expression, Query
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,79 +104,90 @@ def open_source(
     base = session.relation(table)
     quasi = {f"q{i}": name for i, name in enumerate(spec.quasi_identifiers)}
     sensitive = {f"s{i}": name for i, name in enumerate(spec.sensitives)}
-    kept = ("e",) if spec.count == "entities" else ()
+    entities = spec.count == "entities"
     if spec.entity is not None:
         check_entity(spec, session, base.c[spec.entity], columns[spec.entity])
     admitted = base if relation is None else relation(session, base, columns)
 
-    coded = {**quasi, **sensitive}
+    scanned: sa.FromClause = admitted
+    stored = None
+    if relation is not None or session.computed(table):
+        # What takes joins to find out is read once.
+        names = [*quasi.values(), *sensitive.values(), *([spec.entity] if entities and spec.entity else [])]
+        scanned = stored = session.store("qblock_raw", sa.select(*(admitted.c[name] for name in dict.fromkeys(names))))
 
-    def scanned(rows: sa.FromClause) -> sa.TableClause:
-        expressions = {key: session.comparable(rows.c[name], columns[name]) for key, name in coded.items()}
-        if kept and spec.entity is not None:
-            expressions["e"] = rows.c[spec.entity]
-        return session.store("qblock_raw", queries.raw_scan(rows, expressions))
+    def value(name: str) -> Expression:
+        return session.comparable(scanned.c[name], columns[name])
 
-    raw = scanned(admitted)
-    if session.scalar(sa.select(sa.func.count()).select_from(sa.select(raw.c.n).limit(1).subquery())) == 0:
+    some = sa.select(sa.literal_column("1").label("one")).select_from(scanned).limit(1).subquery()
+    if not session.scalar(sa.select(sa.func.count()).select_from(some)):
         raise Refused(f"the source {table} is empty: there is nothing to release")
 
-    def coding(key: str, hierarchy: Hierarchy, *parts: str, nulls: bool, others: bool = False) -> Dimension:
-        name, (known, dimension) = coded[key], earlier.get(key, (None, None))
+    def coder(key: str, name: str, hierarchy: Hierarchy, *parts: str, nulls: bool, others: bool = False) -> Dimension:
+        known, dimension = earlier.get(key, (None, None))
         if dimension is not None:
             if known == hierarchy:
                 return dimension
             session.drop(dimension.table)
         origin = origin_of(spec, name, *parts)
         table = f"qblock_dimension_{key}"
-        return load_dimension(session, table, hierarchy, columns[name], origin, nulls=nulls, others=others)
+        own = not isinstance(spec.attributes[name].hierarchy, CsvFile | DimensionTable) and key in quasi
+        return load_dimension(
+            session, table, hierarchy, columns[name], origin, nulls=nulls, others=others, observed=own
+        )
 
     dimensions: dict[str, Dimension] = {}
     hierarchies = []
     for key, name in quasi.items():
         attribute = spec.attributes[name]
-        hierarchy = build_hierarchy(spec, session, name, columns[name], raw, key)
+        seen = observed(session, scanned, value(name), columns[name])
+        hierarchy = build_hierarchy(spec, session, name, columns[name], seen)
         if attribute.nulls == "top" or attribute.uncovered == "top":
             hierarchy = with_null(hierarchy, published=published)
         hierarchies.append(hierarchy)
-        top = attribute.nulls == "top"
-        dimensions[key] = coding(key, hierarchy, "hierarchy", nulls=top, others=attribute.uncovered == "top")
-    waiting = {key: dimensions[key] for key, name in quasi.items() if spec.attributes[name].uncovered == "quarantine"}
-    quarantined = rows_uncovered(session, raw, waiting)
+        top, others = attribute.nulls == "top", attribute.uncovered == "top"
+        dimensions[name] = coder(key, name, hierarchy, "hierarchy", nulls=top, others=others)
+    waiting = {name: d for name, d in dimensions.items() if spec.attributes[name].uncovered == "quarantine"}
+    quarantined = rows_uncovered(session, scanned, [(value(name), d) for name, d in waiting.items()])
     if quarantined:
         # Before anything is learned about the sensitive values, which are those of the rows that are released.
-        names = {quasi[key]: dimension for key, dimension in waiting.items()}
-        admitted = covered(spec, session, admitted, names, columns)
-        session.drop(raw)
-        raw = scanned(admitted)
-        if session.scalar(sa.select(sa.func.count()).select_from(raw)) == 0:
-            raise Refused(
-                f"no row of the source {table} has only values that the hierarchies cover: there is nothing to release"
-            )
+        admitted = covered(spec, session, admitted, waiting, columns)
+        scanned = covered(spec, session, scanned, waiting, columns)
     domains = {}
     for key, name in sensitive.items():
-        domains[key] = domain_of(spec, session, name, columns[name], raw, key)
-        value = spec.attributes[name].nulls == "value"
-        dimensions[key] = coding(key, domains[key], "taxonomy", "domain", nulls=value)
-    leaf = session.store("qblock_leaf", queries.coded(raw, dimensions, kept))
-    session.analyze(leaf)
-    rows = check_covered(spec, session, raw, leaf, coded, columns, dimensions, name_values)
-    session.drop(raw)
+        seen = observed(session, scanned, value(name), columns[name])
+        domains[name] = domain_of(spec, session, name, columns[name], seen)
+        null = spec.attributes[name].nulls == "value"
+        dimensions[name] = coder(key, name, domains[name], "taxonomy", "domain", nulls=null)
+    coding = Coding(hierarchies, [dimensions[name].leaves for name in sensitive.values()])
+    coded = {name: (value(name), dimension) for name, dimension in dimensions.items()}
+    kept = {"e": scanned.c[spec.entity]} if entities and spec.entity is not None else {}
+    of_quasi, of_values = ([coded[name] for name in names.values()] for names in (quasi, sensitive))
+    base = session.store("qblock_base", packed(scanned, coding, of_quasi, of_values, kept))
+    session.analyze(base)
+    rows = check_covered(spec, session, base, coding.words, scanned, coded, columns, name_values)
+    if not rows:
+        raise Refused(
+            f"no row of the source {table} has only values that the hierarchies cover: there is nothing to release"
+        )
+    if stored is not None:
+        session.drop(stored)
 
+    sets = FrequencySets(session, base, coding, rows, entities=entities)
     values = {}
-    for key, name in sensitive.items():
-        reference = reference_of(session, leaf, key, domains[key], dimensions[key], columns[name], rows, bool(kept))
+    for i, name in enumerate(sensitive.values()):
+        domain, dimension = domains[name], dimensions[name]
+        reference = reference_of(session, sets, i, domain, dimension, columns[name])
         reference = replace(reference, ordered=ordered(spec.attributes[name], columns[name], reference.domain))
-        values[name] = Values(name, columns[name], domains[key], dimensions[key], reference)
-    quasi_dimensions = [dimensions[key] for key in quasi]
-    sets = FrequencySets(session, leaf, quasi_dimensions, len(sensitive), rows, entities=bool(kept))
+        values[name] = Values(name, columns[name], domain, dimension, reference)
+    quasi_dimensions = tuple(dimensions[name] for name in quasi.values())
     return SourceTable(
         spec,
         session,
         admitted,
         columns,
         tuple(hierarchies),
-        tuple(quasi_dimensions),
+        quasi_dimensions,
         values,
         rows,
         sets,
@@ -184,13 +197,8 @@ def open_source(
 
 
 def local_frequency_sets(source: SourceTable, local: Session) -> SourceTable:
-    """The same source with its leaf frequency set rolled up in an embedded database from here on."""
+    """The same source with its coded table in an embedded database from here on."""
     sets = source.frequency_sets
-    leaf = local.load("qblock_leaf", source.session.fetch(sa.select(*sets.leaf.columns)))
-    dimensions = []
-    for i, dimension in enumerate(source.dimensions):
-        codes = [dimension.table.c[f"c{level}"] for level in range(dimension.height + 1)]
-        table = local.load(f"qblock_dimension_q{i}", source.session.fetch(sa.select(*codes)))
-        dimensions.append(replace(dimension, table=table))
-    moved = FrequencySets(local, leaf, dimensions, len(source.sensitives), source.rows, entities=sets.entities)
+    base = local.load("qblock_base", source.session.fetch(sa.select(*sets.base.columns)))
+    moved = FrequencySets(local, base, sets.coding, source.rows, entities=sets.entities)
     return replace(source, frequency_sets=moved)

@@ -82,7 +82,7 @@ DEFAULTS[2] = {
 """Format -> class, or name of a model -> key -> the default, as it is written in the canonical form."""
 
 NO_PART: dict[str, tuple[str, ...]] = {
-    "Search": ("strategy", "roll_up", "memory_limit"),
+    "Search": ("strategy", "answer", "roll_up", "memory_limit"),
     "Publish": ("lock_timeout",),
     "Versions": ("confirm", "max_lag", "max_wait"),
 }

@@ -129,7 +129,8 @@ class Source:
 class Search:
     """How the lattice is searched. node: a pinned node, as a mapping name -> level or as a list of levels.
 
-    workload: the queries of the metric query_error; without it, queries are drawn as DrawnWorkload says.
+    workload: the queries of the metric query_error; without it, queries are drawn as DrawnWorkload says. answer: all
+    minimal nodes, or the one to choose alone.
     """
 
     strategy: Literal["chains", "incognito", "exhaustive"] = "chains"
@@ -148,6 +149,7 @@ class Search:
             }
         ),
     ] = None
+    answer: Literal["all", "best"] = "all"
     roll_up: Literal["warehouse", "local"] = "warehouse"
     memory_limit: Memory | None = None
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.errors import InputError, quoted
 from qblock.hierarchy import Hierarchy
+from qblock.hierarchy.paths import path_parts
+from qblock.warehouse.arrow import texts, whole_numbers
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Dimension
 from qblock.warehouse.texts import canonical_text
@@ -26,33 +27,37 @@ def load_dimension(
     *,
     nulls: bool = False,
     others: bool = False,
+    observed: bool = False,
 ) -> Dimension:
     """Load a hierarchy as a temporary dimension table whose leaves compare as the column does.
 
     origin says where the hierarchy comes from, for messages. nulls, others: the hierarchy's leaf None stands for NULL,
-    and for values that it does not cover. Raises InputError for leaves that are not values of the column's type, or
-    that are equal as such.
+    and for values that it does not cover. observed: its leaves are the column's own values. Raises InputError for
+    leaves that are not values of the column's type, or that are equal as such.
     """
     labels, codes = hierarchy.labels, hierarchy.codes
     leaves = labels[0]
-    for position, leaf in enumerate(leaves):
+    for position, leaf in enumerate(() if observed else leaves):
         if leaf is not None and not fits(leaf, column):
             raise InputError(
                 f"{origin}: leaf {position + 1}, {quoted(leaf)}, is not a value of column {column.name} of type "
                 f"{column.type}; correct or remove it"
             )
     null = next((i for i, leaf in enumerate(leaves) if leaf is None), None)
-    arrays: dict[str, Any] = {f"c{h}": pa.array(np.asarray(codes[h], dtype=np.int64)) for h in range(len(labels))}
-    arrays |= {f"t{h}": pa.array(list(level), type=pa.string()) for h, level in enumerate(labels)}
+    arrays: dict[str, Any] = {f"c{h}": whole_numbers(codes[h]) for h in range(len(labels))}
+    arrays |= {f"t{h}": texts(level) for h, level in enumerate(labels)}
     if column.kind == "timestamptz":
         # A leaf without a zone is in UTC, whatever the session's zone is.
         utc = [None if leaf is None else canonical_text(leaf, column) for leaf in leaves]
-        arrays["t0"] = pa.array(utc, type=pa.string())
+        arrays["t0"] = texts(utc)
+    parts = path_parts(hierarchy)
+    arrays |= {f"p{i}": whole_numbers(part.codes) for i, part in enumerate(parts)}
     text = session.load(f"{name}_text", pa.table(arrays))
     size: Any = sa.SmallInteger if len(leaves) < 2**15 else sa.Integer
     leaf_value = session.convert(text.c.t0, column)
     columns = [leaf_value.label("leaf")]
     columns += [sa.cast(text.c[f"c{h}"], size).label(f"c{h}") for h in range(len(labels))]
+    columns += [text.c[f"p{i}"].label(f"p{i}") for i in range(len(parts))]
     columns += [session.text_of(leaf_value, column.kind).label("t0")]
     columns += [text.c[f"t{h}"].label(f"t{h}") for h in range(1, len(labels))]
     table = session.store(name, sa.select(*columns))
@@ -71,4 +76,5 @@ def load_dimension(
             f"{origin}: duplicate leaf {values}: equal as a value of column {column.name} of type {column.type}; "
             "keep one line for each value"
         )
-    return Dimension(table, len(labels) - 1, len(leaves), null if nulls else None, null if others else None)
+    codes_of = tuple(tuple(part.codes.tolist()) for part in parts)
+    return Dimension(table, len(labels) - 1, len(leaves), null if nulls else None, null if others else None, codes_of)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -16,6 +18,7 @@ from sqlalchemy.sql import quoted_name
 
 from qblock.errors import InputError, QblockError
 from qblock.warehouse import duckdb_session
+from qblock.warehouse.arrow import MANY
 from qblock.warehouse.duckdb_files import check_database
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.protocol import Column, Kind, Session, TableName, quote
@@ -35,6 +38,18 @@ _KINDS: dict[str, Kind] = {
     "DATE": "date",
     "BOOLEAN": "boolean",
 }  # fmt: skip
+
+
+def _literals(columns: pa.Table) -> str | None:
+    """Columns of whole numbers and text as expressions that give their rows; None where they have no text in SQL."""
+    found = []
+    for field, column in zip(columns.schema, columns.columns, strict=True):
+        type_ = "BIGINT" if pa.types.is_integer(field.type) else "VARCHAR"
+        values = json.dumps(column.to_pylist(), ensure_ascii=False, separators=(",", ":"))
+        if "\\u0000" in values:
+            return None
+        found.append(f"unnest(from_json({quote_text(values)}, '[\"{type_}\"]')) AS {quote(field.name)}")
+    return ", ".join(found)
 
 
 def quote_text(text: str) -> str:
@@ -57,6 +72,8 @@ class DuckdbFacts:
 
     name = "duckdb"
     error: type[Exception] = duckdb.Error
+    literals = True
+    """To bind a parameter the driver imports pandas."""
     text_type = "VARCHAR"
     private_schema: str | None = None
     embedded = True
@@ -79,15 +96,20 @@ class DuckdbFacts:
         return table  # `prefix` says it
 
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
-        query = sa.text(
-            "SELECT column_name, data_type FROM duckdb_columns() "
-            "WHERE database_name = coalesce(:database, current_database()) AND schema_name = :schema "
-            "AND table_name = :name ORDER BY column_index"
-        )
-        found = connection.execute(
-            query, {"database": self._database, "schema": table.schema or "main", "name": table.name}
+        found = connection.exec_driver_sql(
+            f"SELECT column_name, data_type FROM duckdb_columns() WHERE {self._there(table)} "
+            f"AND table_name = {quote_text(table.name)} ORDER BY column_index"
         )
         return [_column(name, type_) for name, type_ in found]
+
+    def _there(self, table: TableName) -> str:
+        """In the table's schema. In the statement: to bind a parameter the driver imports pandas."""
+        database = "current_database()" if self._database is None else quote_text(self._database)
+        return f"database_name = {database} AND schema_name = {quote_text(table.schema or 'main')}"
+
+    def computed(self, connection: sa.Connection, table: TableName) -> bool:
+        query = f"SELECT 1 FROM duckdb_views() WHERE {self._there(table)} AND view_name = {quote_text(table.name)}"
+        return connection.exec_driver_sql(query).first() is not None
 
     def tables(self, connection: sa.Connection) -> list[str]:
         query = sa.text(
@@ -123,6 +145,11 @@ class DuckdbFacts:
 
     def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None:
         driver: Any = connection.connection.driver_connection
+        # To register a table the driver imports pandas, which takes longer than to send a small one as text.
+        literals = None if "pandas" in sys.modules or columns.num_rows > MANY else _literals(columns)
+        if literals is not None:
+            driver.execute(f"CREATE TEMPORARY TABLE {quote(name)} AS SELECT {literals}")
+            return
         driver.register("qblock_load", columns)
         try:
             driver.execute(f"CREATE TEMPORARY TABLE {quote(name)} AS SELECT * FROM qblock_load")

@@ -53,6 +53,7 @@ class PostgresqlFacts:
 
     name = "postgresql"
     error: type[Exception] = psycopg.Error
+    literals = False
     text_type = "text"
     private_schema: str | None = PRIVATE_SCHEMA
     embedded = False
@@ -84,8 +85,11 @@ class PostgresqlFacts:
             "SELECT name, format_type(type, modifier), format_type(base, base_modifier) FROM made "
             "JOIN pg_type ON oid = base WHERE typtype <> 'd' ORDER BY number"
         )
-        name = ".".join(quote(part) for part in (table.schema, table.name) if part is not None)
-        return [_column(*row) for row in connection.execute(query, {"name": name})]
+        return [_column(*row) for row in connection.execute(query, {"name": _quoted(table)})]
+
+    def computed(self, connection: sa.Connection, table: TableName) -> bool:
+        query = sa.text("SELECT relkind IN ('v', 'f') FROM pg_class WHERE oid = to_regclass(:name)")
+        return bool(connection.execute(query, {"name": _quoted(table)}).scalar())
 
     def tables(self, connection: sa.Connection) -> list[str]:
         query = sa.text(
@@ -229,3 +233,7 @@ def work_mem(limit: str) -> str:
     number, unit = re.fullmatch(r"([0-9.]+) *([kKMGT]i?)B", limit).groups()  # type: ignore[union-attr]
     size = Decimal(number) * (1024 if unit.endswith("i") else 1000) ** ("KMGT".index(unit[0].upper()) + 1)
     return f"{min(max(int(size // 1024), LEAST_MEMORY), MOST_MEMORY)}kB"
+
+
+def _quoted(table: TableName) -> str:
+    return ".".join(quote(part) for part in (table.schema, table.name) if part is not None)

@@ -142,6 +142,9 @@ class Session(Protocol):
     def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
         """Execute a query without parameters whose columns are BIGINT and never NULL."""
 
+    def counts_of(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
+        """As `counts`, of `literal_sql` of a query with these columns."""
+
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
         """Create a temporary table of whole numbers (BIGINT) and text from Arrow columns."""
 
@@ -162,6 +165,9 @@ class Session(Protocol):
 
     def columns(self, table: TableName) -> dict[str, Column]:
         """Its columns by name, in order."""
+
+    def computed(self, table: TableName) -> bool:
+        """Whether its rows are computed whenever they are read, as those of a view are."""
 
     def comparable(self, column: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
         """The column in the type that its values are compared in."""

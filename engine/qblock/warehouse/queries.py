@@ -1,19 +1,17 @@
 """Statements built from the spec, for every engine alike.
 
-Columns of a frequency set: q0, q1, ... the code of each quasi-identifier at the node's level (a quasi-identifier at its
-top level has one value and no column); s0, s1, ... the code of each sensitive attribute that it keeps; n, the rows.
-The code of a label is the number of one leaf under it, so a code of any level can be looked up as a leaf.
+Columns of a coded table and of a frequency set: k0, k1, ... the words of the packed key, of which a mask keeps the bits
+of a node (frequency.coding); n, the rows, which a coded table does not have: each of its rows is one; e, the number of
+the entity, where entities are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
-
-from qblock.lattice import Node
 
 Expression = sa.ColumnElement[Any]
 Query = sa.Select[*tuple[Any, ...]]
@@ -21,10 +19,10 @@ Query = sa.Select[*tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Dimension:
-    """A hierarchy as a table: leaf (typed as the column compares), c0..cH codes, t0..tH labels.
+    """A hierarchy as a table: leaf (typed as the column compares), c0..cH codes, p0.. path codes, t0..tH labels.
 
     null_code and other_code are the code of the leaf whose label is `*` at every level: for NULL, and for values that
-    the hierarchy does not cover, where the spec maps them to it.
+    the hierarchy does not cover, where the spec maps them to it. parts: of path codes, by leaf.
     """
 
     table: sa.TableClause
@@ -32,15 +30,27 @@ class Dimension:
     leaves: int
     null_code: int | None = None
     other_code: int | None = None
+    parts: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
-    def covered(self, raw: Expression) -> Expression:
-        """The code of a raw value at leaf level, after an outer join on the leaf; NULL where nothing covers it."""
+    def covered(self, raw: Expression, joined: sa.FromClause | None = None) -> Expression:
+        """The code of a raw value at leaf level, after an outer join on the leaf; NULL where nothing covers it.
+
+        joined: the table under another name.
+        """
+        table = self.table if joined is None else joined
+        return self._covered(raw, table.c.c0, range(self.leaves))
+
+    def part(self, raw: Expression, part: int, joined: sa.FromClause) -> Expression:
+        """As `covered`, a part of its path code."""
+        return self._covered(raw, joined.c[f"p{part}"], self.parts[part])
+
+    def _covered(self, raw: Expression, found: Expression, of_leaf: Sequence[int]) -> Expression:
         cases: list[tuple[Any, Expression]] = []
         if self.null_code is not None:
-            cases.append((raw.is_(None), sa.literal_column(str(self.null_code))))
+            cases.append((raw.is_(None), sa.literal_column(str(of_leaf[self.null_code]))))
         if self.other_code is not None:
-            cases.append((raw.is_not(None), sa.literal_column(str(self.other_code))))
-        return sa.func.coalesce(self.code(0), sa.case(*cases)) if cases else self.code(0)
+            cases.append((raw.is_not(None), sa.literal_column(str(of_leaf[self.other_code]))))
+        return sa.func.coalesce(found, sa.case(*cases)) if cases else found
 
     def code(self, level: int) -> Expression:
         return self.table.c[f"c{level}"]
@@ -63,29 +73,20 @@ def raw_scan(relation: sa.FromClause, columns: Mapping[str, Expression]) -> Quer
     )
 
 
-def distinct_values(raw: sa.TableClause, column: str, text: Expression) -> Query:
-    """Each value of a scanned column as text (`value`) with its rows (`n`); NULL has a row of its own."""
-    return sa.select(text.label("value"), whole(sa.func.sum(raw.c.n)).label("n")).group_by(raw.c[column])
+def distinct_values(relation: sa.FromClause, value: Expression, text: Callable[[Expression], Expression]) -> Query:
+    """Each distinct value as text (`value`), NULL among them."""
+    found = sa.select(value.label("v")).select_from(relation).distinct().subquery("found")
+    return sa.select(text(found.c.v).label("value"))
 
 
-def coded(raw: sa.TableClause, dimensions: Mapping[str, Dimension], keep: Sequence[str] = ()) -> Query:
-    """The leaf frequency set: codes for raw values; NULL where no dimension covers the value. Loses no row.
-
-    keep: further columns of the scan. Each combination of codes (and of what is kept) is one row.
-    """
+def coded(raw: sa.TableClause, dimensions: Mapping[str, Dimension], keep: Sequence[str]) -> Query:
+    """Codes for raw values; NULL where no dimension covers the value. Loses no row. keep: further columns."""
     joined: sa.FromClause = raw
     columns: list[Expression] = []
     for name, dimension in dimensions.items():
         joined = joined.outerjoin(dimension.table, raw.c[name] == dimension.table.c.leaf)
         columns.append(dimension.covered(raw.c[name]).label(name))
-    columns += [raw.c[name] for name in (*keep, "n")]
-    found = sa.select(*columns).select_from(joined)
-    if all(dimension.other_code is None for dimension in dimensions.values()):
-        return found
-    # Values that no hierarchy covers share a code.
-    apart = found.subquery()
-    groups = [column for column in apart.c if column.key != "n"]
-    return sa.select(*groups, whole(sa.func.sum(apart.c.n)).label("n")).group_by(*groups)
+    return sa.select(*columns, *(raw.c[name] for name in keep)).select_from(joined)
 
 
 def uncovered_rows(leaf: sa.TableClause, names: Iterable[str]) -> Query:
@@ -97,71 +98,118 @@ def uncovered_rows(leaf: sa.TableClause, names: Iterable[str]) -> Query:
     return sa.select(*sums, whole(sa.func.coalesce(sa.func.sum(leaf.c.n), 0)).label("n"))
 
 
-def uncovered_values(raw: sa.TableClause, name: str, text: Expression, dimension: Dimension) -> Query:
-    """The values that no dimension covers (`value`, NULL for a NULL) with their rows, most rows first: an anti-join."""
-    rows = whole(sa.func.sum(raw.c.n)).label("n")
+def uncovered_values(relation: sa.FromClause, raw: Expression, text: Expression, dimension: Dimension) -> Query:
+    """The values that a dimension does not cover (`value`, NULL for a NULL) with their rows, most rows first."""
+    rows = whole(sa.func.count()).label("n")
     return (
         sa.select(text.label("value"), rows)
-        .select_from(raw.outerjoin(dimension.table, raw.c[name] == dimension.table.c.leaf))
-        .where(dimension.table.c.leaf.is_(None))
+        .select_from(relation.outerjoin(dimension.table, raw == dimension.table.c.leaf))
+        .where(dimension.covered(raw).is_(None))
         .group_by(text)
         .order_by(rows.desc(), text)
     )
 
 
+def uncovered_keys(coded: sa.TableClause, words: int) -> Query:
+    """`n`: all rows of a coded table; `lost`: those with a value that no dimension covers."""
+    missing = sa.or_(*(coded.c[f"k{i}"].is_(None) for i in range(words)))
+    lost = whole(sa.func.count(sa.case((missing, 1)))).label("lost")
+    return sa.select(whole(sa.func.count()).label("n"), lost)
+
+
+KEYS = frozenset(f"k{i}" for i in range(64))
+"""Names of the words of a key."""
+PRIMES = (1_000_003, 999_983)
+"""The remainder of a key spreads evenly, whatever its low bits are."""
+
+
+Bits = int | str
+"""The bits of a word that are kept, or a name in braces that stands for them in a text to be filled in."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One of so many equal parts of the blocks that a mask tells apart, whole blocks each."""
+
+    mask: tuple[Bits, ...]
+    parts: int
+
+
 def roll_up(
-    finer: sa.TableClause,
-    finer_node: Node,
-    node: Node,
-    dimensions: Sequence[Dimension],
-    sensitive: Sequence[int],
+    finer: sa.TableClause, mask: tuple[Bits, ...], *, sample: Sample | None = None, by_entity: bool = False
 ) -> Query:
-    """A node's frequency set from that of a finer node, which keeps at least the same sensitive attributes."""
-    joined: sa.FromClause = finer
-    groups: list[Expression] = []
-    for i, (old, new, dimension) in enumerate(zip(finer_node, node, dimensions, strict=True)):
-        if new == dimension.height:
-            continue
-        code: Expression = finer.c[f"q{i}"]
-        if new != old:
-            mapping = dimension.table.alias(f"h{i}")
-            joined = joined.join(mapping, mapping.c.c0 == code)
-            code = mapping.c[f"c{new}"]
-        groups.append(code.label(f"q{i}"))
-    groups += [finer.c[f"s{i}"] for i in sensitive]
-    rows = whole(sa.func.sum(finer.c.n)).label("n")
-    return sa.select(*groups, rows).select_from(joined).group_by(*(_unlabelled(g) for g in groups))
+    """A frequency set from one with a finer key: k0, k1, ... and n, the rows; by_entity: of each entity (e), too.
+
+    finer: where it has no column n, each row is one. mask: of each word of the key; a word without any bits has no
+    column, unless it is the only one.
+    """
+    groups = [_masked(finer, i, bits).label(f"k{i}") for i, bits in enumerate(mask) if bits]
+    if not groups:
+        # One block: of any word.
+        groups = [next(c for c in finer.c if c.key in KEYS).bitwise_and(sa.literal_column("0")).label("k0")]
+    if by_entity:
+        groups.append(finer.c.e.label("e"))
+    rows = sa.func.sum(finer.c.n) if "n" in finer.c else sa.func.count()
+    query = sa.select(*groups, whole(rows).label("n")).select_from(finer).group_by(*map(_unlabelled, groups))
+    if sample is None:
+        return query
+    return query.where(_within(finer, sample))
 
 
-def count_entities(leaf: sa.TableClause, node: Node, dimensions: Sequence[Dimension], sensitive: Sequence[int]) -> Any:
-    """A node's counts of distinct entities, which are not additive: from the leaf frequency set, which still has the
-    entities."""
-    coded_node = roll_up(leaf, (0,) * len(node), node, dimensions, sensitive)
-    groups = [whole(_unlabelled(c)).label(c.key) for c in coded_node.selected_columns if c.key != "n"]
-    return coded_node.with_only_columns(
-        *groups, sa.func.count(sa.distinct(leaf.c.e)).label("n"), maintain_column_froms=True
-    )
+def sliced(table: sa.TableClause, sample: Sample) -> Query:
+    """The rows of a coded table that are in a sample of blocks."""
+    return sa.select(*table.c).where(_within(table, sample))
 
 
-def totals(leaf: sa.TableClause, name: str) -> Query:
-    """Rows of each code of one column of a frequency set: `code`, `n`."""
-    return sa.select(whole(leaf.c[name]).label("code"), whole(sa.func.sum(leaf.c.n)).label("n")).group_by(leaf.c[name])
+def _within(table: sa.TableClause, sample: Sample) -> sa.ColumnElement[bool]:
+    total: Expression = sa.literal_column("0")
+    for i, bits in enumerate(sample.mask):
+        if bits:
+            total = total + _remainder(_masked(table, i, bits), PRIMES[i % 2])
+    return _remainder(total, sample.parts) == sa.literal_column("0")
 
 
-def entity_totals(leaf: sa.TableClause, name: str) -> Query:
-    """Distinct entities of each code of one column: `code`, `n`."""
-    entities = sa.func.count(sa.distinct(leaf.c.e)).label("n")
-    return sa.select(whole(leaf.c[name]).label("code"), entities).group_by(leaf.c[name])
+def count_entities(finer: sa.TableClause, mask: tuple[Bits, ...], *, sample: Sample | None = None) -> Query:
+    """As `roll_up`, n the distinct entities, which are not additive, and r the rows."""
+    apart = roll_up(finer, mask, sample=sample, by_entity=True).subquery("apart")
+    keys = [column for column in apart.c if column.key not in ("e", "n")]
+    entities, rows = whole(sa.func.count()).label("n"), whole(sa.func.sum(apart.c.n)).label("r")
+    return sa.select(*keys, entities, rows).group_by(*keys)
 
 
-def size_histogram(sizes: sa.TableClause) -> Query:
+def size_histogram(sizes: Query) -> Query:
     """How many blocks there are of each size."""
-    return sa.select(whole(sizes.c.n).label("size"), sa.func.count().label("blocks")).group_by(sizes.c.n)
+    found = sizes.subquery("sizes")
+    return sa.select(whole(found.c.n).label("size"), whole(sa.func.count()).label("blocks")).group_by(found.c.n)
 
 
-def counts(frequency_set: sa.TableClause, names: Sequence[str]) -> Query:
-    """The columns of a frequency set as BIGINT."""
-    return sa.select(*(whole(frequency_set.c[name]).label(name) for name in names))
+def size_facts(sizes: Query, least: Bits, *, squared: bool) -> Query:
+    """Of all blocks: how many, and their sizes added up (and squared); the same of those smaller than `least`."""
+    found = sizes.subquery("sizes")
+    small = found.c.n < sa.literal_column(str(least))
+
+    def added(value: Expression, name: str) -> Expression:
+        return whole(sa.func.coalesce(sa.func.sum(value), 0)).label(name)
+
+    zero: Expression = sa.literal_column("0")
+    columns = [
+        whole(sa.func.count()).label("blocks"),
+        added(found.c.n, "n"),
+        whole(sa.func.count(sa.case((small, sa.literal_column("1"))))).label("small"),
+        added(sa.case((small, found.c.n), else_=zero), "small_n"),
+    ]
+    if squared:
+        square = found.c.n * found.c.n
+        columns += [added(square, "squares"), added(sa.case((small, square), else_=zero), "small_squares")]
+    return sa.select(*columns)
+
+
+def _remainder(value: Expression, divisor: int) -> Expression:
+    return sa.func.mod(value, sa.literal_column(str(divisor)))
+
+
+def _masked(table: sa.TableClause, word: int, bits: Bits) -> Expression:
+    return table.c[f"k{word}"].bitwise_and(sa.literal_column(str(bits)))
 
 
 def _unlabelled(expression: Expression) -> Expression:

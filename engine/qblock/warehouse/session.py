@@ -37,6 +37,8 @@ class Facts(Protocol):
     name: str
     error: type[Exception]
     """The base of the driver's own errors."""
+    literals: bool
+    """Whether queries are sent with their values in the text, which saves the driver something."""
     text_type: str
     """The type of a text, by the engine's own name."""
     private_schema: str | None
@@ -58,6 +60,9 @@ class Facts(Protocol):
 
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
         """The columns of a table or view; empty when it does not exist."""
+
+    def computed(self, connection: sa.Connection, table: TableName) -> bool:
+        """Whether rows are computed whenever they are read: those of a view, or of another server's table."""
 
     def tables(self, connection: sa.Connection) -> list[str]:
         """Names that a user could have meant, `schema.table`."""
@@ -138,17 +143,17 @@ class SqlSession:
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
         self.statements += 1
         with translated(self._facts, lambda: self._read_by(statement)):
-            self.connection.execute(_executable(statement), dict(parameters or {}))
+            self.connection.execute(self._executable(statement), dict(parameters or {}))
 
     def fetch(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
         self.statements += 1
         with translated(self._facts, lambda: self._read_by(statement)):
-            return self._facts.fetch(self.connection, _executable(statement), dict(parameters or {}))
+            return self._facts.fetch(self.connection, self._executable(statement), dict(parameters or {}))
 
     def scalar(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Any:
         self.statements += 1
         with translated(self._facts, lambda: self._read_by(statement)):
-            return self.connection.execute(_executable(statement), dict(parameters or {})).scalar()
+            return self.connection.execute(self._executable(statement), dict(parameters or {})).scalar()
 
     def attempt(self, statement: sa.Select[*tuple[Any, ...]]) -> tuple[Any, ...] | None:
         self.statements += 1
@@ -160,6 +165,11 @@ class SqlSession:
         names = list(statement.selected_columns.keys())
         with translated(self._facts, lambda: self._read_by(statement)):
             return self._facts.counts(self.connection, self.literal_sql(statement), names)
+
+    def counts_of(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
+        self.statements += 1
+        with translated(self._facts):
+            return self._facts.counts(self.connection, sql, names)
 
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
         self.statements += 1
@@ -231,6 +241,11 @@ class SqlSession:
             self._described[table] = {column.name: column for column in described}
         return self._described[table]
 
+    def computed(self, table: TableName) -> bool:
+        self.statements += 1
+        with translated(self._facts):
+            return self._facts.computed(self.connection, self._home(table))
+
     def comparable(self, column: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
         if of.compare_as == of.type:
             return column
@@ -259,9 +274,13 @@ class SqlSession:
     def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return self._facts.byte_length(text)
 
+    def _executable(self, statement: sa.Executable | str) -> Any:
+        if isinstance(statement, sa.Select) and self._facts.literals:
+            try:
+                statement = self.literal_sql(statement)
+            except sa.exc.CompileError:  # a value that has no text in SQL
+                return statement
+        return sa.text(statement.replace(":", r"\:")) if isinstance(statement, str) else statement
+
     def literal_sql(self, statement: sa.Executable) -> str:
         return str(statement.compile(dialect=self.dialect, compile_kwargs={"literal_binds": True}))  # type: ignore[attr-defined]
-
-
-def _executable(statement: sa.Executable | str) -> Any:
-    return sa.text(statement.replace(":", r"\:")) if isinstance(statement, str) else statement

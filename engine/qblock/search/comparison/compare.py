@@ -112,7 +112,7 @@ def compare(
     found, missing = collect(source, chosen, others)
     every = Task(with_definitions(source, found))
     rows = []
-    for number, node in enumerate(every.lattice.nodes(), 1):
+    for number, node in enumerate(every.in_turn(), 1):
         rows.append(evaluate(every, found, every.counts(node)))
         if progress is not None:
             progress(number, len(every.lattice) - number)

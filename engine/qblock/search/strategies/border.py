@@ -10,7 +10,7 @@ from qblock.lattice import Lattice, Node
 PRIOR = 2.0
 """Weight of each level before anything is known: coarser nodes are likelier to pass."""
 RIDGE = 0.05
-STEPS = 8
+STEPS = 4
 CLIP = 30.0
 
 
@@ -29,9 +29,12 @@ class Guess:
         self.verdicts: list[bool] = []
 
     def learn(self, node: Node, verdict: bool) -> None:
-        """Take a verdict into account: a few Newton steps with a ridge towards the prior."""
+        """Take a verdict into account."""
         self.rows.append(self._features(node))
         self.verdicts.append(verdict)
+
+    def _fit(self) -> None:
+        """A few Newton steps with a ridge towards the prior, from where the last ones ended."""
         features, verdicts = np.array(self.rows), np.array(self.verdicts, dtype=np.float64)
         for _ in range(STEPS):
             chance = _logistic(features @ self.weights)
@@ -41,6 +44,8 @@ class Guess:
 
     def chances(self) -> Floats:
         """float64 over the lattice: the guessed probability that each node passes."""
+        if self.rows:
+            self._fit()
         total = np.full(self.lattice.shape, self.weights[-1])
         start = 0
         for axis, height in enumerate(self.lattice.heights):

@@ -11,39 +11,77 @@ from collections.abc import Callable
 
 import numpy as np
 
+from qblock.blocks import Floats, Mask
 from qblock.lattice import Node
 from qblock.search.strategies.border import Guess
+from qblock.search.strategies.contest import Contest
 from qblock.search.strategies.survey import Survey
 from qblock.search.strategies.tags import Tags, count_down, count_up
 
-CANDIDATES = 32
-"""How many of the most telling nodes are compared by what they cost."""
+EXPONENT = 0.6
+"""Of the open nodes that are asked until all are decided: about this power of their number."""
+SAMPLED = 0.1
+"""What a sample of the blocks costs, of all of them."""
+STALE = 0.02
+"""The plan is made anew when so much of what was open is decided."""
 
 
 def run(survey: Survey, *, decide_all: bool = True) -> None:
-    """Decide the lattice in two phases, block sizes first."""
-    cost = survey.evaluator.cost
-    survey.two_phases(lambda tags, ask: decide(tags, ask, cost), decide_all=decide_all)
+    """Decide the lattice; what is not monotone is scanned, after a phase of block sizes."""
+    evaluator = survey.evaluator
+    survey.decide(
+        lambda tags, ask: decide(
+            tags,
+            ask,
+            lambda wanted: evaluator.expect(wanted, sizes=tags is survey.sizes),
+            survey.contest if tags is survey.full else None,
+        ),
+        decide_all=decide_all,
+    )
 
 
-def decide(tags: Tags, ask: Callable[[Node], bool], cost: Callable[[Node], int]) -> None:
-    """Close all open nodes of a monotone condition. `ask` decides an open node and what follows from it."""
+def decide(
+    tags: Tags,
+    ask: Callable[[Node], bool],
+    expect: Callable[[Floats], Floats] = lambda wanted: np.ones_like(wanted),
+    contest: Contest | None = None,
+) -> None:
+    """Close all open nodes of a monotone condition. `ask` decides an open node and what follows from it.
+
+    expect: is told how often each node may still be asked, and gives what each costs, with the same shape. contest:
+    where only the nodes matter that may be best.
+    """
     guess = Guess(tags.lattice)
-    while tags.open.any():
-        node = next_node(tags, guess, cost)
+    planned, gain = 0, np.zeros(tags.lattice.shape)
+    while remaining := int(np.count_nonzero(mask := tags.open & contest.may_win() if contest else tags.open)):
+        if remaining < planned * (1 - STALE) or not planned:
+            planned, gain = remaining, _gain(mask, guess.chances(), expect)
+        node = _best(mask, gain)
         guess.learn(node, ask(node))
 
 
-def next_node(tags: Tags, guess: Guess, cost: Callable[[Node], int]) -> Node:
-    """The open node whose verdict is expected to decide most per cost.
+def _gain(mask: Mask, chance: Floats, expect: Callable[[Floats], Floats]) -> Floats:
+    """float64 over the lattice: how much of the lattice the verdict of each node is expected to decide, per cost.
 
     A pass decides the open nodes above, a fail those below; the geometric mean of the two, each weighted by its chance,
     prefers an even question. Half the cost of the bottom is added to every cost: a statement is never free.
     """
-    mask = tags.open
-    chance = guess.chances()
-    gain = np.where(mask, np.sqrt(chance * count_up(mask) * (1 - chance) * count_down(mask)), -1.0).ravel()
-    best = np.argsort(-gain, kind="stable")[: min(CANDIDATES, int(mask.sum()))]
-    nodes = [tuple(int(i) for i in np.unravel_index(flat, mask.shape)) for flat in best.tolist()]
-    constant = cost(tags.lattice.bottom) / 2 + 1
-    return max(zip(gain[best].tolist(), nodes, strict=True), key=lambda pair: pair[0] / (cost(pair[1]) + constant))[1]
+    cost = expect(_wanted(mask, chance))
+    even = np.sqrt(chance * count_up(mask) * (1 - chance) * count_down(mask))
+    result: Floats = even / (cost + cost[(0,) * cost.ndim] / 2 + 1)
+    return result
+
+
+def _wanted(mask: Mask, chance: Floats) -> Floats:
+    """float64 over the lattice: how often each node's counts may be read in full."""
+    doubt = np.where(mask, chance * (1 - chance), 0.0)
+    questions = np.count_nonzero(mask) ** EXPONENT
+    # What fails is mostly refuted by a sample of the blocks.
+    result: Floats = doubt * (questions / max(doubt.sum(), 1e-9)) * (chance + SAMPLED)
+    return result
+
+
+def _best(mask: Mask, gain: Floats) -> Node:
+    """The open node with the largest gain."""
+    place = int(np.argmax(np.where(mask, gain, -1.0)))
+    return tuple(int(i) for i in np.unravel_index(place, mask.shape))

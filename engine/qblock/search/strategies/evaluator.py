@@ -8,13 +8,13 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from qblock.blocks import Mask
+from qblock.blocks import Floats, Mask
 from qblock.lattice import Lattice, Node
 
 Progress = Callable[[int, int], None]
 """Called after each evaluation with the number of nodes whose verdict is known, and of those still open."""
 
-Optimality = Literal["minimal", "scanned"]
+Optimality = Literal["minimal", "scanned", "best"]
 
 
 class Evaluator(Protocol):
@@ -42,8 +42,15 @@ class Evaluator(Protocol):
     def passes(self, node: Node) -> bool:
         """The full condition. Implies `sizes_pass`."""
 
-    def cost(self, node: Node) -> int:
-        """Rows that an evaluation would read now: those of the smallest finished finer frequency set."""
+    def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
+        """Prepare for what will be asked; the rows that an evaluation of each node would read then.
+
+        wanted: float64 over the lattice, how often each node may be asked; sizes: of `sizes_pass` rather than
+        `passes`.
+        """
+
+    def alike(self, node: Node) -> tuple[Node, Node]:
+        """The finest and the coarsest node that are known to have the same blocks: one verdict is that of all."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +60,9 @@ class Outcome:
     satisfied, decided: bool over `lattice.shape`; an undecided node cannot be minimal (only with `decide_all=False`).
     minimal: the satisfying nodes that generalize no other satisfying node, sorted. sizes_evaluated and
     full_evaluated: calls of `sizes_pass` and `passes`; nodes_evaluated: distinct nodes asked anything.
-    optimality: "minimal" where monotonicity proves the verdicts that were not asked for, else "scanned"; `why` is that
-    in one sentence.
+    optimality: "minimal" where monotonicity proves the verdicts that were not asked for, else "scanned"; "best" where
+    only a best node was asked for: then `minimal` is empty, and a satisfying node may be undecided. `why` says it in
+    one sentence.
     """
 
     strategy: str

@@ -14,16 +14,16 @@ from collections.abc import Callable
 import numpy as np
 
 from qblock.blocks import Mask
-from qblock.lattice import Lattice, Node
+from qblock.lattice import Lattice, Node, up
 from qblock.search.strategies.survey import Survey
-from qblock.search.strategies.tags import Tags, up
+from qblock.search.strategies.tags import Tags
 
 Subset = tuple[int, ...]
 
 
 def run(survey: Survey, *, decide_all: bool = True) -> None:
-    """Decide the lattice in two phases, block sizes first; what is not monotone is scanned."""
-    survey.two_phases(decide, decide_all=decide_all)
+    """Decide the lattice; what is not monotone is scanned, after a phase of block sizes."""
+    survey.decide(decide, decide_all=decide_all)
 
 
 def decide(tags: Tags, ask: Callable[[Node], bool]) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from qblock.lattice import Node
+from qblock.search.strategies.contest import Contest
 from qblock.search.strategies.evaluator import Evaluator, Optimality, Outcome, Progress
 from qblock.search.strategies.tags import Tags, minimal_mask, nodes_of
 
@@ -13,13 +16,15 @@ SCANNED = (
     "The condition is not monotone here, so that every node was decided on its own{pruned}: "
     "the minimal nodes are complete, but a generalization of one need not satisfy."
 )
+BEST = "Only a best node was asked for: what cannot be better than one that was measured was left undecided."
 PRUNED = ", except nodes with too small blocks"
 
 
 class Survey:
     """Asks the evaluator and tags the answers; `sizes` and `full` are one array where only block sizes matter."""
 
-    def __init__(self, evaluator: Evaluator, progress: Progress | None = None) -> None:
+    def __init__(self, evaluator: Evaluator, progress: Progress | None = None, contest: Contest | None = None) -> None:
+        self.contest = contest
         self.evaluator = evaluator
         self.lattice = evaluator.lattice
         self.sizes = Tags(self.lattice)
@@ -39,14 +44,16 @@ class Survey:
         verdict = self.evaluator.sizes_pass(node)
         self.sizes_evaluated += 1
         if self.evaluator.sizes_monotone:
-            self.sizes.spread(node, verdict)
+            self._spread(self.sizes, node, verdict)
             if not verdict:
-                self.full.spread(node, False)
+                self._spread(self.full, node, False)
         else:
             self.sizes.set(node, verdict)
             if not verdict:
                 self.full.set(node, False)
         self._count(node)
+        if verdict and self.contest is not None and self.evaluator.sizes_only:
+            self.contest.passed(node)
         return verdict
 
     def ask_full(self, node: Node, *, spread: bool | None = None) -> bool:
@@ -54,18 +61,28 @@ class Survey:
         verdict = self.evaluator.passes(node)
         self.full_evaluated += 1
         if self.monotone if spread is None else spread:
-            self.full.spread(node, verdict)
+            self._spread(self.full, node, verdict)
         else:
             self.full.set(node, verdict)
         self._count(node)
+        if verdict and self.contest is not None:
+            self.contest.passed(node)
         return verdict
 
-    def two_phases(self, decide: Callable[[Tags, Callable[[Node], bool]], None], *, decide_all: bool = True) -> None:
-        """Decide the sizes of the whole lattice, then the full condition where they pass.
+    def _spread(self, tags: Tags, node: Node, verdict: bool) -> None:
+        finest, coarsest = self.evaluator.alike(node)
+        tags.spread(finest if verdict else coarsest, verdict)
 
-        decide: closes all open nodes of a monotone condition. What is not monotone is scanned, finer nodes first, which
-        leaves small frequency sets for the coarser ones to be rolled up from.
+    def decide(self, decide: Callable[[Tags, Callable[[Node], bool]], None], *, decide_all: bool = True) -> None:
+        """Decide the full condition; where it is not monotone, first the sizes, which then spare nodes.
+
+        decide: closes all open nodes of a monotone condition. What is not monotone is scanned, finer nodes first.
         """
+        if self.monotone and not self.evaluator.sizes_only:
+            # Block sizes are looked at first at each node: more nodes are asked than with a phase of their own, but
+            # what fails is refuted by few blocks, and a pass of sizes alone would decide nothing.
+            decide(self.full, self.ask_full)
+            return
         if self.evaluator.sizes_monotone:
             decide(self.sizes, self.ask_sizes)
         else:
@@ -73,16 +90,15 @@ class Survey:
         if self.evaluator.sizes_only:
             return
         self.full.fail(~self.sizes.passed)
-        if self.monotone:
-            decide(self.full, self.ask_full)
-        else:
-            self._scan(self.full, self.ask_full, decide_all=decide_all)
+        self._scan(self.full, self.ask_full, decide_all=decide_all)
 
     def outcome(self, strategy: str, *, pruned: bool = True) -> Outcome:
         """The outcome of the verdicts. pruned: whether block sizes may have spared nodes of a scan."""
         decided = ~self.full.open
         optimality: Optimality = "minimal" if self.monotone and pruned else "scanned"
-        if optimality == "minimal":
+        if self.contest is not None:
+            optimality, why = "best", BEST
+        elif optimality == "minimal":
             why = MONOTONE
         elif self.monotone:
             why = "Every node was decided on its own, without the use of monotonicity."
@@ -93,7 +109,7 @@ class Survey:
             lattice=self.lattice,
             satisfied=self.full.passed,
             decided=decided,
-            minimal=nodes_of(minimal_mask(self.full.passed)),
+            minimal=[] if self.contest is not None else nodes_of(minimal_mask(self.full.passed)),
             sizes_evaluated=self.sizes_evaluated,
             full_evaluated=self.full_evaluated,
             nodes_evaluated=len(self.asked),
@@ -102,8 +118,15 @@ class Survey:
         )
 
     def _scan(self, tags: Tags, ask: Callable[[Node], bool], *, decide_all: bool) -> None:
-        for node in self.lattice.nodes():
+        nodes = self.lattice.nodes()
+        if self.contest is not None and tags is self.full:
+            bounds = self.contest.bounds
+            nodes = iter(sorted(nodes, key=lambda node: float(bounds[node])))
+        for node in nodes:
+            if self.contest is not None and tags is self.full and not self.contest.may_win()[node]:
+                break
             if tags.is_open(node) and (decide_all or not tags.generalizes_passed(node)):
+                self.evaluator.expect(tags.open.astype(np.float64), sizes=tags is self.sizes)
                 ask(node)
 
     def _count(self, node: Node) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from qblock.blocks import Ints, Mask
-from qblock.lattice import Node
+from qblock.blocks import Floats, Ints, Mask
+from qblock.frequency import Small
+from qblock.lattice import Node, up
 from qblock.metrics import BY_NAME, METRICS, Leaves, Published, formulas
 from qblock.metrics.workload import Query
-from qblock.search.strategies.tags import up
+from qblock.search.strategies.contest import Contest
 from qblock.search.task import Assessment, Task
 from qblock.search.utility.workload_of_spec import workload_of
 
@@ -33,11 +34,12 @@ class Metrics:
         self._by_sizes = by_sizes or task.sizes_only
         self._leaf_sets: dict[int, Leaves] = {}
         self._alone: dict[tuple[int, int, str], float] = {}
+        self._ranked: dict[tuple[Node, str], Any] = {}
         self._discernibility: Ints = np.zeros(task.lattice.shape, dtype=np.int64)
         """Over the lattice: it is at least this much, since it never falls upward and finer nodes are known."""
         if not self._sets.entities:
-            for node, sizes in self._sets.known_sizes().items():
-                self._learn(node, sizes.size, sizes.blocks)
+            for node, small in self._sets.known_small().items():
+                self._bounded(node, small)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -51,25 +53,45 @@ class Metrics:
 
     def of(self, assessment: Assessment, names: tuple[str, ...] | None = None) -> dict[str, Any]:
         """The metrics of an assessed node, by name."""
-        large = self._sets.leaf_rows > LEAF_ROWS
+        large = self._sets.rows > LEAF_ROWS and self._sets.leaves > LEAF_ROWS
         asked = self._task.spec.search.choose_by
         keys, rows = assessment.counts.keys[assessment.kept], assessment.counts.rows[assessment.kept]
+
+        def measured(name: str) -> Any:
+            if not assessment.suppressed and name in MARGINAL:
+                return self.unsuppressed(assessment.node, name)
+            if not assessment.suppressed and name == "kl_divergence" and not self._sets.entities:
+                return self._divergence(assessment.node)
+            return BY_NAME[name].of(self._published(assessment.node, name, keys, rows))
+
         return {
-            name: BY_NAME[name].of(self._published(assessment.node, name, keys, rows))
+            name: measured(name)
             for name in names or self.shown
             if not (large and BY_NAME[name].needs in ALL_LEAVES and name != asked)
         }
 
     def rank(self, node: Node, name: str) -> Any:
         """One metric of one satisfying node, from its block sizes alone where that is enough."""
+        if (node, name) not in self._ranked:
+            self._ranked[node, name] = self._rank(node, name)
+        return self._ranked[node, name]
+
+    def _rank(self, node: Node, name: str) -> Any:
         task, metric = self._task, BY_NAME[name]
         if name == "height" or (name in MARGINAL and not task.budget):
             return self.unsuppressed(node, name)
         if metric.needs == "sizes" and not self._sets.entities and (self._by_sizes or not task.budget):
+            small = self._sets.small(node, task.least)
+            self._bounded(node, small)
+            if name == "discernibility" and small.squares is not None and small.small_squares is not None:
+                if not task.budget:
+                    return small.squares
+                return small.squares - small.small_squares + small.small_n * task.source.rows
             sizes = task.sizes(node)
-            self._learn(node, sizes.size, sizes.blocks)
             kept = sizes.size >= (task.least if task.budget else 1)
             return metric.of(self._sized(node, sizes.size[kept], sizes.blocks[kept]))
+        if name == "kl_divergence" and not task.budget and not self._sets.entities:
+            return self._divergence(node)
         if metric.needs in ALL_LEAVES and not task.budget:
             nothing = np.zeros(0, dtype=np.int64)
             leaves, queries = self._needed(name)
@@ -88,6 +110,29 @@ class Metrics:
             return self.unsuppressed(node, name)
         return int(self._discernibility[node]) if name == "discernibility" else None
 
+    def contest(self, name: str) -> Contest | None:
+        """The search for a best node by a metric of which something is known of all nodes beforehand; else None."""
+        if name not in MARGINAL:
+            return None
+        sign = 1 if BY_NAME[name].better == "smaller" else -1
+        return Contest(sign * self._bounds(name), lambda node: sign * float(self.rank(node, name)))
+
+    def _bounds(self, name: str) -> Floats:
+        """float64 over the lattice: `unsuppressed` of every node."""
+        lattice = self._task.lattice
+        total: Floats = np.zeros(lattice.shape)
+        for i, height in enumerate(lattice.heights):
+            levels: Floats = np.arange(height + 1, dtype=np.float64)
+            if name == "precision":
+                levels /= max(height, 1)
+            elif name != "height":
+                levels = np.array([self._of_attribute(i, level, name) for level in range(height + 1)])
+            levels = np.log1p(levels) if name == "loss" else levels
+            total += levels.reshape([-1 if i == axis else 1 for axis in range(total.ndim)])
+        count = max(total.ndim, 1)
+        found: Floats = {"loss": np.expm1(total / count), "precision": 1 - total / count}.get(name, total)
+        return found
+
     def unsuppressed(self, node: Node, name: str) -> Any:
         """A metric of MARGINAL where nothing is suppressed."""
         source = self._task.source
@@ -98,6 +143,17 @@ class Metrics:
             return math.fsum(self._of_attribute(i, level, name) for i, level in enumerate(node))
         parts = [math.log1p(self._of_attribute(i, level, name)) for i, level in enumerate(node)]
         return math.expm1(math.fsum(parts) / len(parts)) if parts else 0.0
+
+    def _divergence(self, node: Node) -> float:
+        """KL divergence where nothing is suppressed."""
+        source = self._task.source
+        (blocks,) = self._sets.blocks(node, (0,) if source.sensitives else ())
+        assert blocks.keys is not None
+        return formulas.kl_of_sums(*self._leaf_sizes, blocks.count, blocks.keys, blocks.rows, node, source.hierarchies)
+
+    @cached_property
+    def _leaf_sizes(self) -> tuple[Ints, Ints]:
+        return self._sets.leaf_sizes((0,) if self._task.source.sensitives else ())
 
     def _of_attribute(self, attribute: int, level: int, name: str) -> float:
         """Loss or entropy of one attribute by itself; few values, asked for again and again."""
@@ -113,8 +169,15 @@ class Metrics:
         return self._alone[key]
 
     def _learn(self, node: Node, size: Ints, blocks: Ints) -> None:
+        self._floor(node, BY_NAME["discernibility"].of(self._sized(node, size, blocks)))
+
+    def _bounded(self, node: Node, small: Small) -> None:
+        if small.squares is not None:
+            self._floor(node, small.squares)
+
+    def _floor(self, node: Node, least: float) -> None:
         floor = self._discernibility[up(node)]
-        np.maximum(floor, BY_NAME["discernibility"].of(self._sized(node, size, blocks)), out=floor)
+        np.maximum(floor, least, out=floor)
 
     @cached_property
     def _marginals(self) -> list[tuple[Ints, Ints]]:

@@ -1,0 +1,29 @@
+"""Cheaper questions that can fail a node and never pass it, asked as long as they save more than they cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+AGAIN = 16
+"""A question that is not worth asking is asked again at every so many nodes: the next may be others."""
+
+
+class Refutation:
+    """How often each question has failed a node so far; the verdicts are the same whichever are asked."""
+
+    def __init__(self) -> None:
+        self._tried: Counter[str] = Counter()
+        self._failed: Counter[str] = Counter()
+        self._left_out: Counter[str] = Counter()
+
+    def fails(self, question: str, price: float, ask: Callable[[], bool]) -> bool:
+        """Whether a question fails the node, if it is asked. price: what it costs of the whole verdict."""
+        if (self._failed[question] + 1) / (self._tried[question] + 1.5) < price:
+            self._left_out[question] += 1
+            if self._left_out[question] % AGAIN:
+                return False
+        self._tried[question] += 1
+        failed = ask()
+        self._failed[question] += failed
+        return failed

@@ -1,0 +1,105 @@
+"""Samples of blocks and stored hubs spare work and change no answer: here they are used on the smallest tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from integration.sources import Rows, from_file, opened, sensitive, suppressed
+
+from qblock.frequency import hubs, sets
+from qblock.search.run import run_search
+
+pytestmark = pytest.mark.either_engine
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, name, value in (
+        (sets, "LEAST_SAMPLED", 0),
+        (sets, "PARTS", 3),
+        (sets, "SLICED", 4),
+        (sets, "MISSED", 1),
+        (hubs, "LEAST_ROWS", 0),
+        (hubs, "FIRST", 0),
+        (hubs, "AGAIN", 0),
+        (hubs, "STATEMENT", 0),
+    ):
+        monkeypatch.setattr(module, name, value)
+
+
+def people(folder: Path, n: int, seed: int) -> Rows:
+    """n rows over 4 x 3 x 3 nodes."""
+    rng = np.random.default_rng(seed)
+    leaves = {f"{i:02}": (f"{i:02}", f"{i // 2}x", f"{i // 4}y", "*") for i in range(12)}
+    places = {c: (c, {"a": "ab", "b": "ab"}.get(c, "cde"), "*") for c in "abcde"}
+    drawn = (rng.choice(12, n, p=np.arange(1, 13) / 78), rng.choice(5, n), rng.choice(2, n))
+    return Rows(
+        [
+            from_file("age", [f"{i:02}" for i in drawn[0]], leaves, folder / "age.csv"),
+            from_file("place", ["abcde"[i] for i in drawn[1]], places, folder / "place.csv"),
+            suppressed("sex", ["fm"[i] for i in drawn[2]]),
+        ],
+        [sensitive("ill", [int(i) for i in rng.choice(5, n, p=[0.4, 0.3, 0.1, 0.1, 0.1])])],
+    )
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("entities", [False, True])
+def test_a_sample_is_of_whole_blocks(warehouse: Any, tmp_path: Path, entities: bool) -> None:
+    rows = people(tmp_path, 240, 1)
+    who = [i % 150 for i in range(rows.size)]
+    filled = {column.name: column.values for column in rows.columns} | ({"who": who} if entities else {})
+    more = {"entity": "who", "count": "entities"} if entities else {}
+    seen = whole = 0
+    with opened(warehouse("t", filled), "t", rows.attributes(), tmp_path, **more) as task:
+        source = task.source.frequency_sets
+        for node in rows.nodes():
+            (all_of_them,), (some,) = source.blocks(node, [0]), source.blocks(node, [0], sampled=True)
+            known = {tuple(key): i for i, key in enumerate(all_of_them.keys.tolist())}
+            assert len(known) == len(all_of_them)
+            for i, key in enumerate(some.keys.tolist()):
+                j = known[tuple(key)]
+                assert some.histogram(i) == all_of_them.histogram(j)
+                assert some.rows[i] == all_of_them.rows[j]
+            (plain,) = source.blocks(node, [], sampled=True)
+            assert plain.keys.tolist() == some.keys.tolist()
+            assert plain.rows.tolist() == some.rows.tolist()
+            assert len(source.row_counts(node, sampled=True)) == len(some)
+            least = int(np.median(all_of_them.rows)) + 1
+            below = int(some.rows[some.rows < least].sum())
+            assert source.sampled_below(node, least) == below <= source.small(node, least).small_n
+            seen, whole = seen + len(some), whole + len(all_of_them)
+        assert 0.1 * whole < seen < 0.7 * whole
+
+
+PRIVACY = {
+    "k": ([{"k_anonymity": {"k": 4}}], {}),
+    "suppressed": ([{"k_anonymity": {"k": 4}}], {"suppression_limit": 20}),
+    "entropy": ([{"entropy_l_diversity": {"l": 3}}], {}),
+    "closeness": ([{"t_closeness": {"t": 0.3, "distance": "equal"}}, {"k_anonymity": {"k": 2}}], {}),
+    "two": ([{"recursive_cl_diversity": {"c": 3, "l": 2}}], {"suppression_limit": 9}),
+}
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("entities", [False, True])
+@pytest.mark.parametrize("asked", PRIVACY)
+def test_hubs_and_samples_change_no_answer(warehouse: Any, tmp_path: Path, asked: str, entities: bool) -> None:
+    privacy, more = PRIVACY[asked]
+    rows = people(tmp_path, 240, 2)
+    who = [i % 200 for i in range(rows.size)]
+    filled = {column.name: column.values for column in rows.columns} | ({"who": who} if entities else {})
+    counted = {"entity": "who", "count": "entities"} if entities else {}
+    url = warehouse("t", filled)
+    found = []
+    for strategy in ("chains", "incognito", "exhaustive"):
+        with opened(url, "t", rows.attributes(), tmp_path, privacy=privacy, **more, **counted) as task:
+            result = run_search(task, strategy=strategy)
+            found.append((result.minimal, result.chosen and result.chosen.node, result.metrics))
+            hubs_used = task.source.frequency_sets.cost(task.lattice.top) < rows.size
+            assert hubs_used or strategy == "incognito"
+    assert found[0] == found[1] == found[2]
+    assert found[0][0]
