@@ -104,3 +104,9 @@ def test_a_coarse_node_has_enough_blocks() -> None:
     assert coding.coarse((0, 1, 0), 10) == coding.mask((0, 1, 0))
     assert coding.coarse((0, 1, 1), 10) is None
     assert coding.coarse((0, 0, 0), 80) == coding.mask((0, 0, 1))
+
+
+def test_every_word_must_be_finer() -> None:
+    assert finer((3, 1), (1, 1))
+    assert not finer((3, 0), (1, 1))
+    assert not finer((1, 3), (2, 1))

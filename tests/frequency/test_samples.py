@@ -21,7 +21,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
         (sets, "LEAST_SAMPLED", 0),
         (sets, "PARTS", 3),
         (sets, "SLICED", 4),
-        (sets, "MISSED", 1),
+        (sets, "MISSED", 2),
         (hubs, "LEAST_ROWS", 0),
         (hubs, "FIRST", 0),
         (hubs, "AGAIN", 0),
@@ -42,7 +42,10 @@ def people(folder: Path, n: int, seed: int) -> Rows:
             from_file("place", ["abcde"[i] for i in drawn[1]], places, folder / "place.csv"),
             suppressed("sex", ["fm"[i] for i in drawn[2]]),
         ],
-        [sensitive("ill", [int(i) for i in rng.choice(5, n, p=[0.4, 0.3, 0.1, 0.1, 0.1])])],
+        [
+            sensitive("ill", [int(i) for i in rng.choice(5, n, p=[0.4, 0.3, 0.1, 0.1, 0.1])]),
+            sensitive("job", [int(i) for i in rng.choice(4, n)]),
+        ],
     )
 
 
@@ -58,6 +61,8 @@ def test_a_sample_is_of_whole_blocks(warehouse: Any, tmp_path: Path, entities: b
         source = task.source.frequency_sets
         for node in rows.nodes():
             (all_of_them,), (some,) = source.blocks(node, [0]), source.blocks(node, [0], sampled=True)
+            (again,) = source.blocks(node, [0], sampled=True)
+            assert (again.keys.tolist(), again.rows.tolist()) == (some.keys.tolist(), some.rows.tolist())
             known = {tuple(key): i for i, key in enumerate(all_of_them.keys.tolist())}
             assert len(known) == len(all_of_them)
             for i, key in enumerate(some.keys.tolist()):
@@ -78,9 +83,17 @@ def test_a_sample_is_of_whole_blocks(warehouse: Any, tmp_path: Path, entities: b
 PRIVACY = {
     "k": ([{"k_anonymity": {"k": 4}}], {}),
     "suppressed": ([{"k_anonymity": {"k": 4}}], {"suppression_limit": 20}),
-    "entropy": ([{"entropy_l_diversity": {"l": 3}}], {}),
-    "closeness": ([{"t_closeness": {"t": 0.3, "distance": "equal"}}, {"k_anonymity": {"k": 2}}], {}),
-    "two": ([{"recursive_cl_diversity": {"c": 3, "l": 2}}], {"suppression_limit": 9}),
+    "entropy": ([{"entropy_l_diversity": {"l": 3, "sensitive": "ill"}}], {}),
+    "closeness": (
+        [{"t_closeness": {"t": 0.3, "distance": "equal", "sensitive": "ill"}}, {"k_anonymity": {"k": 2}}],
+        {},
+    ),
+    "recursive": ([{"recursive_cl_diversity": {"c": 3, "l": 2, "sensitive": "ill"}}], {"suppression_limit": 9}),
+    "two": (
+        [{"distinct_l_diversity": {"l": 3, "sensitive": "ill"}}, {"entropy_l_diversity": {"l": 2, "sensitive": "job"}}],
+        {},
+    ),
+    "joint": ([{"distinct_l_diversity": {"l": 2, "sensitive": ["ill", "job"]}}], {}),
 }
 
 

@@ -20,7 +20,7 @@ FREQUENCY: tuple[Mutation, ...] = (
         "frequency/coding.py",
         "return all(o & ~w == 0 for",
         "return any(o & ~w == 0 for",
-        tests=(f"{SETS}::test_a_coarser_node_reads_no_more_than_the_smallest_hub",),
+        tests=("tests/frequency/test_coding.py::test_every_word_must_be_finer",),
     ),
     Mutation(
         "paths: a label has the number of its leaf",

@@ -34,7 +34,7 @@ def test_the_best_node_alone_is_the_best_of_all(warehouse: Any, tmp_path: Path, 
         assert best.minimal == whole.minimal
 
 
-@pytest.mark.parametrize("asked", ["two", "suppressed"])
+@pytest.mark.parametrize("asked", ["recursive", "suppressed"])
 def test_nodes_that_cannot_win_are_not_decided(warehouse: Any, tmp_path: Path, asked: str) -> None:
     privacy, more = PRIVACY[asked]
     rows = people(tmp_path, 240, 3)

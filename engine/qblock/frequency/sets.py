@@ -92,6 +92,7 @@ class FrequencySets:
         self._hubs: list[_FrequencySet] = []
         self._slices: dict[Mask, sa.TableClause] = {}
         self._missed: Counter[Mask] = Counter()
+        self._sliced_by: dict[Mask, Mask | None] = {}
         self._sizes: dict[Mask, Sizes] = {}
         self._small: dict[tuple[Mask, int], Small] = {}
         self._asked: dict[Node, Small] = {}
@@ -283,12 +284,10 @@ class FrequencySets:
     def _sampled(self, node: Node, mask: Mask) -> tuple[_FrequencySet, Mask, Sample | None]:
         """What counts of some of a node's blocks come from: a slice, if there can be one."""
         blocks, source = self.coding.mask(node), self._source(mask)
-        by = None
-        if source.rows > self.rows // FILTERED:
-            by = next((by for by in self._slices if finer(blocks, by)), None) or self.coding.coarse(node, SLICED)
-        if by is not None and by not in self._slices:
-            self._missed[by] += 1
-            by = by if self._missed[by] >= MISSED else None
+        if blocks not in self._sliced_by:
+            # Once: all that is asked of some of a node's blocks must be of the same ones.
+            self._sliced_by[blocks] = self._slice_for(node, blocks, source)
+        by = self._sliced_by[blocks]
         if by is None:
             self.rows_read += source.rows // FILTERED
             return source, mask, Sample(blocks, PARTS)
@@ -299,6 +298,16 @@ class FrequencySets:
             self.rows_read += self.rows // 2
         self.rows_read += self.rows // PARTS
         return _FrequencySet(self._base.mask, self._slices[by], 0), mask, None
+
+    def _slice_for(self, node: Node, blocks: Mask, source: _FrequencySet) -> Mask | None:
+        """The mask of the slice that pays for a node; None where it is cheaper to filter what would be counted."""
+        if source.rows <= self.rows // FILTERED:
+            return None
+        by = next((by for by in self._slices if finer(blocks, by)), None) or self.coding.coarse(node, SLICED)
+        if by is None or by in self._slices:
+            return by
+        self._missed[by] += 1
+        return by if self._missed[by] >= MISSED else None
 
     def _asked_for(
         self, source: _FrequencySet, mask: Mask, sample: Sample | None, least: int | None = None, squared: bool = False
@@ -366,7 +375,8 @@ class FrequencySets:
         return Blocks(start, value, n, rows, keys)
 
     def _learn(self, node: Node, kind: tuple[int, ...], rows: int) -> None:
-        if kind in self._plans:
+        # A hub has a row for each entity of a block, too.
+        if kind in self._plans and not self.entities:
             self._plans[kind].learn(node, rows)
 
     def _drop(self, hub: _FrequencySet) -> None:
