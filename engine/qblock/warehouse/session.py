@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from typing import Any, Protocol
 
 import numpy as np
@@ -275,12 +276,27 @@ class SqlSession:
         return self._facts.byte_length(text)
 
     def _executable(self, statement: sa.Executable | str) -> Any:
-        if isinstance(statement, sa.Select) and self._facts.literals:
+        if isinstance(statement, sa.Select) and self._facts.literals and all(map(_plain, _bound(statement))):
             try:
-                statement = self.literal_sql(statement)
+                text = self.literal_sql(statement)
             except sa.exc.CompileError:  # a value that has no text in SQL
                 return statement
+            if "\0" in text:  # which a statement cannot hold
+                return statement
+            statement = text
         return sa.text(statement.replace(":", r"\:")) if isinstance(statement, str) else statement
 
     def literal_sql(self, statement: sa.Executable) -> str:
         return str(statement.compile(dialect=self.dialect, compile_kwargs={"literal_binds": True}))  # type: ignore[attr-defined]
+
+
+def _bound(statement: sa.Select[*tuple[Any, ...]]) -> Iterator[Any]:
+    """The values of a query's parameters."""
+    for part in sa.sql.visitors.iterate(statement):
+        if isinstance(part, sa.BindParameter):
+            yield from part.value if isinstance(part.value, list | tuple) else (part.value,)
+
+
+def _plain(value: Any) -> bool:
+    """Whether a value means the same as a literal: not so a date, whose literal is a text."""
+    return value is None or isinstance(value, str | int | float | Decimal)
