@@ -12,7 +12,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.warehouse.arrow import texts, whole_numbers
-from qblock.warehouse.duckdb import DuckdbWarehouse
+from qblock.warehouse.duckdb import DuckdbWarehouse, _literals
 from qblock.warehouse.protocol import Session
 
 HOSTILE = (
@@ -60,6 +60,14 @@ def test_a_table_that_is_loaded(session: Session) -> None:
     some = table.filter(pa.compute.is_in(table.column("n"), value_set=pa.array([0, 1, 2]))).slice(0, 2)
     again = session.load("without zero bytes", some)
     assert sorted(map(repr, session.fetch(sa.select(*again.c)).to_pylist())) == sorted(map(repr, some.to_pylist()))
+
+
+@pytest.mark.parametrize("value", [Decimal("10.25"), date(2026, 1, 2)], ids=repr)
+def test_a_table_with_other_types(session: Session, value: Any) -> None:
+    table = pa.table({"e": pa.array([value, None])})
+    assert _literals(table) is None
+    stored = session.load("others", table)
+    assert session.fetch(sa.select(*stored.c)).to_pylist() == [{"e": value}, {"e": None}]
 
 
 def test_an_empty_table(session: Session) -> None:

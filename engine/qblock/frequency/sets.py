@@ -156,7 +156,14 @@ class FrequencySets:
             found = {name: int(values[0]) for name, values in asked.items()}
             if not self.entities:
                 self._add_up(found["n"], node)
-            self._small[mask, least] = Small(**{"squares": None, "small_squares": None, **found})  # type: ignore[arg-type]
+            self._small[mask, least] = Small(
+                found["blocks"],
+                found["n"],
+                found.get("squares"),
+                found["small"],
+                found["small_n"],
+                found.get("small_squares"),
+            )
             self._learn(node, (), found["blocks"])
         self._asked[node] = self._small[mask, least]
         return self._small[mask, least]

@@ -44,7 +44,10 @@ def _literals(columns: pa.Table) -> str | None:
     """Columns of whole numbers and text as expressions that give their rows; None where they have no text in SQL."""
     found = []
     for field, column in zip(columns.schema, columns.columns, strict=True):
-        type_ = "BIGINT" if pa.types.is_integer(field.type) else "VARCHAR"
+        whole = pa.types.is_integer(field.type)
+        if not (whole or pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
+            return None
+        type_ = "BIGINT" if whole else "VARCHAR"
         values = json.dumps(column.to_pylist(), ensure_ascii=False, separators=(",", ":"))
         if "\\u0000" in values:
             return None
