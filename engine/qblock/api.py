@@ -38,6 +38,7 @@ from qblock.search.comparison.compare import FIGURES, Comparison
 from qblock.search.comparison.tables import best, direct, epsilons, inclusions, violations, write_csv
 from qblock.search.comparison.tables import to_json as comparison_json
 from qblock.search.definitions import adversary_of
+from qblock.search.progress import SearchProgress
 from qblock.search.run import open_task
 from qblock.spec.schema import json_schema
 from qblock.tables.anonymize import anonymized
@@ -90,6 +91,7 @@ __all__ = [
     "Reached",
     "Release",
     "Retyped",
+    "SearchProgress",
     "Searched",
     "Sharing",
     "Upgraded",

@@ -88,7 +88,7 @@ def test_minimal_nodes_without_deciding_all(strategy: str, case: Known) -> None:
 def test_progress_runs_to_the_end(strategy: str, case: Known) -> None:
     seen: list[tuple[int, int]] = []
     case = fresh(case)
-    search(case, strategy=strategy, progress=lambda decided, left: seen.append((decided, left)))
+    search(case, strategy=strategy, tally=lambda decided, left, price: seen.append((decided, left)))
     assert len(seen) == len(case.asked_sizes) + len(case.asked_full)
     assert all(decided + left == len(case.lattice) for decided, left in seen)
     assert [decided for decided, _ in seen] == sorted(decided for decided, _ in seen)
@@ -99,11 +99,11 @@ def test_an_interrupt_passes_through(strategy: str) -> None:
     lattice = Lattice((2, 2))
     everything = up_set(lattice, [lattice.bottom])
 
-    def interrupt(decided: int, left: int) -> None:
+    def interrupt(decided: int, left: int, price: float) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        search(Known(lattice, everything, everything), strategy=strategy, progress=interrupt)
+        search(Known(lattice, everything, everything), strategy=strategy, tally=interrupt)
 
 
 def test_an_unknown_strategy_names_the_known_ones() -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qblock.cli.opening import at_terminal
-from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress, shown, table
+from qblock.cli.output import Json, Quiet, SpecPath, answer, console, shown, table
+from qblock.cli.progress import progress
 from qblock.cli.result_file import keep_own_files
 
 if TYPE_CHECKING:

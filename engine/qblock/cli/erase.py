@@ -11,7 +11,8 @@ import typer
 from qblock.cli.asking import asked, check_asking
 from qblock.cli.log import Log
 from qblock.cli.opening import at_terminal
-from qblock.cli.output import Json, Quiet, SpecPath, answer, console, progress_once_begun
+from qblock.cli.output import Json, Quiet, SpecPath, answer, console
+from qblock.cli.progress import progress_once_begun
 from qblock.cli.publish import LogFormat, PlanOnly, Wait, print_plan
 from qblock.errors import InputError
 from qblock.files import read_input

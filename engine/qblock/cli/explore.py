@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import typer
 
 from qblock.cli.opening import at_terminal
-from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, progress, shown, table
+from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, shown, table
+from qblock.cli.progress import progress
 from qblock.errors import InputError
 
 VERDICTS = {True: "yes", False: "NO", None: ""}

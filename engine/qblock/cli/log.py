@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
-from qblock.cli.output import EVERY_SECONDS
+from qblock.cli.progress import Report, every_so_often
 from qblock.cli.streams import json_text
 from qblock.errors import InputError
 
@@ -55,14 +53,6 @@ class Log:
 
         self(Entry(self.run, self.release, step, message, level))
 
-    def progress(self) -> Callable[[int, int], None]:
+    def progress(self) -> Report:
         """Progress of the search as an entry every few seconds."""
-        last = time.monotonic()
-
-        def report(done: int, left: int) -> None:
-            nonlocal last
-            if time.monotonic() - last >= EVERY_SECONDS:
-                last = time.monotonic()
-                self.say(f"{done} nodes decided, {left} left", step="search")
-
-        return report
+        return every_so_often(lambda line: self.say(line, step="search"))

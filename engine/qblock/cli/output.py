@@ -1,16 +1,12 @@
-"""What commands share: answers on standard output, progress on standard error."""
+"""What commands share: options, and answers on standard output."""
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from qblock.cli.streams import json_text
@@ -28,8 +24,6 @@ Churn = Annotated[
         "Else as in the runs so far, if there were any.",
     ),
 ]
-
-EVERY_SECONDS = 5.0
 
 
 def answer(value: Any) -> None:
@@ -65,52 +59,3 @@ def shown(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)
-
-
-@contextmanager
-def progress(quiet: bool, what: str = "nodes") -> Iterator[Callable[[int, int], None] | None]:
-    """Progress as (decided, left): a bar on a terminal, a line every few seconds elsewhere."""
-    if quiet:
-        yield None
-        return
-    if sys.stderr.isatty():
-        bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed}/{task.total} " + what),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        with bar:
-            line = bar.add_task("searching", total=None)
-            yield lambda done, left: bar.update(line, completed=done, total=done + left)
-        return
-    last = time.monotonic()
-
-    def report(done: int, left: int) -> None:
-        nonlocal last
-        if time.monotonic() - last >= EVERY_SECONDS:
-            last = time.monotonic()
-            print(f"qblock: {done} {what} decided, {left} left", file=sys.stderr, flush=True)
-
-    yield report
-
-
-@contextmanager
-def progress_once_begun(quiet: bool, what: str = "nodes") -> Iterator[Callable[[int, int], None] | None]:
-    """`progress` from the first report on: no bar is drawn over a question that is asked before."""
-    if quiet:
-        yield None
-        return
-    begun: list[Callable[[int, int], None]] = []
-    with ExitStack() as stack:
-
-        def report(done: int, left: int) -> None:
-            if not begun:
-                made = stack.enter_context(progress(False, what))
-                assert made is not None
-                begun.append(made)
-            begun[0](done, left)
-
-        yield report

@@ -14,7 +14,8 @@ from qblock.cli.explore import print_forecast, print_tightest
 from qblock.cli.job import Hook, Job
 from qblock.cli.log import Log
 from qblock.cli.opening import at_terminal
-from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, progress, shown, table
+from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, shown, table
+from qblock.cli.progress import progress
 from qblock.cli.result_file import ResultFile
 
 if TYPE_CHECKING:

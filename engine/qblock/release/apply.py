@@ -29,7 +29,7 @@ from qblock.release.run import Run, retirable
 from qblock.release.runner import run_steps
 from qblock.release.together import check_together, with_more
 from qblock.release.turnover import check_turnover
-from qblock.search import Progress
+from qblock.search.progress import Progress
 from qblock.search.run import open_snapshot, refusal, run_search, task_over
 from qblock.source import open_source
 from qblock.spec import Spec
@@ -50,10 +50,10 @@ def release(
 ) -> ReleaseResult:
     """Publish a version of a release, or find that nothing has changed.
 
-    force: publish even then. wait: seconds to wait for another run of the release. progress: nodes decided and left;
-    log: one line for each step; entries: the same with run, step and time. Raises Refused when nothing safe can be
-    published, InputError for a spec or data that must be fixed, Busy, and QblockError for faults; refusals and faults
-    are in the ledger then, and what was published before stays published.
+    force: publish even then. wait: seconds to wait for another run of the release. progress: is told how far the
+    search is; log: one line for each step; entries: the same with run, step and time. Raises Refused when nothing safe
+    can be published, InputError for a spec or data that must be fixed, Busy, and QblockError for faults; refusals and
+    faults are in the ledger then, and what was published before stays published.
     """
     made = plan(spec, force=force, wait=wait, judge=False)
     run = Run(made, progress, log, entries, force=force)

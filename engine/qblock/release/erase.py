@@ -31,7 +31,7 @@ from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run
 from qblock.release.runner import run_steps
-from qblock.search import Progress
+from qblock.search.progress import Progress
 from qblock.spec import Spec
 from qblock.warehouse.kept_sessions import kept_sessions
 

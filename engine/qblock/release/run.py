@@ -26,8 +26,8 @@ from qblock.release.job import Job
 from qblock.release.log import Entries
 from qblock.release.plan import Plan
 from qblock.release.result import ReleaseResult, waiting_words
-from qblock.search import Progress
 from qblock.search.answer import requirements_json
+from qblock.search.progress import Progress
 from qblock.search.run import SearchResult
 from qblock.search.task import Task
 from qblock.spec import same_spec, spec_digest

@@ -43,11 +43,11 @@ from qblock.releases.results import (
     Searched,
     Verified,
 )
-from qblock.search import Progress
 from qblock.search.audit import audit_spec
 from qblock.search.comparison.compare import Comparison, compare
 from qblock.search.comparison.tables import to_json
 from qblock.search.explain import explain_sql
+from qblock.search.progress import Progress
 from qblock.search.run import open_task, refusal, run_search
 from qblock.spec import Spec, load_spec, spec_of
 from qblock.tables.results import Audited
@@ -60,9 +60,9 @@ class Release:
     """One release. Nothing is opened until a method is called, and nothing stays open after it.
 
     A method that refuses raises Refused, one that is asked for what cannot be raises InputError, and Busy says that
-    another run is in progress; whatever was published before stays published. progress: is told nodes decided and left;
-    log: is told each step in a sentence; entries: the same with run, step and time; wait: seconds to wait for another
-    run of the release.
+    another run is in progress; whatever was published before stays published. progress: is told how far the search
+    is (SearchProgress); log: is told each step in a sentence; entries: the same with run, step and time; wait: seconds
+    to wait for another run of the release.
     """
 
     def __init__(self, spec: str | Path | Mapping[str, Any] | Spec, *, name_values: bool = False) -> None:

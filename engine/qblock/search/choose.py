@@ -10,7 +10,7 @@ from qblock.errors import InputError, Refused
 from qblock.lattice import Node, height
 from qblock.metrics import BY_NAME, Metric
 from qblock.search.strategies.contest import SLACK
-from qblock.search.strategies.evaluator import Outcome
+from qblock.search.strategies.evaluator import Outcome, Tally
 
 
 def metric_named(name: str) -> Metric:
@@ -36,12 +36,14 @@ def choose(
     metric_of: Callable[[Node], float],
     choose_by: str,
     bound: Callable[[Node], float | None] | None = None,
+    tally: Tally | None = None,
 ) -> Node:
     """The best node by the metric; ties by the smaller height, then by the smaller levels from the first attribute on.
 
     metric_of is called at most once per node; doubles that agree in 12 digits are a tie. bound: a value that the
     metric of a node is never better than, or None; it may get tighter while other nodes are measured. Nodes whose bound
-    is worse than the best value are not measured. Raises Refused where there is no node.
+    is worse than the best value are not measured. tally: is told after each measurement. Raises Refused where there is
+    no node.
     """
     sign = 1 if metric_named(choose_by).better == "smaller" else -1
 
@@ -52,6 +54,7 @@ def choose(
     waiting = [(limit(node), node) for node in nodes]
     heapq.heapify(waiting)
     best: tuple[float, int, Node] | None = None
+    measured = 0
     while waiting:
         expected, node = heapq.heappop(waiting)
         if best is not None and expected > best[0] + SLACK * abs(best[0]):
@@ -62,6 +65,9 @@ def choose(
             continue
         ranked = (sign * _rounded(metric_of(node)), height(node), node)
         best = ranked if best is None else min(best, ranked)
+        measured += 1
+        if tally is not None:
+            tally(measured, len(waiting), 0.0)
     if best is None:
         raise Refused("no node of the lattice satisfies what is asked; ask for less, or allow more suppression")
     return best[2]

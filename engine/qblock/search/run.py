@@ -14,10 +14,11 @@ from qblock.errors import Refused, values_shown
 from qblock.lattice import Lattice, Node
 from qblock.models import asked as asked_of
 from qblock.models.ratios import double
-from qblock.search import Progress, search
+from qblock.search import search
 from qblock.search.answer import metrics_json, requirements_json
 from qblock.search.choose import candidates, choose
 from qblock.search.nodes import pinned_node
+from qblock.search.progress import Pace, Progress, Stage
 from qblock.search.strategies.evaluator import Outcome
 from qblock.search.task import Assessment, Task
 from qblock.search.utility.measure import Metrics
@@ -180,6 +181,10 @@ def run_search(
     task.warnings += repeated_people(task.spec, task.source.session)
     metrics = Metrics(task)
     nodes = None
+
+    def tally(stage: Stage) -> Pace | None:
+        return None if progress is None else Pace(stage, progress, lambda: task.source.frequency_sets.rows_read)
+
     if spec.pinned is not None:
         outcome, minimal = None, []
         chosen = task.assess(pinned_node(task, spec.pinned))
@@ -192,17 +197,21 @@ def run_search(
         by, strategy = spec.search.choose_by, strategy or spec.search.strategy
         ranked = Metrics(task, by_sizes=by_sizes)
         contest = ranked.contest(by) if best_only and strategy == "chains" else None
-        outcome = search(evaluator, strategy=strategy, progress=progress, contest=contest)
+        outcome = search(evaluator, strategy=strategy, tally=tally("search"), contest=contest)
         minimal, why = outcome.minimal, outcome.why
         among = outcome.satisfying() if contest else candidates(outcome, by, suppression=task.budget > 0)
         chosen = None
         if among:
-            best = choose(among, lambda n: ranked.rank(n, by), by, lambda n: ranked.bound(n, by))
+            best = choose(among, lambda n: ranked.rank(n, by), by, lambda n: ranked.bound(n, by), tally("choice"))
             chosen = task.assess(best)
             if not chosen.satisfied:
                 why = f"the node {list(best)}, chosen by block sizes alone, fails {failed(chosen)}"
     if all_nodes:
-        nodes = [node_json(task, metrics, node) for node in task.in_turn()]
+        nodes, told = [], tally("nodes")
+        for node in task.in_turn():
+            nodes.append(node_json(task, metrics, node))
+            if told is not None:
+                told(len(nodes), len(task.lattice) - len(nodes), 0.0)
     if chosen is not None and not chosen.satisfied:
         chosen = None
     found = metrics.of(chosen) if chosen is not None else {}

@@ -16,7 +16,7 @@ from qblock.lattice import Lattice, Node
 from qblock.metrics import BY_NAME, METRICS, Published
 from qblock.models import Value, measured
 from qblock.search.definitions import Definition, collect, read_definitions, with_definitions
-from qblock.search.strategies.evaluator import Progress
+from qblock.search.progress import Pace, Progress
 from qblock.search.task import NodeCounts, Part, Task, worst
 from qblock.search.unasked import NotComputed
 from qblock.spec import Requirement, Spec
@@ -112,10 +112,11 @@ def compare(
     found, missing = collect(source, chosen, others)
     every = Task(with_definitions(source, found))
     rows = []
+    told = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
     for number, node in enumerate(every.in_turn(), 1):
         rows.append(evaluate(every, found, every.counts(node)))
-        if progress is not None:
-            progress(number, len(every.lattice) - number)
+        if told is not None:
+            told(number, len(every.lattice) - number, 0.0)
     warnings = tuple(dict.fromkeys([*task.warnings, *every.warnings]))
     seconds = time.perf_counter() - started
     statements = task.statements - before

@@ -28,12 +28,11 @@ STALE = 0.02
 
 def run(survey: Survey, *, decide_all: bool = True) -> None:
     """Decide the lattice; what is not monotone is scanned, after a phase of block sizes."""
-    evaluator = survey.evaluator
     survey.decide(
         lambda tags, ask: decide(
             tags,
             ask,
-            lambda wanted: evaluator.expect(wanted, sizes=tags is survey.sizes),
+            lambda wanted: survey.expect(wanted, sizes=tags is survey.sizes),
             survey.contest if tags is survey.full else None,
         ),
         decide_all=decide_all,

@@ -11,8 +11,9 @@ import numpy as np
 from qblock.blocks import Floats, Mask
 from qblock.lattice import Lattice, Node
 
-Progress = Callable[[int, int], None]
-"""Called after each evaluation with the number of nodes whose verdict is known, and of those still open."""
+Tally = Callable[[int, int, float], None]
+"""Called after each evaluation with the number of nodes that need no question any more, of those still open, and the
+rows that a question about one of these would read on average."""
 
 Optimality = Literal["minimal", "scanned", "best"]
 

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from qblock.blocks import Floats
 from qblock.lattice import Node
 from qblock.search.strategies.contest import Contest
-from qblock.search.strategies.evaluator import Evaluator, Optimality, Outcome, Progress
+from qblock.search.strategies.evaluator import Evaluator, Optimality, Outcome, Tally
 from qblock.search.strategies.tags import Tags, minimal_mask, nodes_of
 
 MONOTONE = "The condition is monotone here, so that what was not asked follows from the verdict of another node."
@@ -23,16 +24,17 @@ PRUNED = ", except nodes with too small blocks"
 class Survey:
     """Asks the evaluator and tags the answers; `sizes` and `full` are one array where only block sizes matter."""
 
-    def __init__(self, evaluator: Evaluator, progress: Progress | None = None, contest: Contest | None = None) -> None:
+    def __init__(self, evaluator: Evaluator, tally: Tally | None = None, contest: Contest | None = None) -> None:
         self.contest = contest
         self.evaluator = evaluator
         self.lattice = evaluator.lattice
         self.sizes = Tags(self.lattice)
         self.full = self.sizes if evaluator.sizes_only else Tags(self.lattice)
-        self.progress = progress
+        self.tally = tally
         self.asked: set[Node] = set()
         self.sizes_evaluated = 0
         self.full_evaluated = 0
+        self._price = 0.0
 
     @property
     def monotone(self) -> bool:
@@ -68,6 +70,13 @@ class Survey:
         if verdict and self.contest is not None:
             self.contest.passed(node)
         return verdict
+
+    def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
+        """What the evaluator expects (Evaluator.expect), which is kept for the tally."""
+        costs = self.evaluator.expect(wanted, sizes=sizes)
+        if self.tally is not None:
+            self._price = float((wanted * costs).sum() / max(wanted.sum(), 1e-9))
+        return costs
 
     def _spread(self, tags: Tags, node: Node, verdict: bool) -> None:
         finest, coarsest = self.evaluator.alike(node)
@@ -126,11 +135,12 @@ class Survey:
             if self.contest is not None and tags is self.full and not self.contest.may_win()[node]:
                 break
             if tags.is_open(node) and (decide_all or not tags.generalizes_passed(node)):
-                self.evaluator.expect(tags.open.astype(np.float64), sizes=tags is self.sizes)
+                self.expect(tags.open.astype(np.float64), sizes=tags is self.sizes)
                 ask(node)
 
     def _count(self, node: Node) -> None:
         self.asked.add(node)
-        if self.progress is not None:
-            known = self.full.known()
-            self.progress(known, len(self.lattice) - known)
+        if self.tally is not None:
+            mask = self.full.open if self.contest is None else self.full.open & self.contest.may_win()
+            left = int(np.count_nonzero(mask))
+            self.tally(len(self.lattice) - left, left, self._price)

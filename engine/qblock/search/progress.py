@@ -1,0 +1,97 @@
+"""How far a search is, and how long it will still take."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+Stage = Literal["search", "choice", "nodes"]
+"""search: verdicts of the lattice; choice: metrics of satisfying nodes; nodes: every node, one after the other."""
+
+
+@dataclass(frozen=True)
+class SearchProgress:
+    """How far a stage is. decided, left: nodes; asked: questions so far; rows_read: by the statements that answered
+    them; seconds: since the stage began; remaining: how many more it may take, None as long as nothing can be said.
+    """
+
+    stage: Stage
+    decided: int
+    left: int
+    asked: int
+    rows_read: int
+    seconds: float
+    remaining: float | None
+
+    @property
+    def rate(self) -> float | None:
+        """Questions a second."""
+        return self.asked / self.seconds if self.seconds else None
+
+
+Progress = Callable[[SearchProgress], None]
+"""Called after each question."""
+
+FIRST = 8
+"""Questions before a guess is made."""
+RECENT = 0.7
+"""The share of the questions so far that a guess goes by: the first ones decide most."""
+STATEMENT = 200_000
+"""What a question takes beside reading rows, in rows."""
+
+
+class Pace:
+    """Turns what is left into how long it takes.
+
+    Each question decides a share of what is left, about the same one for long; in the end one node each. It takes as
+    long as the rows that it is expected to read. Both are taken from the questions so far. That this comes near is
+    measured, not proved (docs/performance.md).
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        report: Progress,
+        rows_read: Callable[[], int] = lambda: 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._stage, self._report, self._rows_read, self._clock = stage, report, rows_read, clock
+        self._began = clock()
+        self._before = rows_read()
+        self._times: list[float] = []
+        self._left: list[int] = []
+        self._prices: list[float] = []
+
+    def __call__(self, decided: int, left: int, price: float) -> None:
+        """After a question: nodes that need none any more, those that may, and the rows that another would read."""
+        seconds = self._clock() - self._began
+        self._times.append(seconds)
+        self._left.append(left)
+        self._prices.append(price + STATEMENT)
+        read = self._rows_read() - self._before
+        self._report(SearchProgress(self._stage, decided, left, len(self._times), read, seconds, self._remaining()))
+
+    def _remaining(self) -> float | None:
+        asked, left = len(self._times), self._left[-1]
+        if not left:
+            return 0.0
+        if asked < FIRST:
+            return None
+        since = int(asked * (1 - RECENT)) - 1
+        times = [b - a for a, b in itertools.pairwise(self._times[since:])]
+        prices = self._prices[since:-1]
+        rates = sorted(seconds / price for seconds, price in zip(times, prices, strict=True))
+        rate = (sum(times) / sum(prices) + rates[len(rates) // 2]) / 2
+        return rate * self._prices[-1] * self._questions(since)
+
+    def _questions(self, since: int) -> float:
+        """How many are still to come, if each decides the share of what is left that it did since the given one."""
+        left, fall = self._left[-1], math.log(self._left[since] / self._left[-1])
+        if fall <= 0:
+            return left
+        share = (len(self._left) - 1 - since) / fall  # 1 / the share
+        return min(left, share * math.log(left / share) + share) if left > share else left

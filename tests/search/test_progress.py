@@ -1,0 +1,119 @@
+"""How far a search is said to be, and the guess of how long it still takes."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from frequency.test_samples import PRIVACY, people
+from hypothesis import given
+from hypothesis import strategies as st
+from integration.sources import opened
+
+from qblock.lattice import Lattice
+from qblock.search import search
+from qblock.search.progress import FIRST, Pace, SearchProgress
+from qblock.search.run import run_search
+from qblock.search.strategies.contest import Contest
+from search.fakes import Known, up_set
+
+Step = tuple[float, int, float]
+
+
+def paced(steps: list[Step]) -> list[SearchProgress]:
+    """What is reported of questions that take so long, leave so many nodes, and have this price next."""
+    seen: list[SearchProgress] = []
+    times = iter([0.0, *itertools.accumulate(seconds for seconds, _, _ in steps)])
+    read = itertools.count(0, 7)
+    pace = Pace("search", seen.append, lambda: next(read), lambda: next(times))
+    for number, (_, left, price) in enumerate(steps):
+        pace(number, left, price)
+    return seen
+
+
+def test_it_counts_questions_and_the_rows_that_were_read_since_it_began() -> None:
+    seen = paced([(2.0, 5, 0.0), (2.0, 4, 0.0)])
+    assert [(one.asked, one.seconds, one.rows_read, one.rate) for one in seen] == [(1, 2.0, 7, 0.5), (2, 4.0, 14, 0.5)]
+    assert [one.remaining for one in seen] == [None, None]
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 10_000), st.floats(0, 1e10)), min_size=1, max_size=60))
+def test_any_order_of_what_is_left_gives_a_guess_or_none(steps: list[Step]) -> None:
+    for number, (one, (_, left, _)) in enumerate(zip(paced(steps), steps, strict=True), 1):
+        if not left:
+            assert one.remaining == 0
+        elif number < FIRST:
+            assert one.remaining is None
+        else:
+            assert one.remaining is not None
+            assert 0 <= one.remaining < float("inf")
+
+
+def scan() -> list[Step]:
+    return [(1.0, left, 1e6) for left in reversed(range(200))]
+
+
+def halving() -> list[Step]:
+    """Each question decides a fiftieth of what is left, and at least one node; the first ones read more."""
+    left, steps = 20_000, []
+    while left:
+        left -= max(1, left // 50)
+        steps.append((5.0 if len(steps) < 10 else 0.5, left, 1e7 if len(steps) < 9 else 1e6))
+    return steps
+
+
+def uneven() -> list[Step]:
+    drawn, left, steps = random.Random(1), 5_000, []
+    while left:
+        left -= min(left, drawn.choice([1, 1, 1, 1, max(1, left // 10)]))
+        steps.append((drawn.expovariate(1.0), left, 0.0))
+    return steps
+
+
+@pytest.mark.parametrize("made", [scan, halving, uneven])
+def test_after_a_quarter_of_the_time_the_guess_is_within_a_factor_of_two(
+    made: Callable[[], list[Step]],
+) -> None:
+    seen = paced(made())
+    whole = seen[-1].seconds
+    for one in seen:
+        if one.seconds >= whole / 4:
+            assert one.remaining is not None
+            assert whole / 2 <= one.seconds + one.remaining <= whole * 2
+
+
+def test_nodes_that_cannot_be_the_best_are_not_left() -> None:
+    lattice = Lattice((3, 3))
+    passing = up_set(lattice, [(1, 1)])
+    bounds = np.add.outer(np.arange(4.0), np.arange(4.0))
+    left: list[int] = []
+    found = search(
+        Known(lattice, passing, passing),
+        contest=Contest(bounds, lambda node: float(sum(node))),
+        tally=lambda decided, open_, price: left.append(open_),
+    )
+    assert left[-1] == 0
+    assert int((~found.decided).sum()) > 0
+
+
+@pytest.mark.either_engine
+def test_the_stages_of_a_search_and_the_rows_it_read(warehouse: Any, tmp_path: Path) -> None:
+    seen: list[SearchProgress] = []
+    privacy, more = PRIVACY["suppressed"]
+    rows = people(tmp_path, 240, 3)
+    url = warehouse("t", {column.name: column.values for column in rows.columns})
+    with opened(url, "t", rows.attributes(), tmp_path, privacy=privacy, search={"choose_by": "loss"}, **more) as task:
+        run_search(task, progress=seen.append, all_nodes=True)
+        rows_read = task.source.frequency_sets.rows_read
+    stages = [stage for stage, _ in itertools.groupby(seen, lambda one: one.stage)]
+    assert stages == ["search", "choice", "nodes"]
+    for stage in stages:
+        of_stage = [one for one in seen if one.stage == stage]
+        assert [one.asked for one in of_stage] == list(range(1, len(of_stage) + 1))
+    assert seen[-1].left == 0
+    assert 0 < [one for one in seen if one.stage == "search"][-1].rows_read <= rows_read
