@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from integration.sources import Rows, from_file, opened, sensitive, suppressed
 
-from qblock.frequency import hubs, sets
+from qblock.frequency import hubs, sets, slices
+from qblock.frequency.portions import SAMPLED, Portion
 from qblock.search.run import run_search
 
 pytestmark = pytest.mark.either_engine
@@ -19,9 +20,10 @@ pytestmark = pytest.mark.either_engine
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (sets, "LEAST_SAMPLED", 0),
-        (sets, "PARTS", 3),
-        (sets, "SLICED", 4),
-        (sets, "MISSED", 2),
+        (sets, "LEAVES_SAMPLED", 3),
+        (slices, "PARTS", 3),
+        (slices, "SLICED", 4),
+        (slices, "MISSED", 2),
         (hubs, "LEAST_ROWS", 0),
         (hubs, "FIRST", 0),
         (hubs, "AGAIN", 0),
@@ -60,8 +62,8 @@ def test_a_sample_is_of_whole_blocks(warehouse: Any, tmp_path: Path, entities: b
     with opened(warehouse("t", filled), "t", rows.attributes(), tmp_path, **more) as task:
         source = task.source.frequency_sets
         for node in rows.nodes():
-            (all_of_them,), (some,) = source.blocks(node, [0]), source.blocks(node, [0], sampled=True)
-            (again,) = source.blocks(node, [0], sampled=True)
+            (all_of_them,), (some,) = source.blocks(node, [0]), source.blocks(node, [0], portion=SAMPLED)
+            (again,) = source.blocks(node, [0], portion=SAMPLED)
             assert (again.keys.tolist(), again.rows.tolist()) == (some.keys.tolist(), some.rows.tolist())
             known = {tuple(key): i for i, key in enumerate(all_of_them.keys.tolist())}
             assert len(known) == len(all_of_them)
@@ -69,10 +71,10 @@ def test_a_sample_is_of_whole_blocks(warehouse: Any, tmp_path: Path, entities: b
                 j = known[tuple(key)]
                 assert some.histogram(i) == all_of_them.histogram(j)
                 assert some.rows[i] == all_of_them.rows[j]
-            (plain,) = source.blocks(node, [], sampled=True)
+            (plain,) = source.blocks(node, [], portion=SAMPLED)
             assert plain.keys.tolist() == some.keys.tolist()
             assert plain.rows.tolist() == some.rows.tolist()
-            assert len(source.row_counts(node, sampled=True)) == len(some)
+            assert len(source.row_counts(node, portion=SAMPLED)) == len(some)
             least = int(np.median(all_of_them.rows)) + 1
             below = int(some.rows[some.rows < least].sum())
             assert source.sampled_below(node, least) == below <= source.small(node, least).small_n
@@ -95,6 +97,60 @@ PRIVACY = {
     ),
     "joint": ([{"distinct_l_diversity": {"l": 2, "sensitive": ["ill", "job"]}}], {}),
 }
+
+
+@pytest.mark.parametrize("entities", [False, True])
+def test_portions_are_all_blocks_once(warehouse: Any, tmp_path: Path, entities: bool) -> None:
+    rows = people(tmp_path, 240, 1)
+    who = [i % 150 for i in range(rows.size)]
+    filled = {column.name: column.values for column in rows.columns} | ({"who": who} if entities else {})
+    more = {"entity": "who", "count": "entities"} if entities else {}
+    with opened(warehouse("t", filled), "t", rows.attributes(), tmp_path, **more) as task:
+        source = task.source.frequency_sets
+        for node in rows.nodes():
+            (whole,) = source.blocks(node, [1])
+            known = {tuple(key): (whole.histogram(i), whole.rows[i]) for i, key in enumerate(whole.keys.tolist())}
+            found = {}
+            for number in range(3):
+                (part,) = source.blocks(node, [1], portion=Portion(number=number, of=3))
+                keys = [tuple(key) for key in part.keys.tolist()]
+                assert not set(keys) & set(found)
+                found |= {key: (part.histogram(i), part.rows[i]) for i, key in enumerate(keys)}
+            assert found == known
+
+
+@pytest.mark.parametrize("entities", [False, True])
+@pytest.mark.parametrize("asked", PRIVACY)
+def test_what_does_not_fit_is_decided_portion_by_portion(
+    warehouse: Any, tmp_path: Path, asked: str, entities: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    privacy, more = PRIVACY[asked]
+    rows = people(tmp_path, 240, 2)
+    who = [i % 200 for i in range(rows.size)]
+    filled = {column.name: column.values for column in rows.columns} | ({"who": who} if entities else {})
+    counted = {"entity": "who", "count": "entities"} if entities else {}
+    url = warehouse("t", filled)
+    found, most = [], []
+    real = sets.FrequencySets._fetched
+
+    def fetched(self: Any, *given: Any) -> Any:
+        words, counts = real(self, *given)
+        most[-1] = max(most[-1], len(counts["n"]))
+        return words, counts
+
+    monkeypatch.setattr(sets.FrequencySets, "_fetched", fetched)
+    for rows_at_once in (None, 12):
+        most.append(0)
+        with opened(url, "t", rows.attributes(), tmp_path, privacy=privacy, **more, **counted) as task:
+            of = task.source.frequency_sets
+            if rows_at_once:
+                of.memory = of._bytes * rows_at_once
+            most[-1] = 0
+            found.append([task.passes(node) for node in rows.nodes()])
+    assert found[0] == found[1]
+    assert True in found[0]
+    if asked in ("entropy", "closeness", "recursive"):
+        assert most[1] < most[0] / 3
 
 
 @pytest.mark.usefixtures("eager")

@@ -16,8 +16,9 @@ from qblock.joint.crosswalk import Book, decoded, open_book, prepare
 from qblock.joint.gate import check
 from qblock.joint.versions import candidate, record, recorded
 from qblock.ledger.stores import place_of
+from qblock.search.assessment import Assessment
 from qblock.search.run import open_task
-from qblock.search.task import Assessment, Task
+from qblock.search.task import Task
 from qblock.spec import Spec, read_spec
 
 SPEC = """

@@ -56,8 +56,8 @@ STRUCTURE = (
     Mutation(
         "a budget may not be used up",
         "search/task.py",
-        "return self._counts(node).failing_rows <= self.budget",
-        "return self._counts(node).failing_rows < self.budget",
+        "            if failing > self.budget:",
+        "            if failing >= self.budget:",
         "duckdb",
         NODES,
     ),

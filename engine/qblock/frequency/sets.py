@@ -8,7 +8,7 @@ nodes above it are still to be asked (`hubs`).
 from __future__ import annotations
 
 import itertools
-from collections import Counter
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,7 +19,10 @@ from qblock.blocks import Blocks, Floats, Ints
 from qblock.errors import QblockError
 from qblock.frequency.coding import Coding, Mask, finer
 from qblock.frequency.hubs import Hubs
+from qblock.frequency.pairs import by_block, order_of
+from qblock.frequency.portions import ALL, Portion
 from qblock.frequency.sizes import Sizes
+from qblock.frequency.slices import Slices
 from qblock.lattice import Lattice, Node
 from qblock.warehouse import queries
 from qblock.warehouse.protocol import Session
@@ -27,16 +30,12 @@ from qblock.warehouse.queries import Query, Sample
 
 KEEP_ROWS = 20_000_000
 """Rows of hubs kept; beyond, the largest go first."""
-PARTS = 16
-"""A sample of blocks is one of so many parts."""
+LEAVES_SAMPLED = 16
+"""How many leaves there are is guessed from one of so many parts of them."""
 LEAST_SAMPLED = 50_000
 """Rows below which a sample is no cheaper than all of them."""
-SLICED = 64
-"""A slice is a part of at least so many blocks, which all finer nodes share."""
-FILTERED = 4
-"""To filter a sample costs so little of counting all; a slice, which is stored, needs none."""
-MISSED = 3
-"""How often a slice must have been of use before it is stored."""
+MEMORY = 1 << 30
+"""Bytes of what is fetched, in all its copies, where no limit is given."""
 GREATEST_SQUARED = 3_000_000_000
 """Rows whose square a BIGINT holds."""
 
@@ -66,7 +65,7 @@ class FrequencySets:
 
     base: the coded table (`packing`), all of whose words are known; coding: its layout; rows: N, which every node's
     counts must add up to. entities: the table has a column e and counts are of distinct entities, which are not
-    additive: hubs keep them apart.
+    additive: hubs keep them apart. memory: bytes that the client may take for what is fetched at once.
     """
 
     def __init__(
@@ -78,6 +77,7 @@ class FrequencySets:
         *,
         entities: bool = False,
         name: str = "qblock_frequency_set",
+        memory: int = MEMORY,
     ) -> None:
         self.session = session
         self.coding = coding
@@ -85,14 +85,15 @@ class FrequencySets:
         self.rows = rows
         self.entities = entities
         self.rows_read = 0
+        self.memory = memory
+        # Words as fetched, sorted and masked; number, value, order; and what a model computes of them.
+        self._bytes = 8 * (3 * coding.words + 8)
         self._number = itertools.count()
         self._prefix = name
         everything = range(len(coding.sensitive))
         self._base = _FrequencySet(coding.mask(self.lattice.bottom, everything), base, rows)
         self._hubs: list[_FrequencySet] = []
-        self._slices: dict[Mask, sa.TableClause] = {}
-        self._missed: Counter[Mask] = Counter()
-        self._sliced_by: dict[Mask, Mask | None] = {}
+        self._slices = Slices(self, self._name, self._read)
         self._sizes: dict[Mask, Sizes] = {}
         self._small: dict[tuple[Mask, int], Small] = {}
         self._asked: dict[Node, Small] = {}
@@ -141,7 +142,7 @@ class FrequencySets:
             order = np.argsort(histogram["size"])
             sizes = Sizes(histogram["size"][order], histogram["blocks"][order])
             if not self.entities:
-                self._add_up(int((sizes.size * sizes.blocks).sum()), node)
+                self.add_up(int((sizes.size * sizes.blocks).sum()), node)
             self._sizes[mask] = sizes
         return self._sizes[mask]
 
@@ -151,11 +152,11 @@ class FrequencySets:
         if (mask, least) not in self._small:
             squared = self.rows < GREATEST_SQUARED
             source = self._source(mask)
-            self.rows_read += source.rows
+            self._read(source.rows)
             asked = self._asked_for(source, mask, None, least, squared)
             found = {name: int(values[0]) for name, values in asked.items()}
             if not self.entities:
-                self._add_up(found["n"], node)
+                self.add_up(found["n"], node)
             self._small[mask, least] = Small(
                 found["blocks"],
                 found["n"],
@@ -176,9 +177,9 @@ class FrequencySets:
     def leaves(self) -> int:
         """The combinations of leaves and sensitive values that occur; estimated from a sample in a large table."""
         mask = self._base.mask
-        sample = Sample(mask, PARTS) if self.rows >= LEAST_SAMPLED else None
+        sample = Sample(mask, LEAVES_SAMPLED) if self.rows >= LEAST_SAMPLED else None
         query = queries.size_facts(self._counts(self._base, mask, sample), 0, squared=False)
-        return int(self.session.counts(query)["blocks"][0]) * (1 if sample is None else PARTS)
+        return int(self.session.counts(query)["blocks"][0]) * (1 if sample is None else LEAVES_SAMPLED)
 
     def sampled_below(self, node: Node, least: int) -> int:
         """Rows (or entities) of some of the blocks that are smaller than `least`: there are at least so many."""
@@ -193,30 +194,38 @@ class FrequencySets:
         """Whether counting only some blocks would be cheaper."""
         return self.cost(node, sensitive) >= LEAST_SAMPLED
 
+    def parts(self, node: Node, sensitive: Sequence[int]) -> int:
+        """In how many parts the counts of a node are fetched, so that each of them fits the client's memory."""
+        rows = self._source(self.coding.mask(node, sensitive)).rows
+        known = [small.blocks for (mask, _), small in self._small.items() if mask == self.coding.mask(node)]
+        if known:
+            rows = min(rows, known[0] * math.prod(self.coding.sizes[i] for i in sensitive))
+        return max(1, -(-rows * self._bytes // self.memory))
+
     def blocks(
-        self, node: Node, sensitive: Sequence[int], *, sampled: bool = False, keyed: bool = True
+        self, node: Node, sensitive: Sequence[int], *, portion: Portion = ALL, keyed: bool = True
     ) -> list[Blocks]:
         """The blocks of a node for each sensitive attribute named, all in the same order of blocks.
 
-        sampled: only some of the blocks, whole. keyed: with their keys.
+        portion: of the blocks. keyed: with their keys.
         """
         if not sensitive:
-            return [self._blocks(node, None, sampled, keyed)]
-        return [self._blocks(node, i, sampled, keyed) for i in sensitive]
+            return [self._blocks(node, None, portion, keyed)]
+        return [self._blocks(node, i, portion, keyed) for i in sensitive]
 
-    def joint(self, node: Node, sensitive: Sequence[int], *, sampled: bool = False) -> tuple[Ints, Ints, Ints]:
+    def joint(self, node: Node, sensitive: Sequence[int], *, portion: Portion = ALL) -> tuple[Ints, Ints, Ints]:
         """Several sensitive attributes at once: keys int64[R, Q], values int64[R, S] and counts int64[R]."""
-        words, counts = self._fetched(node, sensitive, sampled)
-        if not self.entities and not sampled:
-            self._add_up(int(counts["n"].sum()), node)
+        words, counts = self._fetched(node, sensitive, portion)
+        if not self.entities and portion.all:
+            self.add_up(int(counts["n"].sum()), node)
         values = np.stack([self.coding.values(i, words) for i in sensitive], axis=1)
         return self.coding.keys(node, words), values, counts["n"]
 
-    def row_counts(self, node: Node, *, sampled: bool = False) -> Ints:
+    def row_counts(self, node: Node, *, portion: Portion = ALL) -> Ints:
         """int64[B]: rows of each block, in the order of `blocks`, also where entities are counted."""
-        words, counts = self._fetched(node, (), sampled)
+        words, counts = self._fetched(node, (), portion)
         rows: Ints = counts["r" if self.entities else "n"]
-        return rows[_order(words)]
+        return rows[order_of(words)]
 
     def leaf_counts(self, sensitive: Sequence[int]) -> tuple[Ints, Ints, Ints]:
         """Keys, values and rows (never entities) of the leaves, as `joint` gives them."""
@@ -230,7 +239,7 @@ class FrequencySets:
         """The numbers of rows (never entities) that leaves with these values have, and how many have each."""
         mask = self.coding.mask(self.lattice.bottom, sensitive)
         source = self._source(mask)
-        self.rows_read += source.rows
+        self._read(source.rows)
         found = self.session.counts(queries.size_histogram(self._grouped(source, mask)))
         return found["size"], found["blocks"]
 
@@ -260,9 +269,7 @@ class FrequencySets:
         """Drop the hubs and slices."""
         for hub in list(self._hubs):
             self._drop(hub)
-        for table in self._slices.values():
-            self.session.drop(table)
-        self._slices.clear()
+        self._slices.drop()
 
     def _source(self, mask: Mask) -> _FrequencySet:
         usable = (hub for hub in self._hubs if finer(hub.mask, mask))
@@ -285,36 +292,16 @@ class FrequencySets:
 
     def _counted(self, mask: Mask) -> Query:
         source = self._source(mask)
-        self.rows_read += source.rows
+        self._read(source.rows)
         return self._counts(source, mask)
 
     def _sampled(self, node: Node, mask: Mask) -> tuple[_FrequencySet, Mask, Sample | None]:
         """What counts of some of a node's blocks come from: a slice, if there can be one."""
         blocks, source = self.coding.mask(node), self._source(mask)
-        if blocks not in self._sliced_by:
-            # Once: all that is asked of some of a node's blocks must be of the same ones.
-            self._sliced_by[blocks] = self._slice_for(node, blocks, source)
-        by = self._sliced_by[blocks]
-        if by is None:
-            self.rows_read += source.rows // FILTERED
-            return source, mask, Sample(blocks, PARTS)
-        if by not in self._slices:
-            query = queries.sliced(self._base.table, Sample(by, PARTS))
-            self._slices[by] = self.session.store(self._name(), query)
-            self.session.analyze(self._slices[by])
-            self.rows_read += self.rows // 2
-        self.rows_read += self.rows // PARTS
-        return _FrequencySet(self._base.mask, self._slices[by], 0), mask, None
-
-    def _slice_for(self, node: Node, blocks: Mask, source: _FrequencySet) -> Mask | None:
-        """The mask of the slice that pays for a node; None where it is cheaper to filter what would be counted."""
-        if source.rows <= self.rows // FILTERED:
-            return None
-        by = next((by for by in self._slices if finer(blocks, by)), None) or self.coding.coarse(node, SLICED)
-        if by is None or by in self._slices:
-            return by
-        self._missed[by] += 1
-        return by if self._missed[by] >= MISSED else None
+        found = self._slices.some(node, blocks, source.rows)
+        if isinstance(found, Sample):
+            return source, mask, found
+        return _FrequencySet(self._base.mask, found, 0), mask, None
 
     def _asked_for(
         self, source: _FrequencySet, mask: Mask, sample: Sample | None, least: int | None = None, squared: bool = False
@@ -323,60 +310,47 @@ class FrequencySets:
         by: tuple[queries.Bits, ...] = () if sample is None else sample.mask
         key = (source.table.name, tuple(map(bool, mask)), tuple(map(bool, by)), least is None, squared)
         if key not in self._texts:
-            marked = None if sample is None else Sample(_marked("b", by), sample.parts)
+            marked = None if sample is None else Sample(_marked("b", by), "{parts}", "{number}")
             query = self._counts(source, _marked("m", mask), marked)
             query = query if least is None else queries.size_facts(query, "{least}", squared=squared)
             self._texts[key] = self.session.literal_sql(query), list(query.selected_columns.keys())
         text, names = self._texts[key]
         values = {f"m{i}": bits for i, bits in enumerate(mask)} | {f"b{i}": bits for i, bits in enumerate(by)}
-        return self.session.counts_of(text.format(least=least, **values), names)
+        parts, number = (1, 0) if sample is None else (sample.parts, sample.number)
+        return self.session.counts_of(text.format(least=least, parts=parts, number=number, **values), names)
 
     def _fetched(
-        self, node: Node, sensitive: Sequence[int], sampled: bool = False
+        self, node: Node, sensitive: Sequence[int], portion: Portion = ALL
     ) -> tuple[list[Ints], dict[str, Ints]]:
         mask = self.coding.mask(node, sensitive)
-        if sampled:
+        if portion.sampled:
             columns = self._asked_for(*self._sampled(node, mask))
         else:
             source = self._source(mask)
-            self.rows_read += source.rows
-            columns = self._asked_for(source, mask, None)
+            self._read(source.rows)
+            sample = None if portion.all else Sample(self.coding.mask(node), portion.of, portion.number)
+            columns = self._asked_for(source, mask, sample)
         nothing = np.zeros(len(columns["n"]), dtype=np.int64)
         return [columns.pop(f"k{i}", nothing) for i in range(self.coding.words)], columns
 
-    def _blocks(self, node: Node, sensitive: int | None, sampled: bool, keyed: bool) -> Blocks:
-        words, counts = self._fetched(node, () if sensitive is None else (sensitive,), sampled)
-        if not sampled:
+    def _blocks(self, node: Node, sensitive: int | None, portion: Portion, keyed: bool) -> Blocks:
+        words, counts = self._fetched(node, () if sensitive is None else (sensitive,), portion)
+        if portion.all:
             self._learn(node, () if sensitive is None else (sensitive,), len(counts["n"]))
-        if not sampled and not self.entities:
-            self._add_up(int(counts["n"].sum()), node)
+            if not self.entities:
+                self.add_up(int(counts["n"].sum()), node)
+        order = order_of(words)
+        words, n = [word[order] for word in words], counts["n"][order]
         if sensitive is None:
-            order = _order(words)
-            words, n = [word[order] for word in words], counts["n"][order]
             start = np.arange(len(n) + 1, dtype=np.int64)
             return Blocks(start, np.zeros_like(n), n, n, self.coding.keys(node, words) if keyed else None)
-        order = _order([*words])
-        words, n = [word[order] for word in words], counts["n"][order]
-        alone = self.coding.mask(node)
-        block = [word & bits for word, bits in zip(words, alone, strict=True)]
         value = self.coding.values(sensitive, words)
-        return self._paired(node, block, value, n, sampled, keyed)
-
-    def _paired(self, node: Node, block: list[Ints], value: Ints, n: Ints, sampled: bool, keyed: bool) -> Blocks:
-        """Blocks of pairs; of words whose order is not that of blocks where the value is not in the lowest bits."""
-        order = np.lexsort((value, *reversed(block))) if not _ascending(block) else slice(None)
-        block, value, n = [word[order] for word in block], value[order], n[order]
-        new = np.ones(len(n), dtype=bool)
-        if len(n):
-            new[1:] = block[0][1:] != block[0][:-1]
-            for word in block[1:]:
-                new[1:] |= word[1:] != word[:-1]
-        first = np.flatnonzero(new)
+        first, value, n, block = by_block(words, self.coding.mask(node), value, n)
         start = np.append(first, len(n)).astype(np.int64)
-        keys = self.coding.keys(node, [word[first] for word in block]) if keyed else None
+        keys = self.coding.keys(node, block) if keyed else None
         if self.entities:
-            words, counts = self._fetched(node, (), sampled)
-            rows = counts["n"][_order(words)]
+            words, counts = self._fetched(node, (), portion)
+            rows = counts["n"][order_of(words)]
         else:
             rows = np.add.reduceat(n, first) if len(first) else n
         return Blocks(start, value, n, rows, keys)
@@ -390,10 +364,14 @@ class FrequencySets:
         self._hubs.remove(hub)
         self.session.drop(hub.table)
 
+    def _read(self, rows: int) -> None:
+        self.rows_read += rows
+
     def _name(self) -> str:
         return f"{self._prefix}_{next(self._number)}"
 
-    def _add_up(self, total: int, node: Node) -> None:
+    def add_up(self, total: int, node: Node) -> None:
+        """Raise QblockError where the counts of a node do not add up to the rows of the source."""
         if total != self.rows:
             raise QblockError(
                 f"the counts of node {list(node)} add up to {total}, not to the {self.rows} rows of the source; "
@@ -404,14 +382,3 @@ class FrequencySets:
 def _marked(name: str, mask: tuple[queries.Bits, ...]) -> tuple[queries.Bits, ...]:
     """The mask as names to be filled in, where it keeps anything."""
     return tuple(f"{{{name}{i}}}" if bits else 0 for i, bits in enumerate(mask))
-
-
-def _order(words: Sequence[Ints]) -> Ints:
-    """The ascending order of keys by word, the first one first."""
-    return np.argsort(words[0]) if len(words) == 1 else np.lexsort(tuple(reversed(words)))
-
-
-def _ascending(words: Sequence[Ints]) -> bool:
-    if len(words) > 1:
-        return False
-    return bool((words[0][1:] >= words[0][:-1]).all())

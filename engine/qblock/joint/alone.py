@@ -14,8 +14,9 @@ from qblock.joint.waiting import StartOver
 from qblock.lattice import Node
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.place import Place
+from qblock.search.assessment import Assessment
 from qblock.search.run import SearchResult
-from qblock.search.task import Assessment, Task
+from qblock.search.task import Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column, Session

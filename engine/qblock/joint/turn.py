@@ -43,8 +43,9 @@ from qblock.ledger.stamps import written
 from qblock.ledger.writer import ledger_transaction
 from qblock.ledger.writer import record as record_event
 from qblock.metrics import BY_NAME
+from qblock.search.assessment import Assessment
 from qblock.search.run import SearchResult
-from qblock.search.task import Assessment, Task
+from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
 from qblock.source import SourceTable
 from qblock.spec import Spec

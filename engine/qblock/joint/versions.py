@@ -26,7 +26,8 @@ from qblock.joint.units import block_name, bundle, with_rows
 from qblock.lattice import Node
 from qblock.ledger.events import canonical
 from qblock.ledger.kept import Kept
-from qblock.search.task import Assessment, Task
+from qblock.search.assessment import Assessment
+from qblock.search.task import Task
 from qblock.source import SourceTable
 from qblock.spec import Requirement, Spec
 from qblock.warehouse.protocol import TEXT_FORM, Column

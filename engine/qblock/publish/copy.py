@@ -14,7 +14,8 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.kept import PublishedColumn
-from qblock.search.task import Assessment, Task
+from qblock.search.assessment import Assessment
+from qblock.search.task import Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.warehouse.engines import ENGINES

@@ -15,7 +15,7 @@ import numpy as np
 
 from qblock.blocks import Blocks, Containing, Guards, Ints, Mask, Reference
 from qblock.models import Tightest
-from qblock.search.task import Part, worst
+from qblock.search.assessment import Part, worst
 from qblock.spec import Requirement
 
 LIMIT = 4_000_000

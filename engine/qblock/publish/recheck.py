@@ -20,7 +20,7 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.models import Tightest
 from qblock.models.multi import Attribute, split
 from qblock.models.multi import tightest as worst
-from qblock.search.task import Assessment
+from qblock.search.assessment import Assessment
 from qblock.spec import Requirement, Spec
 from qblock.warehouse.protocol import Session
 

@@ -9,7 +9,8 @@ from qblock.publish.copy import Copy, copy_of, label_codes
 from qblock.publish.digest import content_digest
 from qblock.publish.kept_counts import plain_parts
 from qblock.publish.recheck import needs_more
-from qblock.search.task import Assessment, Task
+from qblock.search.assessment import Assessment
+from qblock.search.task import Task
 from qblock.source.declared import leaf_marks, stated_attributes
 from qblock.spec import Spec
 

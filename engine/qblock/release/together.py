@@ -11,7 +11,7 @@ from qblock.joint.turn import JointVersions, TogetherRefused
 from qblock.lattice import Node
 from qblock.release.chosen import Chosen
 from qblock.release.run import Run
-from qblock.search.task import Assessment
+from qblock.search.assessment import Assessment
 
 MOST_TRIED = 5
 """Nodes that are tried for what a refusal says of them: each is a check over everybody."""

@@ -14,10 +14,11 @@ from qblock.errors import InputError
 from qblock.lattice import Node
 from qblock.models import asked as asked_of
 from qblock.search.answer import asked_json, metrics_json, requirements_json, tightest_json
+from qblock.search.assessment import worst
 from qblock.search.attack_sentences import Sentences
 from qblock.search.nodes import parse_node, pinned_node
 from qblock.search.run import open_task
-from qblock.search.task import Task, worst
+from qblock.search.task import Task
 from qblock.search.unasked import question, unasked
 from qblock.search.utility.measure import Metrics
 from qblock.source.repeats import repeated_people

@@ -16,11 +16,12 @@ from qblock.models import asked as asked_of
 from qblock.models.ratios import double
 from qblock.search import search
 from qblock.search.answer import metrics_json, requirements_json
+from qblock.search.assessment import Assessment
 from qblock.search.choose import candidates, choose
 from qblock.search.nodes import pinned_node
 from qblock.search.progress import Pace, Progress, Stage
 from qblock.search.strategies.evaluator import Outcome
-from qblock.search.task import Assessment, Task
+from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
 from qblock.source import Admitted, SourceTable, local_frequency_sets, open_source
 from qblock.source.repeats import repeated_people

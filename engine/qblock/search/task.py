@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from qblock.blocks import Blocks, Containing, Floats, Ints, Mask, Reference
+from qblock.blocks import Blocks, Containing, Floats, Ints, Reference
 from qblock.errors import InputError
 from qblock.frequency import Sizes, number, positions
+from qblock.frequency.portions import ALL, SAMPLED, Portion
 from qblock.lattice import Lattice, Node, is_generalization
-from qblock.models import KAnonymity, Model, Tightest
+from qblock.models import KAnonymity, Model
 from qblock.models.multi import split
+from qblock.search.assessment import Assessment, NodeCounts, Part, worst
 from qblock.search.lacking import how_to_give, lacking
 from qblock.search.refutation import Refutation
 from qblock.source import SourceTable
@@ -28,88 +30,6 @@ SOME, SIZES = 0.1, 0.3
 """What counting some blocks costs of counting all, and sizes of counting values."""
 TASKS = itertools.count()
 """Several tasks may share one session, each with temporary tables of its own."""
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """One model applied to one sensitive attribute at a node.
-
-    owner: int64[len(blocks)], the q*-block of each of these blocks where they are finer (the multi-attribute form).
-    """
-
-    model: Model
-    blocks: Blocks
-    reference: Reference
-    owner: Ints | None = None
-
-    def failing(self, total: int) -> Mask:
-        """bool[total]: the q*-blocks that fail the model."""
-        bad = ~self.model.passes(self.blocks, self.reference)
-        if self.owner is None:
-            return bad
-        result = np.zeros(total, dtype=bool)
-        result[self.owner[bad]] = True
-        return result
-
-    def tightest(self, kept: Mask) -> Tightest:
-        """The tightest values over the q*-blocks that are kept."""
-        mask = kept if self.owner is None else kept[self.owner]
-        blocks = self.blocks if mask.all() else self.blocks.select(mask)
-        return self.model.tightest(blocks, self.reference)
-
-
-@dataclass(frozen=True, eq=False)
-class NodeCounts:
-    """Everything that the models and metrics see of a node.
-
-    keys: int64[B, Q] the codes of each block; rows: int64[B], rows (never entities); parts: for each requirement of
-    the spec, the models to apply.
-    """
-
-    node: Node
-    keys: Ints
-    rows: Ints
-    parts: tuple[tuple[Part, ...], ...]
-
-    @cached_property
-    def failing(self) -> Mask:
-        """bool[B]: blocks that fail any requirement."""
-        result = np.zeros(len(self.rows), dtype=bool)
-        for parts in self.parts:
-            for part in parts:
-                result |= part.failing(len(self.rows))
-        return result
-
-    @cached_property
-    def failing_rows(self) -> int:
-        return int(self.rows[self.failing].sum())
-
-
-@dataclass(frozen=True, eq=False)
-class Assessment:
-    """A node's verdict in full. kept: bool[B], the blocks that would be published (all of them where it fails)."""
-
-    counts: NodeCounts
-    satisfied: bool
-    kept: Mask
-    suppressed: int
-    tightest: tuple[Tightest, ...]
-
-    @property
-    def node(self) -> Node:
-        return self.counts.node
-
-
-def worst(parts: Sequence[Tightest], model: Model) -> Tightest:
-    """The worst of several verdicts of one model (the multi-attribute form reports its worst attribute)."""
-    if len(parts) == 1:
-        return parts[0]
-    values = []
-    for i, bound in enumerate(model.about.bounds):
-        candidates = [p.values[i] for p in parts if p.values[i].value is not None] or [parts[0].values[i]]
-        pick = min if bound.stricter == "larger" else max
-        values.append(pick(candidates, key=lambda v: float("-inf") if v.value is None else v.value))
-    return Tightest(parts[0].model, all(p.holds for p in parts), tuple(values))
 
 
 class Task:
@@ -187,12 +107,25 @@ class Task:
             return False
 
         def sampled() -> bool:
-            return self._counts(node, sampled=True).failing_rows > self.budget
+            return self._counts(node, SAMPLED).failing_rows > self.budget
 
         some = self._by_block and self.source.frequency_sets.worth_sampling(node, self._needed[:1])
         if some and fails("some values", SOME, sampled):
             return False
-        return self._counts(node).failing_rows <= self.budget
+        return self._in_parts(node)
+
+    def _in_parts(self, node: Node) -> bool:
+        """Whether a node's blocks pass, so many of them at a time as the client's memory holds."""
+        sets = self.source.frequency_sets
+        parts = sets.parts(node, self._needed[:1]) if self._by_block else 1
+        failing = rows = 0
+        for i in range(parts):
+            counts = self._counts(node, Portion(number=i, of=parts))
+            failing, rows = failing + counts.failing_rows, rows + int(counts.rows.sum())
+            if failing > self.budget:
+                return False
+        sets.add_up(rows, node)
+        return True
 
     def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
         sets = self.source.frequency_sets
@@ -221,16 +154,15 @@ class Task:
         """The blocks of a node for every requirement."""
         return self._counts(node, keyed=True)
 
-    def _counts(self, node: Node, *, sampled: bool = False, keyed: bool = False) -> NodeCounts:
-        """sampled: of some of the blocks; keyed: with their keys, where no model needs them."""
+    def _counts(self, node: Node, portion: Portion = ALL, *, keyed: bool = False) -> NodeCounts:
+        """keyed: with their keys, where no model needs them."""
         sets = self.source.frequency_sets
         needed, keyed = self._needed, keyed or self._by_keys
-        given = {"sampled": sampled, "keyed": keyed}
-        single = dict(zip(needed, sets.blocks(node, needed, **given), strict=True)) if needed else {}
-        plain = next(iter(single.values())) if single else sets.blocks(node, (), **given)[0]
+        found = sets.blocks(node, needed, portion=portion, keyed=keyed)
+        single, plain = dict(zip(needed, found, strict=False)), found[0]
         keys = np.zeros((len(plain), 0), dtype=np.int64) if plain.keys is None else plain.keys
-        rows = sets.row_counts(node, sampled=sampled) if sets.entities else plain.rows
-        parts = tuple(self._parts(requirement, node, single, plain, sampled) for requirement in self.spec.privacy)
+        rows = sets.row_counts(node, portion=portion) if sets.entities else plain.rows
+        parts = tuple(self._parts(requirement, node, single, plain, portion) for requirement in self.spec.privacy)
         return NodeCounts(node, keys, rows, parts)
 
     @cached_property
@@ -313,7 +245,7 @@ class Task:
             raise type(error)(f"{place}: {error}") from None
 
     def _parts(
-        self, requirement: Requirement, node: Node, single: dict[int, Blocks], plain: Blocks, sampled: bool
+        self, requirement: Requirement, node: Node, single: dict[int, Blocks], plain: Blocks, portion: Portion
     ) -> tuple[Part, ...]:
         bound = self._bound(requirement)
         if not requirement.sensitive:
@@ -327,13 +259,18 @@ class Task:
             if requirement.guards is not None:
                 blocks = self._guard_sets(requirement).counted(node, blocks)
             return (Part(bound[0][0], blocks, bound[0][1]),)
-        return self._multiple(requirement, node, bound, plain, sampled)
+        return self._multiple(requirement, node, bound, plain, portion)
 
     def _multiple(
-        self, requirement: Requirement, node: Node, bound: list[tuple[Model, Reference]], plain: Blocks, sampled: bool
+        self,
+        requirement: Requirement,
+        node: Node,
+        bound: list[tuple[Model, Reference]],
+        plain: Blocks,
+        portion: Portion,
     ) -> tuple[Part, ...]:
         indexes = [self._index[name] for name in requirement.sensitive]
-        keys, values, rows = self.source.frequency_sets.joint(node, indexes, sampled=sampled)
+        keys, values, rows = self.source.frequency_sets.joint(node, indexes, portion=portion)
         assert plain.keys is not None
         block = positions(keys, plain.keys, [d.leaves for d in self.source.dimensions])
         return tuple(

@@ -16,8 +16,8 @@ from qblock.publish.recheck import Counted, count_again, differences
 from qblock.release.run import NOT_PROTECTED
 from qblock.release.turnover import source_digest
 from qblock.search.answer import metrics_json, requirements_json
+from qblock.search.assessment import Assessment
 from qblock.search.run import open_task, refusal, run_search
-from qblock.search.task import Assessment
 from qblock.spec import Spec
 from qblock.tables.results import Anonymized, Guarantee
 from qblock.warehouse.duckdb import DuckdbWarehouse

@@ -129,10 +129,11 @@ Bits = int | str
 
 @dataclass(frozen=True)
 class Sample:
-    """One of so many equal parts of the blocks that a mask tells apart, whole blocks each."""
+    """The part of this number, of so many equal ones, of the blocks that a mask tells apart: whole blocks."""
 
     mask: tuple[Bits, ...]
-    parts: int
+    parts: Bits
+    number: Bits = 0
 
 
 def roll_up(
@@ -166,7 +167,7 @@ def _within(table: sa.TableClause, sample: Sample) -> sa.ColumnElement[bool]:
     for i, bits in enumerate(sample.mask):
         if bits:
             total = total + _remainder(_masked(table, i, bits), PRIMES[i % 2])
-    return _remainder(total, sample.parts) == sa.literal_column("0")
+    return _remainder(total, sample.parts) == sa.literal_column(str(sample.number))
 
 
 def count_entities(finer: sa.TableClause, mask: tuple[Bits, ...], *, sample: Sample | None = None) -> Query:
@@ -204,7 +205,7 @@ def size_facts(sizes: Query, least: Bits, *, squared: bool) -> Query:
     return sa.select(*columns)
 
 
-def _remainder(value: Expression, divisor: int) -> Expression:
+def _remainder(value: Expression, divisor: Bits) -> Expression:
     return sa.func.mod(value, sa.literal_column(str(divisor)))
 
 

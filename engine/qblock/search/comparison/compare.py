@@ -15,9 +15,10 @@ from qblock.errors import InputError
 from qblock.lattice import Lattice, Node
 from qblock.metrics import BY_NAME, METRICS, Published
 from qblock.models import Value, measured
+from qblock.search.assessment import NodeCounts, Part, worst
 from qblock.search.definitions import Definition, collect, read_definitions, with_definitions
 from qblock.search.progress import Pace, Progress
-from qblock.search.task import NodeCounts, Part, Task, worst
+from qblock.search.task import Task
 from qblock.search.unasked import NotComputed
 from qblock.spec import Requirement, Spec
 

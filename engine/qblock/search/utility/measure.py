@@ -13,8 +13,9 @@ from qblock.frequency import Small
 from qblock.lattice import Node, up
 from qblock.metrics import BY_NAME, METRICS, Leaves, Published, formulas
 from qblock.metrics.workload import Query
+from qblock.search.assessment import Assessment
 from qblock.search.strategies.contest import Contest
-from qblock.search.task import Assessment, Task
+from qblock.search.task import Task
 from qblock.search.utility.workload_of_spec import workload_of
 
 LEAF_ROWS = 2_000_000

@@ -1,0 +1,95 @@
+"""What the models say of one node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from qblock.blocks import Blocks, Ints, Mask, Reference
+from qblock.lattice import Node
+from qblock.models import Model, Tightest
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One model applied to one sensitive attribute at a node.
+
+    owner: int64[len(blocks)], the q*-block of each of these blocks where they are finer (the multi-attribute form).
+    """
+
+    model: Model
+    blocks: Blocks
+    reference: Reference
+    owner: Ints | None = None
+
+    def failing(self, total: int) -> Mask:
+        """bool[total]: the q*-blocks that fail the model."""
+        bad = ~self.model.passes(self.blocks, self.reference)
+        if self.owner is None:
+            return bad
+        result = np.zeros(total, dtype=bool)
+        result[self.owner[bad]] = True
+        return result
+
+    def tightest(self, kept: Mask) -> Tightest:
+        """The tightest values over the q*-blocks that are kept."""
+        mask = kept if self.owner is None else kept[self.owner]
+        blocks = self.blocks if mask.all() else self.blocks.select(mask)
+        return self.model.tightest(blocks, self.reference)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeCounts:
+    """Everything that the models and metrics see of a node.
+
+    keys: int64[B, Q] the codes of each block; rows: int64[B], rows (never entities); parts: for each requirement of
+    the spec, the models to apply.
+    """
+
+    node: Node
+    keys: Ints
+    rows: Ints
+    parts: tuple[tuple[Part, ...], ...]
+
+    @cached_property
+    def failing(self) -> Mask:
+        """bool[B]: blocks that fail any requirement."""
+        result = np.zeros(len(self.rows), dtype=bool)
+        for parts in self.parts:
+            for part in parts:
+                result |= part.failing(len(self.rows))
+        return result
+
+    @cached_property
+    def failing_rows(self) -> int:
+        return int(self.rows[self.failing].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """A node's verdict in full. kept: bool[B], the blocks that would be published (all of them where it fails)."""
+
+    counts: NodeCounts
+    satisfied: bool
+    kept: Mask
+    suppressed: int
+    tightest: tuple[Tightest, ...]
+
+    @property
+    def node(self) -> Node:
+        return self.counts.node
+
+
+def worst(parts: Sequence[Tightest], model: Model) -> Tightest:
+    """The worst of several verdicts of one model (the multi-attribute form reports its worst attribute)."""
+    if len(parts) == 1:
+        return parts[0]
+    values = []
+    for i, bound in enumerate(model.about.bounds):
+        candidates = [p.values[i] for p in parts if p.values[i].value is not None] or [parts[0].values[i]]
+        pick = min if bound.stricter == "larger" else max
+        values.append(pick(candidates, key=lambda v: float("-inf") if v.value is None else v.value))
+    return Tightest(parts[0].model, all(p.holds for p in parts), tuple(values))
