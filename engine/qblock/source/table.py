@@ -194,11 +194,3 @@ def open_source(
         quarantined,
         session.files,
     )
-
-
-def local_frequency_sets(source: SourceTable, local: Session) -> SourceTable:
-    """The same source with its coded table in an embedded database from here on."""
-    sets = source.frequency_sets
-    base = local.load("qblock_base", source.session.fetch(sa.select(*sets.base.columns)))
-    moved = FrequencySets(local, base, sets.coding, source.rows, entities=sets.entities)
-    return replace(source, frequency_sets=moved)

@@ -110,7 +110,8 @@ def compare(
         origin = replace(task.spec.origin, path=Path(file), warnings=())
         Task(replace(source, spec=replace(task.spec, privacy=others, origin=origin)))  # names that file in its errors
     found, missing = collect(source, chosen, others)
-    every = Task(with_definitions(source, found))
+    task.bring_near()
+    every = Task(with_definitions(task.source, found))
     rows = []
     for number, node in enumerate(every.in_turn(), 1):
         rows.append(evaluate(every, found, every.counts(node)))
