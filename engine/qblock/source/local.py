@@ -81,5 +81,5 @@ def _brought(
             "nothing may be published from it"
         )
     moved = FrequencySets(local, base, sets.coding, rows, entities=sets.entities, name=name)
-    moved.rows_read = rows
+    moved.rows_read = sets.rows_read + rows
     return moved
