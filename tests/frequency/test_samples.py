@@ -172,3 +172,22 @@ def test_hubs_and_samples_change_no_answer(warehouse: Any, tmp_path: Path, asked
             assert hubs_used or strategy == "incognito"
     assert found[0] == found[1] == found[2]
     assert found[0][0]
+
+
+def test_a_hub_that_no_open_node_needs_goes_before_a_larger_one(
+    warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = people(tmp_path, 240, 2)
+    url = warehouse("t", {column.name: column.values for column in rows.columns})
+    with opened(url, "t", rows.attributes(), tmp_path) as task:
+        of, lattice = task.source.frequency_sets, task.lattice
+        fine, coarse = (1, 0, 0), (2, 1, 0)
+        wanted = np.zeros(lattice.shape)
+        wanted[1, 1, 0] = 1  # above the fine one alone
+        of.expect(wanted)
+        large, small = of.hub(fine), of.hub(coarse)
+        assert (of.cost(fine), of.cost(coarse)) == (large, small)
+        assert large > small
+        monkeypatch.setattr(sets, "KEEP_ROWS", large + small)
+        of.hub(lattice.top)
+        assert (of.cost(fine), of.cost(coarse)) == (large, large)

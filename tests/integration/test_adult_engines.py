@@ -143,8 +143,9 @@ def test_seven_quasi_identifiers(adult: Open, engine_name: str, asked: str) -> N
 
 def test_rolled_up_locally_the_answer_is_the_same(adult: Open) -> None:
     answers = []
-    for where in ("warehouse", "local"):
+    for where in ("warehouse", "local", "auto"):
         with adult("postgresql", FIVE, [ASKED["entropy"][0]], search={"roll_up": where}) as task:
             answer = run_search(task).to_json()
+            assert (task.source.frequency_sets.session is task.source.session) is (where == "warehouse")
             answers.append({key: answer[key] for key in ("minimal", "chosen", "nodes_evaluated", "satisfying", "why")})
-    assert answers[0] == answers[1]
+    assert answers[0] == answers[1] == answers[2]

@@ -18,6 +18,7 @@ from integration.sources import make_spec
 from integration.worlds import Expected, World, fill, task_of, worlds
 from qblock.search import STRATEGIES
 from qblock.search.run import SearchResult, open_task, run_search
+from qblock.source import local
 
 pytestmark = pytest.mark.either_engine
 
@@ -82,6 +83,13 @@ def test_under_a_budget_a_coarser_node_may_fail(warehouse, tmp_path: Path, strat
     assert found.outcome.satisfied.tolist() == [True, False]
 
 
+@pytest.fixture
+def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table is brought into this process where it would be if it were larger."""
+    monkeypatch.setattr(local, "LEAST_ROWS", 0)
+
+
+@pytest.mark.usefixtures("however_small")
 @pytest.mark.parametrize("count", ["rows", "entities"])
 @settings(few, max_examples=5)
 @given(data=st.data())
@@ -91,7 +99,7 @@ def test_random_tables(warehouse, tmp_path: Path, count: str, data: st.DataObjec
     world = data.draw(worlds(folder, count == "entities"))
     url = fill(world, warehouse, f"case{number}")
     expected = world.expected()
-    where = data.draw(st.sampled_from(["warehouse", "local"]))
+    where = data.draw(st.sampled_from(["warehouse", "local", "auto"]))
     with task_of(world, url, f"case{number}", folder, roll_up=where) as task:
         assert task.budget == world.budget
         for strategy in data.draw(st.permutations(STRATEGIES)):

@@ -10,6 +10,7 @@ from mutation.faults_frequency import FREQUENCY
 from mutation.faults_hierarchy import HIERARCHY
 from mutation.faults_joint import JOINT
 from mutation.faults_ledger import LEDGER
+from mutation.faults_local import ROLLED_UP
 from mutation.faults_publish import PUBLISH
 from mutation.faults_release import RELEASE
 from mutation.faults_search import DECLARED, STATEMENTS, STRUCTURE
@@ -38,4 +39,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *SPEC,
     *HIERARCHY,
     *FREQUENCY,
+    *ROLLED_UP,
 )

@@ -86,6 +86,13 @@ FREQUENCY: tuple[Mutation, ...] = (
         tests=(f"{SAMPLES}::test_portions_are_all_blocks_once",),
     ),
     Mutation(
+        "hubs: the largest goes though it is needed",
+        "frequency/sets.py",
+        "        return not self._wanted[up(hub.node)].any()",
+        "        return False",
+        tests=(f"{SAMPLES}::test_a_hub_that_no_open_node_needs_goes_before_a_larger_one",),
+    ),
+    Mutation(
         "hubs: counts of entities are added up",
         "frequency/sets.py",
         "self._grouped(source, mask, by_entity=self.entities)",

@@ -39,8 +39,8 @@ SOURCE: tuple[Mutation, ...] = (
     Mutation(
         "entity: rows of nobody",
         "source/columns.py",
-        '    if found["named"] < found["rows"]:',
-        '    if not found["named"]:',
+        '    if found["unnamed"]:',
+        '    if found["unnamed"] == found["rows"]:',
         tests=(f"{SOURCES}::test_entities",),
     ),
     Mutation(

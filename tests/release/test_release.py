@@ -15,6 +15,7 @@ from qblock.ledger.stores import place_of
 from qblock.release.plan import plan
 from qblock.release.verify import verify
 from qblock.releases.release import Release
+from qblock.source import local
 from release.jobs import ATTRIBUTES, PEOPLE, Job, MakeJob
 
 pytestmark = pytest.mark.either_engine
@@ -310,11 +311,16 @@ def test_entities_are_counted_by_the_search_and_their_rows_by_the_check(make_job
     assert job.run().status == "unchanged"
 
 
-def test_frequency_sets_rolled_up_locally_give_the_same_release(make_job: MakeJob) -> None:
+def test_wherever_frequency_sets_are_rolled_up_the_release_is_the_same(
+    make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "LEAST_ROWS", 0)
     job = make_job()
     digest = job.run().digest
-    job.set(search={"roll_up": "local", "strategy": "incognito"})
-    assert job.run(force=True).digest == digest
+    for where in ("local", "warehouse"):
+        job.set(search={"roll_up": where, "strategy": "incognito"})
+        assert job.run().status == "unchanged"
+        assert job.run(force=True).digest == digest
 
 
 def test_several_sensitive_attributes_and_a_model_over_both(make_job: MakeJob) -> None:

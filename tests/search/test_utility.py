@@ -97,6 +97,19 @@ def test_nothing_published() -> None:
     assert set(SMALL.published((0, 0), 99).query_errors.tolist()) == {0, 1}
 
 
+def test_divergence_is_the_same_in_whatever_order_leaves_come() -> None:
+    rng = np.random.default_rng(1)
+    codes, value = np.arange(400)[:, None] % 4, np.arange(400) // 4
+    count = rng.integers(1, 1000, 400)
+    found, sums = set(), set()
+    for _ in range(20):
+        order = rng.permutation(400)
+        found.add(formulas.kl_divergence(codes[order], value[order], count[order], (1,), [HALVES]))
+        sizes = count[order], value[order] + 1
+        sums.add(formulas.kl_of_sums(*sizes, count, codes, count, (1,), [HALVES]))
+    assert len(found) == len(sums) == 1
+
+
 def test_discernibility_is_exact_beyond_64_bits() -> None:
     sizes, many = np.array([2**32 + 1]), np.array([1])
     assert formulas.discernibility(sizes, many, 3, 2**62) == (2**32 + 1) ** 2 + 3 * 2**62

@@ -132,6 +132,16 @@ def test_what_cannot_change_the_publication_takes_no_part(key: str):
     assert spec_digest(changed, 0) != spec_digest(read(SPECS[-1]), 0)
 
 
+def test_a_default_of_where_nodes_are_counted_takes_no_part():
+    """It was `warehouse` when format 0 wrote it out; specs that leave it out, or state that, are what they were."""
+    text = SPECS[-1].read_text("utf-8")
+    for key in ("", "roll_up: warehouse, ", "roll_up: auto, "):
+        spec = read_spec(text.replace("search: {", f"search: {{{key}"), "plain.yaml", {})
+        assert spec.search.roll_up == (key.split()[1].rstrip(",") if key else "auto")
+        for format_ in range(NEWEST + 1):
+            assert spec_digest(spec, format_) == GOLDEN["plain", format_]
+
+
 def test_how_long_readers_may_wait_takes_no_part():
     text = SPECS[-1].read_text("utf-8")
     spec = read_spec(text + "publish: {lock_timeout: 0.25}\n", "plain.yaml", {})

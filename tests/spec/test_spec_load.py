@@ -86,7 +86,7 @@ def test_defaults():
         "minimal",
         "discernibility",
     )
-    assert (spec.search.roll_up, spec.search.memory_limit, spec.pinned) == ("warehouse", None, None)
+    assert (spec.search.roll_up, spec.search.memory_limit, spec.pinned) == ("auto", None, None)
     assert (spec.publish.schema, spec.publish.view, spec.publish.readers) == ("published", "inpatients", ())
     assert (spec.versions.joint, spec.on_refusal, spec.versions.keep) == ("episodes", "refuse", 3)
     assert spec.attributes["age"].nulls == spec.attributes["age"].uncovered == "refuse"

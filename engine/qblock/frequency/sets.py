@@ -23,19 +23,18 @@ from qblock.frequency.pairs import by_block, order_of
 from qblock.frequency.portions import ALL, Portion
 from qblock.frequency.sizes import Sizes
 from qblock.frequency.slices import Slices
-from qblock.lattice import Lattice, Node
+from qblock.lattice import Lattice, Node, up
 from qblock.warehouse import queries
+from qblock.warehouse.memory import UNLIMITED
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Query, Sample
 
 KEEP_ROWS = 20_000_000
-"""Rows of hubs kept; beyond, the largest go first."""
+"""Rows of hubs kept; beyond, those go first that no node needs any more, and then the largest."""
 LEAVES_SAMPLED = 16
 """How many leaves there are is guessed from one of so many parts of them."""
 LEAST_SAMPLED = 50_000
 """Rows below which a sample is no cheaper than all of them."""
-MEMORY = 1 << 30
-"""Bytes of what is fetched, in all its copies, where no limit is given."""
 GREATEST_SQUARED = 3_000_000_000
 """Rows whose square a BIGINT holds."""
 
@@ -55,6 +54,7 @@ class Small:
 
 @dataclass(frozen=True, eq=False)
 class _FrequencySet:
+    node: Node
     mask: Mask
     table: sa.TableClause
     rows: int
@@ -77,7 +77,7 @@ class FrequencySets:
         *,
         entities: bool = False,
         name: str = "qblock_frequency_set",
-        memory: int = MEMORY,
+        memory: int = UNLIMITED,
     ) -> None:
         self.session = session
         self.coding = coding
@@ -91,13 +91,14 @@ class FrequencySets:
         self._number = itertools.count()
         self._prefix = name
         everything = range(len(coding.sensitive))
-        self._base = _FrequencySet(coding.mask(self.lattice.bottom, everything), base, rows)
+        self._base = _FrequencySet(self.lattice.bottom, coding.mask(self.lattice.bottom, everything), base, rows)
         self._hubs: list[_FrequencySet] = []
         self._slices = Slices(self, self._name, self._read)
         self._sizes: dict[Mask, Sizes] = {}
         self._small: dict[tuple[Mask, int], Small] = {}
         self._asked: dict[Node, Small] = {}
         self._plans: dict[tuple[int, ...], Hubs] = {}
+        self._wanted: Floats = np.ones(self.lattice.shape)
         self._texts: dict[tuple[object, ...], tuple[str, list[str]]] = {}
 
     @property
@@ -118,10 +119,10 @@ class FrequencySets:
         table = self.session.store(self._name(), self._grouped(source, mask, by_entity=self.entities))
         self.session.analyze(table)
         rows = int(self.session.scalar(sa.select(sa.func.count()).select_from(table)))
-        made = _FrequencySet(mask, table, rows)
+        made = _FrequencySet(node, mask, table, rows)
         self._hubs.append(made)
         while sum(hub.rows for hub in self._hubs) > KEEP_ROWS and len(self._hubs) > 1:
-            self._drop(max((hub for hub in self._hubs if hub is not made), key=lambda hub: hub.rows))
+            self._drop(max((hub for hub in self._hubs if hub is not made), key=lambda hub: (self._idle(hub), hub.rows)))
         return rows
 
     def expect(self, wanted: Floats, sensitive: Sequence[int] = ()) -> Floats:
@@ -130,6 +131,7 @@ class FrequencySets:
         wanted: float64 over the lattice, how often each may be asked.
         """
         kind = tuple(sensitive)
+        self._wanted = wanted
         if kind not in self._plans:
             self._plans[kind] = Hubs(self, kind)
         return self._plans[kind].look(wanted)
@@ -301,7 +303,7 @@ class FrequencySets:
         found = self._slices.some(node, blocks, source.rows)
         if isinstance(found, Sample):
             return source, mask, found
-        return _FrequencySet(self._base.mask, found, 0), mask, None
+        return _FrequencySet(self.lattice.bottom, self._base.mask, found, 0), mask, None
 
     def _asked_for(
         self, source: _FrequencySet, mask: Mask, sample: Sample | None, least: int | None = None, squared: bool = False
@@ -359,6 +361,10 @@ class FrequencySets:
         # A hub has a row for each entity of a block, too.
         if kind in self._plans and not self.entities:
             self._plans[kind].learn(node, rows)
+
+    def _idle(self, hub: _FrequencySet) -> bool:
+        """Whether no node that may still be asked is counted from it."""
+        return not self._wanted[up(hub.node)].any()
 
     def _drop(self, hub: _FrequencySet) -> None:
         self._hubs.remove(hub)

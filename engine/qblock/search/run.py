@@ -23,7 +23,8 @@ from qblock.search.progress import Pace, Progress, Stage
 from qblock.search.strategies.evaluator import Outcome
 from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
-from qblock.source import Admitted, SourceTable, local_frequency_sets, open_source
+from qblock.source import Admitted, SourceTable, open_source
+from qblock.source.local import local_frequency_sets, pays
 from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
 from qblock.warehouse import Warehouse, warehouse_of
@@ -63,16 +64,20 @@ def open_snapshot(spec: Spec, *, name_values: bool = True, warehouse: Warehouse 
 @contextmanager
 def task_over(source: SourceTable) -> Iterator[Task]:
     """The questions of a spec about an open source; frequency sets are rolled up where `search.roll_up` says."""
-    spec = source.spec
-    if spec.search.roll_up != "local" or ENGINES[source.session.engine].facts.embedded:
-        yield Task(source)
-        return
-    local = local_warehouse(spec.search.memory_limit)
-    try:
-        with local.snapshot() as session:
-            yield Task(local_frequency_sets(source, session))
-    finally:
-        local.close()
+    search, embedded = source.spec.search, ENGINES[source.session.engine].facts.embedded
+    with ExitStack() as stack:
+
+        def bring(there: SourceTable) -> SourceTable:
+            local = local_warehouse(search.memory_limit)
+            stack.callback(local.close)
+            return local_frequency_sets(there, stack.enter_context(local.snapshot()))
+
+        if embedded or search.roll_up == "warehouse":
+            yield Task(source)
+        elif search.roll_up == "local":
+            yield Task(bring(source))
+        else:
+            yield Task(source, bring if pays(source) else None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +184,8 @@ def run_search(
     """
     started = time.perf_counter()
     spec = task.spec
+    if spec.pinned is None or all_nodes:
+        task.bring_near()
     task.warnings += repeated_people(task.spec, task.source.session)
     metrics = Metrics(task)
     nodes = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 
@@ -35,8 +35,10 @@ TASKS = itertools.count()
 class Task:
     """Evaluates nodes of the lattice for the requirements of a spec. Implements search.evaluator.Evaluator."""
 
-    def __init__(self, source: SourceTable) -> None:
+    def __init__(self, source: SourceTable, bring: Callable[[SourceTable], SourceTable] | None = None) -> None:
+        """bring: gives the source with its coded table in this process, where that pays for more than a few nodes."""
         self.source = source
+        self._bring = bring
         self.spec: Spec = source.spec
         self.lattice: Lattice = source.frequency_sets.lattice
         self.budget = self.spec.suppressed_rows_allowed(source.rows)
@@ -77,6 +79,11 @@ class Task:
             # The budget is in rows, the sizes are in entities.
             return False
         return all(isinstance(requirement.model, KAnonymity) for requirement in self.spec.privacy)
+
+    def bring_near(self) -> None:
+        """Say that many nodes are about to be asked, before the first of them is."""
+        if self._bring is not None:
+            self.source, self._bring = self._bring(self.source), None
 
     @property
     def statements(self) -> int:

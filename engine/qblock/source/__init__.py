@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from qblock.source.table import Admitted, SourceTable, Values, local_frequency_sets, open_source
+from qblock.source.table import Admitted, SourceTable, Values, open_source
 
-__all__ = ["Admitted", "SourceTable", "Values", "local_frequency_sets", "open_source"]
+__all__ = ["Admitted", "SourceTable", "Values", "open_source"]

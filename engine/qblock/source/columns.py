@@ -37,15 +37,18 @@ def checked_columns(spec: Spec, session: Session, table: TableName) -> dict[str,
 
 
 def check_entity(spec: Spec, session: Session, entity: sa.ColumnElement[Any], column: Column) -> None:
+    # Both engines group faster than they count distinct values.
+    groups = sa.select(entity.label("entity"), sa.func.count().label("rows")).group_by(entity).subquery("entities")
+    without = sa.case((groups.c.entity.is_(None), groups.c.rows), else_=0)
     query = sa.select(
-        sa.func.count().label("rows"),
-        sa.func.count(entity).label("named"),
-        sa.func.count(sa.distinct(entity)).label("n"),
+        queries.whole(sa.func.coalesce(sa.func.sum(groups.c.rows), 0)).label("rows"),
+        queries.whole(sa.func.coalesce(sa.func.sum(without), 0)).label("unnamed"),
+        sa.func.count(groups.c.entity).label("n"),
     )
     found = session.fetch(query).to_pylist()[0]
-    if found["named"] < found["rows"]:
+    if found["unnamed"]:
         raise InputError(
-            f"{spec.at('entity')}: column {column.name} is NULL in {found['rows'] - found['named']} rows; "
+            f"{spec.at('entity')}: column {column.name} is NULL in {found['unnamed']} rows; "
             "every row must say who it is about"
         )
     if spec.count == "rows" and found["n"] < found["rows"]:

@@ -13,6 +13,7 @@ from qblock.frequency.coding import Coding
 from qblock.frequency.packing import packed
 from qblock.lattice import Node
 from qblock.source.columns import check_covered
+from qblock.source.local import beside
 from qblock.source.table import SourceTable
 from qblock.warehouse.protocol import TableName
 from qblock.warehouse.queries import Expression
@@ -47,7 +48,8 @@ class Population:
         except InputError as error:
             raise InputError(f"{place}: in the population {table}: {error}") from None
         self._leaves = [d.leaves for d in source.dimensions]
-        self._sets = FrequencySets(session, base, coding, rows, name=f"{prefix}_set")
+        sets = FrequencySets(session, base, coding, rows, name=f"{prefix}_set")
+        self._sets = beside(source, sets, f"{prefix}_set")
         bottom = self._sets.lattice.bottom
         mine = self.counted(bottom, source.frequency_sets.blocks(bottom, ())[0])
         lost = 0 if mine.population is None else int(np.count_nonzero(mine.population == 0))

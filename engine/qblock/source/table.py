@@ -19,6 +19,7 @@ from qblock.source.levels import build_hierarchy, domain_of, observed, ordered, 
 from qblock.spec import Spec
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse.dimensions import load_dimension
+from qblock.warehouse.memory import of_client
 from qblock.warehouse.protocol import Column, Session, SourceFacts, TableName
 from qblock.warehouse.queries import Dimension, Expression, Query
 
@@ -173,7 +174,7 @@ def open_source(
     if stored is not None:
         session.drop(stored)
 
-    sets = FrequencySets(session, base, coding, rows, entities=entities)
+    sets = FrequencySets(session, base, coding, rows, entities=entities, memory=of_client(spec.search.memory_limit))
     values = {}
     for i, name in enumerate(sensitive.values()):
         domain, dimension = domains[name], dimensions[name]
@@ -194,11 +195,3 @@ def open_source(
         quarantined,
         session.files,
     )
-
-
-def local_frequency_sets(source: SourceTable, local: Session) -> SourceTable:
-    """The same source with its coded table in an embedded database from here on."""
-    sets = source.frequency_sets
-    base = local.load("qblock_base", source.session.fetch(sa.select(*sets.base.columns)))
-    moved = FrequencySets(local, base, sets.coding, source.rows, entities=sets.entities)
-    return replace(source, frequency_sets=moved)

@@ -158,4 +158,7 @@ def as_in(owner: str, fields: dict[str, Any], format_: int) -> dict[str, Any]:
     """The fields of a class with the words that a format has for what they mean."""
     if owner == "Versions" and format_ < 2 and fields["cohort"] == "auto":
         return fields | {"cohort": None}
+    if owner == "Search" and format_ == 0 and fields["roll_up"] == "auto":
+        # The default then; where nodes are counted took part.
+        return fields | {"roll_up": "warehouse"}
     return fields

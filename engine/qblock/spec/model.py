@@ -150,7 +150,7 @@ class Search:
         ),
     ] = None
     answer: Literal["all", "best"] = "all"
-    roll_up: Literal["warehouse", "local"] = "warehouse"
+    roll_up: Literal["auto", "warehouse", "local"] = "auto"
     memory_limit: Memory | None = None
 
 

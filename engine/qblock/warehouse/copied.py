@@ -14,6 +14,7 @@ from qblock.errors import InputError
 from qblock.spec.column_types import ColumnType
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse, quote, quote_text
+from qblock.warehouse.memory import of_embedded
 from qblock.warehouse.protocol import Session, SourceFacts
 from qblock.warehouse.session import translated
 from qblock.warehouse.text_columns import check_texts, converted
@@ -113,7 +114,7 @@ class CopiedWarehouse(DuckdbWarehouse):
             connection.execute("SET enable_progress_bar = false")
             connection.execute(f"SET temp_directory = {quote_text(str(self._spill.path))}")
             if self._memory_limit:
-                connection.execute(f"SET memory_limit = {quote_text(self._memory_limit)}")
+                connection.execute(f"SET memory_limit = {quote_text(of_embedded(self._memory_limit))}")
             _create(connection, self._table, schema)
             for what, batches in self._table.parts(columns, schema) if self._rows else ():
                 _insert(connection, self._table, what, _Batches(batches), schema)

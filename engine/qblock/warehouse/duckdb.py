@@ -21,6 +21,8 @@ from qblock.warehouse import duckdb_session
 from qblock.warehouse.arrow import MANY
 from qblock.warehouse.duckdb_files import check_database
 from qblock.warehouse.faults import explain_duckdb
+from qblock.warehouse.memory import of_embedded
+from qblock.warehouse.parts import Part
 from qblock.warehouse.protocol import Column, Kind, Session, TableName, quote
 from qblock.warehouse.session import SqlSession, translated
 from qblock.warehouse.spill import SpillFolder
@@ -130,6 +132,9 @@ class DuckdbFacts:
     def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
         columns = connection.connection.driver_connection.execute(sql).fetchnumpy()  # type: ignore[union-attr]
         return {name: np.ascontiguousarray(columns[name], dtype=np.int64) for name in names}
+
+    def pull(self, connection: sa.Connection, table: str, names: list[str]) -> Iterator[Part] | None:
+        return None
 
     def attempt(self, connection: sa.Connection, statement: sa.Executable) -> tuple[Any, ...] | None:
         driver: Any = connection.connection.driver_connection
@@ -248,7 +253,7 @@ class DuckdbWarehouse:
                 # It would be drawn on standard output, between the answers.
                 connection.exec_driver_sql("SET enable_progress_bar = false")
                 if self._memory_limit:
-                    connection.exec_driver_sql(f"SET memory_limit = {quote_text(self._memory_limit)}")
+                    connection.exec_driver_sql(f"SET memory_limit = {quote_text(of_embedded(self._memory_limit))}")
                 connection.commit()
                 if self.path is not None:
                     if not self.path.exists():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,9 @@ from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import QblockError
-from qblock.warehouse import postgresql_session
+from qblock.warehouse import postgresql_pull, postgresql_session
+from qblock.warehouse.memory import in_bytes
+from qblock.warehouse.parts import Part, joined
 from qblock.warehouse.postgresql_faults import LOST, explain_postgresql
 from qblock.warehouse.protocol import PRIVATE_SCHEMA, Column, Kind, Session, TableName, quote
 from qblock.warehouse.session import SqlSession, translated
@@ -113,6 +114,9 @@ class PostgresqlFacts:
             fields += [(f"size {name}", ">i4"), (name, ">i8")]
         rows = np.frombuffer(data[_COPY_HEADER:-_COPY_TRAILER], dtype=np.dtype(fields))
         return {name: rows[name].astype(np.int64) for name in names}
+
+    def pull(self, connection: sa.Connection, table: str, names: list[str]) -> Iterator[Part] | None:
+        return joined(postgresql_pull.pieces(connection, table, names))
 
     def attempt(self, connection: sa.Connection, statement: sa.Executable) -> tuple[Any, ...] | None:
         try:
@@ -223,16 +227,18 @@ class PostgresqlWarehouse:
 
 
 def of_transactions(memory_limit: str | None = None) -> dict[str, str]:
-    """Settings of each transaction: memory for the GROUP BYs, and an end when the job ends: a query whose job was
-    killed ends too, instead of holding its snapshot and locks."""
-    return {"work_mem": f"'{work_mem(memory_limit or '256MiB')}'", "client_connection_check_interval": "'10s'"}
+    """Settings of each transaction: memory for the GROUP BYs, scans of some pages alone (`postgresql_pull`), and an end
+    when the job ends: a query whose job was killed ends too, instead of holding its snapshot and locks."""
+    return {
+        "work_mem": f"'{work_mem(memory_limit or '256MiB')}'",
+        "enable_tidscan": "on",
+        "client_connection_check_interval": "'10s'",
+    }
 
 
 def work_mem(limit: str) -> str:
     """An amount of memory as the spec writes it (512MB, 1.5 GiB) in the unit and range that PostgreSQL takes."""
-    number, unit = re.fullmatch(r"([0-9.]+) *([kKMGT]i?)B", limit).groups()  # type: ignore[union-attr]
-    size = Decimal(number) * (1024 if unit.endswith("i") else 1000) ** ("KMGT".index(unit[0].upper()) + 1)
-    return f"{min(max(int(size // 1024), LEAST_MEMORY), MOST_MEMORY)}kB"
+    return f"{min(max(in_bytes(limit) // 1024, LEAST_MEMORY), MOST_MEMORY)}kB"
 
 
 def _quoted(table: TableName) -> str:

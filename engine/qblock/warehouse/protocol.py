@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -144,6 +144,10 @@ class Session(Protocol):
 
     def counts_of(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
         """As `counts`, of `literal_sql` of a query with these columns."""
+
+    def pull(self, table: sa.TableClause) -> Iterator[dict[str, NDArray[np.int64]]]:
+        """The rows of a coded table (`queries`) of whole numbers that are never NULL: each once, by column, in parts
+        and in no order."""
 
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
         """Create a temporary table of whole numbers (BIGINT) and text from Arrow columns."""

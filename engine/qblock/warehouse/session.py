@@ -17,6 +17,7 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import InputError, QblockError
 from qblock.warehouse.faults import CLIENT, interrupted
 from qblock.warehouse.kept_sessions import count_temporary
+from qblock.warehouse.parts import Part, queries_of_parts
 from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, SourceFacts, TableName
 
 
@@ -71,6 +72,9 @@ class Facts(Protocol):
     def fetch(self, connection: sa.Connection, statement: Any, parameters: Mapping[str, Any]) -> pa.Table: ...
 
     def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]: ...
+
+    def pull(self, connection: sa.Connection, table: str, names: list[str]) -> Iterator[Part] | None:
+        """The rows of a temporary table of BIGINT, never NULL, in parts; None where `counts` is as quick."""
 
     def attempt(self, connection: sa.Connection, statement: sa.Executable) -> tuple[Any, ...] | None:
         """The first row of a query; None where it fails, which does not end the transaction."""
@@ -171,6 +175,16 @@ class SqlSession:
         self.statements += 1
         with translated(self._facts):
             return self._facts.counts(self.connection, sql, names)
+
+    def pull(self, table: sa.TableClause) -> Iterator[Part]:
+        parts = self._facts.pull(self.connection, table.name, [column.name for column in table.c])
+        if parts is None:
+            rows = int(self.scalar(sa.select(sa.func.count()).select_from(table)))
+            yield from map(self.counts, queries_of_parts(table, rows))
+            return
+        self.statements += 1
+        with translated(self._facts):
+            yield from parts
 
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
         self.statements += 1

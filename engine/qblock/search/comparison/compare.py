@@ -111,7 +111,8 @@ def compare(
         origin = replace(task.spec.origin, path=Path(file), warnings=())
         Task(replace(source, spec=replace(task.spec, privacy=others, origin=origin)))  # names that file in its errors
     found, missing = collect(source, chosen, others)
-    every = Task(with_definitions(source, found))
+    task.bring_near()
+    every = Task(with_definitions(task.source, found))
     rows = []
     told = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
     for number, node in enumerate(every.in_turn(), 1):

@@ -1,0 +1,81 @@
+"""Faults in what is copied out of a server: rows that are lost, entities, and more than the memory limit."""
+
+from __future__ import annotations
+
+from mutation.mutation import Mutation
+
+PULL = "tests/warehouse/test_pull.py"
+LOCAL = "tests/source/test_local.py"
+
+ROLLED_UP: tuple[Mutation, ...] = (
+    Mutation(
+        "pull: the last pages are left out",
+        "warehouse/postgresql_pull.py",
+        "AND ctid < format('(%s,0)', page + {pages})::tid)",
+        "AND ctid < format('(%s,0)', least(page + {pages}, {number}) - 1)::tid)",
+        tests=(f"{PULL}::test_every_row_once",),
+    ),
+    Mutation(
+        "pull: a word that is unknown is left out",
+        "warehouse/postgresql_pull.py",
+        "            if len({len(column) for column in piece.values()}) > 1:\n",
+        "            if False:\n",
+        tests=(f"{PULL}::test_a_null_is_not_left_out",),
+    ),
+    Mutation(
+        "pull: a rest below a part is left out",
+        "warehouse/parts.py",
+        "    if count:\n        yield",
+        "    if count >= values:\n        yield",
+        tests=(f"{PULL}::test_every_row_once",),
+    ),
+    Mutation(
+        "local: every row is an entity",
+        "source/local.py",
+        "sa.func.dense_rank()",
+        "sa.func.row_number()",
+        tests=(f"{LOCAL}::test_people_are_told_apart_as_the_column_does",),
+    ),
+    Mutation(
+        "local: what identifies entities is copied",
+        "source/local.py",
+        "    if sets.entities:\n",
+        "    if False:\n",
+        tests=(f"{LOCAL}::test_what_identifies_people_stays", f"{LOCAL}::test_the_answer_is_the_same"),
+    ),
+    Mutation(
+        "local: lost rows are not counted",
+        "source/local.py",
+        "    if rows != sets.rows:\n",
+        "    if rows > sets.rows:\n",
+        tests=(f"{LOCAL}::test_a_row_that_is_lost_is_noticed",),
+    ),
+    Mutation(
+        "local: entities take no room",
+        "source/local.py",
+        "BYTES * (words + entities) * SHARE",
+        "BYTES * words * SHARE",
+        tests=(f"{LOCAL}::test_limits",),
+    ),
+    Mutation(
+        "roll_up: a pinned node copies the table",
+        "search/run.py",
+        "    if spec.pinned is None or all_nodes:\n",
+        "    if True:\n",
+        tests=(f"{LOCAL}::test_one_node_is_counted_where_the_table_is",),
+    ),
+    Mutation(
+        "roll_up: rows leave the server where they may not",
+        "search/run.py",
+        'if embedded or search.roll_up == "warehouse":',
+        "if embedded:",
+        tests=(f"{LOCAL}::test_comparisons_and_populations",),
+    ),
+    Mutation(
+        "formats: another default of roll_up is another spec",
+        "spec/formats.py",
+        'if owner == "Search" and format_ == 0 and fields["roll_up"] == "auto":',
+        "if False:",
+        tests=("tests/spec/test_spec_formats.py::test_a_default_of_where_nodes_are_counted_takes_no_part",),
+    ),
+)
