@@ -12,6 +12,7 @@ from integration.sources import Rows, from_file, opened, sensitive, suppressed
 from qblock.frequency import hubs, sets, slices
 from qblock.frequency.portions import SAMPLED, Portion
 from qblock.search.run import run_search
+from qblock.warehouse import duckdb_beside
 
 pytestmark = pytest.mark.either_engine
 
@@ -28,6 +29,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
         (hubs, "FIRST", 0),
         (hubs, "AGAIN", 0),
         (hubs, "STATEMENT", 0),
+        (sets, "LEAST_SHARED", 0),
+        (duckdb_beside, "cores", lambda: 3),
     ):
         monkeypatch.setattr(module, name, value)
 
@@ -168,6 +171,8 @@ def test_hubs_and_samples_change_no_answer(warehouse: Any, tmp_path: Path, asked
         with opened(url, "t", rows.attributes(), tmp_path, privacy=privacy, **more, **counted) as task:
             result = run_search(task, strategy=strategy)
             found.append((result.minimal, result.chosen and result.chosen.node, result.metrics))
+            counted_at_once = task.source.frequency_sets.at_once
+            assert counted_at_once == (3 if task.source.frequency_sets.session.engine == "duckdb" else 1)
             hubs_used = task.source.frequency_sets.cost(task.lattice.top) < rows.size
             assert hubs_used or strategy == "incognito"
     assert found[0] == found[1] == found[2]

@@ -93,6 +93,22 @@ FREQUENCY: tuple[Mutation, ...] = (
         tests=(f"{SAMPLES}::test_a_hub_that_no_open_node_needs_goes_before_a_larger_one",),
     ),
     Mutation(
+        "threads: an interrupt lets the next statement begin",
+        "warehouse/duckdb_beside.py",
+        "            self._ended = True\n",
+        "",
+        tests=(
+            "tests/warehouse/test_beside.py::test_an_interrupt_ends_what_other_threads_ask_and_begins_nothing_more",
+        ),
+    ),
+    Mutation(
+        "threads: what was shared stays",
+        "warehouse/duckdb.py",
+        "if session is not None and session.shared:",
+        "if session is None:",
+        tests=("tests/warehouse/test_beside.py::test_nothing_that_was_shared_is_there_in_the_next_snapshot",),
+    ),
+    Mutation(
         "hubs: counts of entities are added up",
         "frequency/sets.py",
         "self._grouped(source, mask, by_entity=self.entities)",

@@ -54,6 +54,13 @@ STRUCTURE = (
         NODES,
     ),
     Mutation(
+        "nodes that decide each other are asked together",
+        "search/strategies/chains.py",
+        "left[up(node)] = left[down(node)] = -1.0",
+        "left[node] = -1.0",
+        tests=("tests/search/test_strategies.py::test_of_nodes_that_are_asked_together_none_decides_another",),
+    ),
+    Mutation(
         "a budget may not be used up",
         "search/task.py",
         "            if failing > self.budget:",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,8 +22,10 @@ class Known:
     monotone: bool = True
     sizes_monotone: bool = True
     sizes_only: bool = False
+    at_once: int = 1
     asked_sizes: list[Node] = field(default_factory=list)
     asked_full: list[Node] = field(default_factory=list)
+    batches: list[list[Node]] = field(default_factory=list)
 
     def sizes_pass(self, node: Node) -> bool:
         assert node not in self.asked_sizes
@@ -34,6 +36,12 @@ class Known:
         assert node not in self.asked_full
         self.asked_full.append(node)
         return bool(self.full[node])
+
+    def together(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+        assert 1 < len(nodes) <= self.at_once
+        assert len(set(nodes)) == len(nodes)
+        self.batches.append(list(nodes))
+        return [ask(node) for node in nodes]
 
     def expect(self, wanted: np.ndarray, *, sizes: bool) -> np.ndarray:
         assert wanted.shape == self.lattice.shape
@@ -73,7 +81,7 @@ def monotone_cases(draw: Callable, make: Callable[..., Known] = Known) -> Known:
     lattice = draw(lattices)
     full = up_set(lattice, draw(nodes_in(lattice)))
     sizes = full | up_set(lattice, draw(nodes_in(lattice)))
-    return make(lattice, sizes, full)
+    return make(lattice, sizes, full, at_once=draw(st.integers(1, 4)))
 
 
 @st.composite
@@ -83,4 +91,4 @@ def scattered_cases(draw: Callable, make: Callable[..., Known] = Known) -> Known
     sizes = up_set(lattice, draw(nodes_in(lattice)))
     bits = draw(st.lists(st.booleans(), min_size=len(lattice), max_size=len(lattice)))
     full = sizes & np.array(bits, dtype=bool).reshape(lattice.shape)
-    return make(lattice, sizes, full, monotone=False)
+    return make(lattice, sizes, full, monotone=False, at_once=draw(st.integers(1, 4)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -52,6 +52,11 @@ class Adult:
         return bool(self.blocks(node)[1].min() >= self.k)
 
     passes = sizes_pass
+
+    at_once = 1
+
+    def together(self, nodes: list[Node], ask: Callable[[Node], bool]) -> list[bool]:
+        return [ask(node) for node in nodes]
 
     def expect(self, wanted: np.ndarray, *, sizes: bool) -> np.ndarray:
         return np.full(self.lattice.shape, float(len(self.rows)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from .fakes import Known, monotone_cases, scattered_cases, up_set
 
 
 def fresh(case: Known, **changes: object) -> Known:
-    return dataclasses.replace(case, asked_sizes=[], asked_full=[], **changes)
+    return dataclasses.replace(case, asked_sizes=[], asked_full=[], batches=[], **changes)
 
 
 def satisfying(case: Known) -> list[tuple[int, ...]]:
@@ -104,6 +105,18 @@ def test_an_interrupt_passes_through(strategy: str) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         search(Known(lattice, everything, everything), strategy=strategy, tally=interrupt)
+
+
+def test_of_nodes_that_are_asked_together_none_decides_another() -> None:
+    lattice = Lattice((3, 3, 3))
+    passing = up_set(lattice, [(1, 1, 1), (0, 2, 3)])
+    case = Known(lattice, passing, passing, at_once=3)
+    alone = Known(lattice, passing, passing)
+    assert search(case).minimal == search(alone).minimal == [(0, 2, 3), (1, 1, 1)]
+    assert max(map(len, case.batches)) == 3
+    for batch in case.batches:
+        for one, other in itertools.permutations(batch, 2):
+            assert not is_generalization(one, other)
 
 
 def test_an_unknown_strategy_names_the_known_ones() -> None:

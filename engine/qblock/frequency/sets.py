@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import sqlalchemy as sa
@@ -35,6 +36,8 @@ LEAVES_SAMPLED = 16
 """How many leaves there are is guessed from one of so many parts of them."""
 LEAST_SAMPLED = 50_000
 """Rows below which a sample is no cheaper than all of them."""
+LEAST_SHARED = 100_000
+"""Rows below which one question takes no longer than to hand it to another thread, about."""
 GREATEST_SQUARED = 3_000_000_000
 """Rows whose square a BIGINT holds."""
 
@@ -89,11 +92,14 @@ class FrequencySets:
         # Words as fetched, sorted and masked; number, value, order; and what a model computes of them.
         self._bytes = 8 * (3 * coding.words + 8)
         self._number = itertools.count()
+        self._shared = False
         self._prefix = name
         everything = range(len(coding.sensitive))
         self._base = _FrequencySet(self.lattice.bottom, coding.mask(self.lattice.bottom, everything), base, rows)
         self._hubs: list[_FrequencySet] = []
-        self._slices = Slices(self, self._name, self._read)
+        self._slices = Slices(self, self._read)
+        self._lock = threading.RLock()
+        self._known: dict[Mask, int] = {}
         self._sizes: dict[Mask, Sizes] = {}
         self._small: dict[tuple[Mask, int], Small] = {}
         self._asked: dict[Node, Small] = {}
@@ -106,6 +112,24 @@ class FrequencySets:
         """The coded table."""
         return self._base.table
 
+    @property
+    def at_once(self) -> int:
+        """How many threads may ask for sizes and blocks of a node at once."""
+        return self.session.at_once if self._shared else 1
+
+    def share(self) -> None:
+        """Have several threads answered at once, where the session can, and the table is large enough for that."""
+        if self._shared or self.session.at_once < 2 or self.rows < LEAST_SHARED:
+            return
+        base = self._base.table
+        self._shared = True
+        self._base = replace(self._base, table=self.stored(sa.select(*base.c)))
+        self.session.drop(base)
+
+    def stored(self, query: Query) -> sa.TableClause:
+        """A temporary table that what is asked about nodes may be counted from."""
+        return (self.session.share if self._shared else self.session.store)(self._name(), query)
+
     def cost(self, node: Node, sensitive: Sequence[int] = ()) -> int:
         """Rows that the counts of this node would be read from now."""
         return self._source(self.coding.mask(node, sensitive)).rows
@@ -116,7 +140,7 @@ class FrequencySets:
         source = self._source(mask)
         if source.mask == mask and source is not self._base:
             return source.rows
-        table = self.session.store(self._name(), self._grouped(source, mask, by_entity=self.entities))
+        table = self.stored(self._grouped(source, mask, by_entity=self.entities))
         self.session.analyze(table)
         rows = int(self.session.scalar(sa.select(sa.func.count()).select_from(table)))
         made = _FrequencySet(node, mask, table, rows)
@@ -167,6 +191,7 @@ class FrequencySets:
                 found["small_n"],
                 found.get("small_squares"),
             )
+            self._known[mask] = found["blocks"]
             self._learn(node, (), found["blocks"])
         self._asked[node] = self._small[mask, least]
         return self._small[mask, least]
@@ -199,10 +224,10 @@ class FrequencySets:
     def parts(self, node: Node, sensitive: Sequence[int]) -> int:
         """In how many parts the counts of a node are fetched, so that each of them fits the client's memory."""
         rows = self._source(self.coding.mask(node, sensitive)).rows
-        known = [small.blocks for (mask, _), small in self._small.items() if mask == self.coding.mask(node)]
-        if known:
-            rows = min(rows, known[0] * math.prod(self.coding.sizes[i] for i in sensitive))
-        return max(1, -(-rows * self._bytes // self.memory))
+        known = self._known.get(self.coding.mask(node))
+        if known is not None:
+            rows = min(rows, known * math.prod(self.coding.sizes[i] for i in sensitive))
+        return max(1, -(-rows * self._bytes * self.at_once // self.memory))
 
     def blocks(
         self, node: Node, sensitive: Sequence[int], *, portion: Portion = ALL, keyed: bool = True
@@ -300,7 +325,8 @@ class FrequencySets:
     def _sampled(self, node: Node, mask: Mask) -> tuple[_FrequencySet, Mask, Sample | None]:
         """What counts of some of a node's blocks come from: a slice, if there can be one."""
         blocks, source = self.coding.mask(node), self._source(mask)
-        found = self._slices.some(node, blocks, source.rows)
+        with self._lock:
+            found = self._slices.some(node, blocks, source.rows)
         if isinstance(found, Sample):
             return source, mask, found
         return _FrequencySet(self.lattice.bottom, self._base.mask, found, 0), mask, None
@@ -360,7 +386,8 @@ class FrequencySets:
     def _learn(self, node: Node, kind: tuple[int, ...], rows: int) -> None:
         # A hub has a row for each entity of a block, too.
         if kind in self._plans and not self.entities:
-            self._plans[kind].learn(node, rows)
+            with self._lock:
+                self._plans[kind].learn(node, rows)
 
     def _idle(self, hub: _FrequencySet) -> bool:
         """Whether no node that may still be asked is counted from it."""
@@ -371,7 +398,8 @@ class FrequencySets:
         self.session.drop(hub.table)
 
     def _read(self, rows: int) -> None:
-        self.rows_read += rows
+        with self._lock:
+            self.rows_read += rows
 
     def _name(self) -> str:
         return f"{self._prefix}_{next(self._number)}"

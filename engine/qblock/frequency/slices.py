@@ -15,7 +15,7 @@ from qblock.frequency.coding import Coding, Mask, finer
 from qblock.lattice import Node
 from qblock.warehouse import queries
 from qblock.warehouse.protocol import Session
-from qblock.warehouse.queries import Sample
+from qblock.warehouse.queries import Query, Sample
 
 PARTS = 16
 """A sample of blocks is one of so many parts."""
@@ -38,12 +38,15 @@ class Counted(Protocol):
     def base(self) -> sa.TableClause:
         """The coded table."""
 
+    def stored(self, query: Query) -> sa.TableClause:
+        """A temporary table."""
+
 
 class Slices:
-    """The slices of one coded table. name: answers the name of a new table; read: is told the rows that were read."""
+    """The slices of one coded table. read: is told the rows that were read."""
 
-    def __init__(self, sets: Counted, name: Callable[[], str], read: Callable[[int], None]) -> None:
-        self._sets, self._name, self._read = sets, name, read
+    def __init__(self, sets: Counted, read: Callable[[int], None]) -> None:
+        self._sets, self._read = sets, read
         self._tables: dict[Mask, sa.TableClause] = {}
         self._missed: Counter[Mask] = Counter()
         self._sliced_by: dict[Mask, Mask | None] = {}
@@ -62,7 +65,7 @@ class Slices:
             return Sample(blocks, PARTS)
         sets = self._sets
         if by not in self._tables:
-            self._tables[by] = sets.session.store(self._name(), queries.sliced(sets.base, Sample(by, PARTS)))
+            self._tables[by] = sets.stored(queries.sliced(sets.base, Sample(by, PARTS)))
             sets.session.analyze(self._tables[by])
             self._read(sets.rows // 2)
         self._read(sets.rows // PARTS)

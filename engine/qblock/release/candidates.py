@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from qblock.blocks import Floats
@@ -38,6 +39,13 @@ class _AtLeast:
 
     def passes(self, node: Node) -> bool:
         return self.sizes_pass(node)
+
+    @property
+    def at_once(self) -> int:
+        return 1
+
+    def together(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+        return self._task.together(nodes, ask)
 
     def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
         return self._task.expect(wanted, sizes=True)

@@ -90,8 +90,8 @@ class Pace:
 
     def _questions(self, since: int) -> float:
         """How many are still to come, if each decides the share of what is left that it did since the given one."""
-        left, fall = self._left[-1], math.log(self._left[since] / self._left[-1])
-        if fall <= 0:
+        left, before = self._left[-1], self._left[since]
+        if before <= left:
             return left
-        share = (len(self._left) - 1 - since) / fall  # 1 / the share
+        share = (len(self._left) - 1 - since) / math.log(before / left)  # 1 / the share
         return min(left, share * math.log(left / share) + share) if left > share else left

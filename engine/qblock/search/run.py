@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -159,6 +159,13 @@ class _BySizes:
 
     def passes(self, node: Node) -> bool:
         return self._task.sizes_pass(node)
+
+    @property
+    def at_once(self) -> int:
+        return self._task.at_once
+
+    def together(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+        return self._task.together(nodes, ask)
 
     def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
         return self._task.expect(wanted, sizes=True)

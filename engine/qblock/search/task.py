@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import replace
 from functools import cached_property
 
@@ -84,6 +86,8 @@ class Task:
         """Say that many nodes are about to be asked, before the first of them is."""
         if self._bring is not None:
             self.source, self._bring = self._bring(self.source), None
+        if self._by_block:
+            self.source.frequency_sets.share()
 
     @property
     def statements(self) -> int:
@@ -133,6 +137,22 @@ class Task:
                 return False
         sets.add_up(rows, node)
         return True
+
+    @property
+    def at_once(self) -> int:
+        # What needs more than the blocks of a node is counted from tables that are not shared.
+        return self.source.frequency_sets.at_once if self._by_block else 1
+
+    def together(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+        if self.at_once == 1:
+            return [ask(node) for node in nodes]
+        with ThreadPoolExecutor(len(nodes), "qblock") as threads:
+            try:
+                return [asked.result() for asked in [threads.submit(copy_context().run, ask, node) for node in nodes]]
+            except BaseException:
+                # Before the threads are waited for.
+                self.source.frequency_sets.session.interrupt()
+                raise
 
     def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
         sets = self.source.frequency_sets

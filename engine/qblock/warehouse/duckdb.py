@@ -19,6 +19,7 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import InputError, QblockError
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.arrow import MANY
+from qblock.warehouse.duckdb_beside import DuckdbBeside
 from qblock.warehouse.duckdb_files import check_database
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.memory import of_embedded
@@ -247,6 +248,8 @@ class DuckdbWarehouse:
         with translated(facts):
             connection = self._engine.connect()
         driver: Any = connection.connection.driver_connection
+        beside = DuckdbBeside(driver)
+        session: SqlSession | None = None
         try:
             with translated(facts):
                 connection.exec_driver_sql(f"SET temp_directory = {quote_text(str(self._spill.path))}")
@@ -261,7 +264,7 @@ class DuckdbWarehouse:
                     check_database(self.path, "name a DuckDB file in the URL", InputError)
                     connection.exec_driver_sql(f"ATTACH {quote_text(str(self.path))} AS {SOURCE} (READ_ONLY)")
                     connection.commit()
-            session = SqlSession(connection, facts)
+            session = SqlSession(connection, facts, beside)
             if self.path is not None:
                 # An attached file's snapshot starts when it is first touched.
                 session.scalar(f"SELECT count(*) FROM duckdb_tables() WHERE database_name = '{SOURCE}'")
@@ -270,12 +273,16 @@ class DuckdbWarehouse:
             # After Ctrl-C its threads still work on the statement, and a rollback would wait for them.
             with suppress(duckdb.Error):
                 driver.interrupt()
+                beside.interrupt()
             raise
         finally:
+            beside.close()
             connection.rollback()
             if self.path is not None:
                 connection.exec_driver_sql(f"DETACH DATABASE IF EXISTS {SOURCE}")
             connection.close()
+            if session is not None and session.shared:
+                self._engine.dispose()  # with the tables that were committed in it
 
     def close(self) -> None:
         self._engine.dispose()

@@ -25,7 +25,7 @@ def gather(
     driver: Any = session.connection.connection.driver_connection
     into = f"INSERT INTO {quote(name)} SELECT {', '.join(map(quote, columns))} FROM {PART}"
     for part in parts:
-        session.statements += 1
+        session.count()
         with translated(DuckdbFacts()):
             driver.register(PART, dict(part))  # arrays by name, for which the driver does not import pandas
             try:

@@ -119,10 +119,17 @@ class Session(Protocol):
     """The name of the engine in ENGINES."""
     dialect: sa.Dialect
     connection: sa.Connection
-    statements: int
-    """How many statements were sent."""
     files: SourceFacts | None
     """What it was copied from, where the source is not a table of a database."""
+    at_once: int
+    """How many threads may call `counts_of` at once, about tables that are shared."""
+
+    @property
+    def statements(self) -> int:
+        """How many statements were sent."""
+
+    def count(self) -> None:
+        """Count a statement that somebody else has sent on this connection."""
 
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
         """Execute a statement that returns nothing."""
@@ -155,11 +162,17 @@ class Session(Protocol):
     def store(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
         """Create a temporary table from a query."""
 
+    def share(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
+        """As `store`, a table that `counts_of` finds in other threads, too, where there may be several."""
+
     def analyze(self, table: sa.TableClause) -> None:
         """Have the engine measure a temporary table, where its planner needs that."""
 
     def drop(self, table: sa.TableClause) -> None:
         """Drop a temporary table."""
+
+    def interrupt(self) -> None:
+        """End what other threads have asked."""
 
     def clear(self, *, keep: Sequence[sa.TableClause] = ()) -> None:
         """Drop the temporary tables that this session made, except those to be kept."""

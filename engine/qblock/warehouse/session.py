@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
@@ -110,6 +111,22 @@ class Facts(Protocol):
         """The error to show for one of the database's; reading: the tables that the statement reads."""
 
 
+class Beside(Protocol):
+    """Further connections to the database of a session, for other threads."""
+
+    at_once: int
+    statements: int
+
+    def counts(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
+        """As Facts.counts."""
+
+    def begin(self) -> None:
+        """Before the first question."""
+
+    def interrupt(self) -> None:
+        """End what is asked of them, and answer nothing more."""
+
+
 @contextmanager
 def translated(facts: Facts, reading: Callable[[], Sequence[str]] = list) -> Iterator[None]:
     """Turn the driver's errors into ours, without any of their text.
@@ -134,45 +151,61 @@ def translated(facts: Facts, reading: Callable[[], Sequence[str]] = list) -> Ite
 class SqlSession:
     """The Session protocol over one SQLAlchemy connection."""
 
-    def __init__(self, connection: sa.Connection, facts: Facts) -> None:
+    def __init__(self, connection: sa.Connection, facts: Facts, beside: Beside | None = None) -> None:
+        """beside: answers what other threads ask about shared tables."""
         self.connection = connection
+        self.at_once = 1 if beside is None else beside.at_once
+        self._beside = beside
+        self._owner = threading.get_ident()
+        self.shared = False
         self.engine = facts.name
         self.files: SourceFacts | None = None
         self.dialect = connection.dialect
-        self.statements = 0
+        self._sent = 0
         self._facts = facts
         self._described: dict[TableName, dict[str, Column]] = {}
         self._homes: dict[TableName, TableName] = {}
         self._made: dict[str, sa.TableClause] = {}
 
+    @property
+    def statements(self) -> int:
+        return self._sent + (0 if self._beside is None else self._beside.statements)
+
+    def count(self) -> None:
+        """Count a statement that somebody else has sent on this connection."""
+        self._sent += 1
+
     def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
-        self.statements += 1
+        self._sent += 1
         with translated(self._facts, lambda: self._read_by(statement)):
             self.connection.execute(self._executable(statement), dict(parameters or {}))
 
     def fetch(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
-        self.statements += 1
+        self._sent += 1
         with translated(self._facts, lambda: self._read_by(statement)):
             return self._facts.fetch(self.connection, self._executable(statement), dict(parameters or {}))
 
     def scalar(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Any:
-        self.statements += 1
+        self._sent += 1
         with translated(self._facts, lambda: self._read_by(statement)):
             return self.connection.execute(self._executable(statement), dict(parameters or {})).scalar()
 
     def attempt(self, statement: sa.Select[*tuple[Any, ...]]) -> tuple[Any, ...] | None:
-        self.statements += 1
+        self._sent += 1
         with translated(self._facts, lambda: self._read_by(statement)):
             return self._facts.attempt(self.connection, statement)
 
     def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
-        self.statements += 1
+        self._sent += 1
         names = list(statement.selected_columns.keys())
         with translated(self._facts, lambda: self._read_by(statement)):
             return self._facts.counts(self.connection, self.literal_sql(statement), names)
 
     def counts_of(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
-        self.statements += 1
+        if self._beside is not None and threading.get_ident() != self._owner:
+            with translated(self._facts):
+                return self._beside.counts(sql, names)
+        self._sent += 1
         with translated(self._facts):
             return self._facts.counts(self.connection, sql, names)
 
@@ -182,18 +215,31 @@ class SqlSession:
             rows = int(self.scalar(sa.select(sa.func.count()).select_from(table)))
             yield from map(self.counts, queries_of_parts(table, rows))
             return
-        self.statements += 1
+        self._sent += 1
         with translated(self._facts):
             yield from parts
 
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
-        self.statements += 1
+        self._sent += 1
         with translated(self._facts):
             self._facts.load(self.connection, name, columns)
         return self._keep(sa.table(name, *(sa.column(c) for c in columns.column_names)))
 
     def store(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
         self.run(sa.CreateTableAs(query, name, temporary=True))
+        return self._keep(sa.table(name, *(sa.column(c.name, c.type) for c in query.selected_columns)))
+
+    def share(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
+        if self._beside is None:
+            return self.store(name, query)
+        if not self.shared:
+            with translated(self._facts):
+                self._beside.begin()
+        self.run(sa.CreateTableAs(query, name))
+        # Other connections see only what is committed; the source is attached read-only, and stays as it is.
+        with translated(self._facts):
+            self.connection.commit()
+        self.shared = True
         return self._keep(sa.table(name, *(sa.column(c.name, c.type) for c in query.selected_columns)))
 
     def _keep(self, table: sa.TableClause) -> sa.TableClause:
@@ -204,6 +250,10 @@ class SqlSession:
     def analyze(self, table: sa.TableClause) -> None:
         with translated(self._facts):
             self._facts.analyze(self.connection, table)
+
+    def interrupt(self) -> None:
+        if self._beside is not None:
+            self._beside.interrupt()
 
     def drop(self, table: sa.TableClause) -> None:
         self.run(f"DROP TABLE {self.dialect.identifier_preparer.format_table(table)}")
@@ -243,7 +293,7 @@ class SqlSession:
 
     def columns(self, table: TableName) -> dict[str, Column]:
         if table not in self._described:
-            self.statements += 1
+            self._sent += 1
             found = self._home(table)
             with translated(self._facts):
                 described = self._facts.describe(self.connection, found)
@@ -257,7 +307,7 @@ class SqlSession:
         return self._described[table]
 
     def computed(self, table: TableName) -> bool:
-        self.statements += 1
+        self._sent += 1
         with translated(self._facts):
             return self._facts.computed(self.connection, self._home(table))
 

@@ -12,10 +12,10 @@ from collections.abc import Callable
 import numpy as np
 
 from qblock.blocks import Floats, Mask
-from qblock.lattice import Node
+from qblock.lattice import Node, down, up
 from qblock.search.strategies.border import Guess
 from qblock.search.strategies.contest import Contest
-from qblock.search.strategies.survey import Survey
+from qblock.search.strategies.survey import Ask, Survey
 from qblock.search.strategies.tags import Tags, count_down, count_up
 
 EXPONENT = 0.6
@@ -34,6 +34,7 @@ def run(survey: Survey, *, decide_all: bool = True) -> None:
             ask,
             lambda wanted: survey.expect(wanted, sizes=tags is survey.sizes),
             survey.contest if tags is survey.full else None,
+            survey.evaluator.at_once,
         ),
         decide_all=decide_all,
     )
@@ -41,11 +42,12 @@ def run(survey: Survey, *, decide_all: bool = True) -> None:
 
 def decide(
     tags: Tags,
-    ask: Callable[[Node], bool],
+    ask: Ask,
     expect: Callable[[Floats], Floats] = lambda wanted: np.ones_like(wanted),
     contest: Contest | None = None,
+    at_once: int = 1,
 ) -> None:
-    """Close all open nodes of a monotone condition. `ask` decides an open node and what follows from it.
+    """Close all open nodes of a monotone condition. `ask` decides open nodes and what follows from them.
 
     expect: is told how often each node may still be asked, and gives what each costs, with the same shape. contest:
     where only the nodes matter that may be best.
@@ -55,8 +57,9 @@ def decide(
     while remaining := int(np.count_nonzero(mask := tags.open & contest.may_win() if contest else tags.open)):
         if remaining < planned * (1 - STALE) or not planned:
             planned, gain = remaining, _gain(mask, guess.chances(), expect)
-        node = _best(mask, gain)
-        guess.learn(node, ask(node))
+        nodes = _best(mask, gain, at_once)
+        for node, verdict in zip(nodes, ask(nodes), strict=True):
+            guess.learn(node, verdict)
 
 
 def _gain(mask: Mask, chance: Floats, expect: Callable[[Floats], Floats]) -> Floats:
@@ -80,7 +83,15 @@ def _wanted(mask: Mask, chance: Floats) -> Floats:
     return result
 
 
-def _best(mask: Mask, gain: Floats) -> Node:
-    """The open node with the largest gain."""
-    place = int(np.argmax(np.where(mask, gain, -1.0)))
-    return tuple(int(i) for i in np.unravel_index(place, mask.shape))
+def _best(mask: Mask, gain: Floats, at_once: int) -> list[Node]:
+    """The open node with the largest gain, and more of them of which none decides another."""
+    found: list[Node] = []
+    left = np.where(mask, gain, -1.0)
+    while len(found) < at_once:
+        flat = int(np.argmax(left))
+        if left.flat[flat] < 0:
+            break
+        node = tuple(int(i) for i in np.unravel_index(flat, mask.shape))
+        found.append(node)
+        left[up(node)] = left[down(node)] = -1.0
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -42,6 +42,13 @@ class Evaluator(Protocol):
 
     def passes(self, node: Node) -> bool:
         """The full condition. Implies `sizes_pass`."""
+
+    @property
+    def at_once(self) -> int:
+        """How many nodes `together` takes without asking them one after the other."""
+
+    def together(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+        """The verdicts of several nodes. ask: `sizes_pass` or `passes`."""
 
     def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
         """Prepare for what will be asked; the rows that an evaluation of each node would read then.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from qblock.search.strategies.survey import Survey
@@ -9,6 +11,7 @@ from qblock.search.strategies.survey import Survey
 
 def run(survey: Survey, *, decide_all: bool = True) -> None:
     """Decide every node on its own, finer nodes first, whatever `decide_all` says."""
-    for node in survey.lattice.nodes():
-        survey.evaluator.expect(survey.full.open.astype(np.float64), sizes=False)
-        survey.ask_full(node, spread=False)
+    nodes = survey.lattice.nodes()
+    while several := list(itertools.islice(nodes, survey.evaluator.at_once)):
+        survey.expect(survey.full.open.astype(np.float64), sizes=False)
+        survey.ask_full(several, spread=False)

@@ -9,13 +9,12 @@ whose other attributes are at their top: one evaluator serves all subsets, and a
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 
 from qblock.blocks import Mask
 from qblock.lattice import Lattice, Node, up
-from qblock.search.strategies.survey import Survey
+from qblock.search.strategies.survey import Ask, Survey
 from qblock.search.strategies.tags import Tags
 
 Subset = tuple[int, ...]
@@ -26,8 +25,8 @@ def run(survey: Survey, *, decide_all: bool = True) -> None:
     survey.decide(decide, decide_all=decide_all)
 
 
-def decide(tags: Tags, ask: Callable[[Node], bool]) -> None:
-    """Close all open nodes of a monotone condition. `ask` decides an open node and what follows from it.
+def decide(tags: Tags, ask: Ask) -> None:
+    """Close all open nodes of a monotone condition. `ask` decides open nodes and what follows from them.
 
     Only what the algorithm has established is read from the tags: a candidate that an earlier verdict closed is not
     asked again, and everything else is closed when the last subset, all attributes, is done.
@@ -51,14 +50,14 @@ def _candidates(lattice: Lattice, subset: Subset, survivors: dict[Subset, Mask])
     return mask
 
 
-def _search(subset: Subset, candidates: Mask, tags: Tags, ask: Callable[[Node], bool]) -> Mask:
+def _search(subset: Subset, candidates: Mask, tags: Tags, ask: Ask) -> Mask:
     """bool over the subset's lattice: the candidates that pass, found breadth-first with the marking of the paper."""
     survived = np.zeros_like(candidates)
     for levels in sorted(map(tuple, np.argwhere(candidates).tolist()), key=lambda node: (sum(node), node)):
         if survived[levels]:
             continue
         node = _whole(tags.lattice, subset, levels)
-        if ask(node) if tags.is_open(node) else tags.passed[node]:
+        if ask([node])[0] if tags.is_open(node) else tags.passed[node]:
             survived[up(levels)] = True
     return survived & candidates
 

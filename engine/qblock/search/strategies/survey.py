@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from qblock.lattice import Node
 from qblock.search.strategies.contest import Contest
 from qblock.search.strategies.evaluator import Evaluator, Optimality, Outcome, Tally
 from qblock.search.strategies.tags import Tags, minimal_mask, nodes_of
+
+Ask = Callable[[Sequence[Node]], list[bool]]
+"""Decides open nodes, and what follows from them; their verdicts."""
 
 MONOTONE = "The condition is monotone here, so that what was not asked follows from the verdict of another node."
 SCANNED = (
@@ -41,35 +45,40 @@ class Survey:
         """Whether the full condition may be pruned by its own monotonicity."""
         return self.evaluator.sizes_monotone if self.evaluator.sizes_only else self.evaluator.monotone
 
-    def ask_sizes(self, node: Node) -> bool:
-        """Decide an open node of `sizes`, and what follows; a node that fails here fails the full condition too."""
-        verdict = self.evaluator.sizes_pass(node)
-        self.sizes_evaluated += 1
-        if self.evaluator.sizes_monotone:
-            self._spread(self.sizes, node, verdict)
-            if not verdict:
-                self._spread(self.full, node, False)
-        else:
-            self.sizes.set(node, verdict)
-            if not verdict:
-                self.full.set(node, False)
-        self._count(node)
-        if verdict and self.contest is not None and self.evaluator.sizes_only:
-            self.contest.passed(node)
-        return verdict
+    def ask_sizes(self, nodes: Sequence[Node]) -> list[bool]:
+        """Decide open nodes of `sizes`, and what follows; a node that fails here fails the full condition too."""
+        verdicts = self._asked(nodes, self.evaluator.sizes_pass)
+        for node, verdict in zip(nodes, verdicts, strict=True):
+            self.sizes_evaluated += 1
+            if self.evaluator.sizes_monotone:
+                self._spread(self.sizes, node, verdict)
+                if not verdict:
+                    self._spread(self.full, node, False)
+            else:
+                self.sizes.set(node, verdict)
+                if not verdict:
+                    self.full.set(node, False)
+            self._count(node)
+            if verdict and self.contest is not None and self.evaluator.sizes_only:
+                self.contest.passed(node)
+        return verdicts
 
-    def ask_full(self, node: Node, *, spread: bool | None = None) -> bool:
-        """Decide an open node of `full`, and what follows where the condition is monotone (or `spread` says so)."""
-        verdict = self.evaluator.passes(node)
-        self.full_evaluated += 1
-        if self.monotone if spread is None else spread:
-            self._spread(self.full, node, verdict)
-        else:
-            self.full.set(node, verdict)
-        self._count(node)
-        if verdict and self.contest is not None:
-            self.contest.passed(node)
-        return verdict
+    def ask_full(self, nodes: Sequence[Node], *, spread: bool | None = None) -> list[bool]:
+        """Decide open nodes of `full`, and what follows where the condition is monotone (or `spread` says so)."""
+        verdicts = self._asked(nodes, self.evaluator.passes)
+        for node, verdict in zip(nodes, verdicts, strict=True):
+            self.full_evaluated += 1
+            if self.monotone if spread is None else spread:
+                self._spread(self.full, node, verdict)
+            else:
+                self.full.set(node, verdict)
+            self._count(node)
+            if verdict and self.contest is not None:
+                self.contest.passed(node)
+        return verdicts
+
+    def _asked(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+        return [ask(nodes[0])] if len(nodes) == 1 else self.evaluator.together(nodes, ask)
 
     def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
         """What the evaluator expects (Evaluator.expect), which is kept for the tally."""
@@ -82,7 +91,7 @@ class Survey:
         finest, coarsest = self.evaluator.alike(node)
         tags.spread(finest if verdict else coarsest, verdict)
 
-    def decide(self, decide: Callable[[Tags, Callable[[Node], bool]], None], *, decide_all: bool = True) -> None:
+    def decide(self, decide: Callable[[Tags, Ask], None], *, decide_all: bool = True) -> None:
         """Decide the full condition; where it is not monotone, first the sizes, which then spare nodes.
 
         decide: closes all open nodes of a monotone condition. What is not monotone is scanned, finer nodes first.
@@ -126,17 +135,26 @@ class Survey:
             why=why,
         )
 
-    def _scan(self, tags: Tags, ask: Callable[[Node], bool], *, decide_all: bool) -> None:
+    def _scan(self, tags: Tags, ask: Ask, *, decide_all: bool) -> None:
         nodes = self.lattice.nodes()
         if self.contest is not None and tags is self.full:
             bounds = self.contest.bounds
             nodes = iter(sorted(nodes, key=lambda node: float(bounds[node])))
+        while True:
+            # A few at once: what is not monotone tells nothing of other nodes.
+            several = list(itertools.islice(self._open_of(nodes, tags, decide_all), self.evaluator.at_once))
+            if not several:
+                return
+            self.expect(tags.open.astype(np.float64), sizes=tags is self.sizes)
+            ask(several)
+
+    def _open_of(self, nodes: Iterator[Node], tags: Tags, decide_all: bool) -> Iterator[Node]:
+        """The next nodes that must be asked."""
         for node in nodes:
             if self.contest is not None and tags is self.full and not self.contest.may_win()[node]:
-                break
+                return
             if tags.is_open(node) and (decide_all or not tags.generalizes_passed(node)):
-                self.expect(tags.open.astype(np.float64), sizes=tags is self.sizes)
-                ask(node)
+                yield node
 
     def _count(self, node: Node) -> None:
         self.asked.add(node)

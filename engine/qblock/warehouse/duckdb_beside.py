@@ -1,0 +1,74 @@
+"""Further connections to a DuckDB instance, so that questions are answered at once: one for each thread that asks."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any
+
+import duckdb
+import numpy as np
+from numpy.typing import NDArray
+
+MOST = 8
+"""Questions at once, however many cores there are: each is asked before the verdicts of the others are known."""
+
+
+def cores() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class DuckdbBeside:
+    """The Beside protocol. driver: the connection of the session."""
+
+    def __init__(self, driver: duckdb.DuckDBPyConnection) -> None:
+        self.at_once = min(MOST, cores())
+        self.statements = 0
+        self._driver = driver
+        self._lock = threading.Lock()
+        self._idle: list[duckdb.DuckDBPyConnection] = []
+        self._busy: list[duckdb.DuckDBPyConnection] = []
+        self._ended = False
+
+    def begin(self) -> None:
+        """From now on several questions share the cores. One on its own is no quicker with two of them: most of what a
+        second thread adds is to merge what both have counted."""
+        self._driver.execute(f"SET threads = {max(1, cores() // self.at_once)}")
+
+    def counts(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
+        connection = self._taken()
+        try:
+            columns = connection.execute(sql).fetchnumpy()
+        finally:
+            with self._lock:
+                self._busy.remove(connection)
+                self._idle.append(connection)
+        return {name: np.ascontiguousarray(columns[name], dtype=np.int64) for name in names}
+
+    def _taken(self) -> Any:
+        with self._lock:
+            if self._ended:
+                raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
+            self.statements += 1
+            connection = self._idle.pop() if self._idle else self._made()
+            self._busy.append(connection)
+        return connection
+
+    def _made(self) -> duckdb.DuckDBPyConnection:
+        made = self._driver.duplicate()
+        made.execute("SET enable_progress_bar = false")
+        return made
+
+    def interrupt(self) -> None:
+        """End the statements that are running, and begin no other."""
+        with self._lock:
+            self._ended = True
+            for connection in self._busy:
+                connection.interrupt()
+
+    def close(self) -> None:
+        """Close the connections; none may be in use."""
+        for connection in self._idle:
+            connection.close()
+        self._idle.clear()

@@ -1,0 +1,100 @@
+"""Several threads ask one DuckDB session at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import duckdb
+import pytest
+import sqlalchemy as sa
+
+from qblock.warehouse import TableName, duckdb_beside
+from qblock.warehouse.duckdb import DuckdbWarehouse
+from qblock.warehouse.engines import local_warehouse
+
+LONG = "SELECT count(*) AS n FROM range(1000000000) a(i), range(1000) b(i) WHERE hash(a.i, b.i) = 1"
+
+
+@pytest.fixture(autouse=True)
+def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duckdb_beside, "cores", lambda: 4)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "w.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("CREATE TABLE t AS SELECT i AS a FROM range(1000) r(i)")
+    return path
+
+
+def test_other_threads_find_what_is_shared_and_count_what_they_send(file: Path) -> None:
+    warehouse = DuckdbWarehouse(file)
+    with warehouse.snapshot() as session:
+        assert session.at_once == 4
+        relation = session.relation(TableName.parse("t"))
+        session.share("shared", sa.select(sa.literal_column("a % 10").label("k")).select_from(relation))
+        before = session.statements
+        with ThreadPoolExecutor(4) as threads:
+            texts = [f"SELECT count(*) AS n FROM shared WHERE k = {i}" for i in range(10)]
+            found = list(threads.map(lambda text: session.counts_of(text, ["n"])["n"].tolist(), texts))
+        assert found == [[100]] * 10
+        assert session.statements - before == 10
+        assert session.scalar(sa.select(sa.func.count()).select_from(relation)) == 1000
+    warehouse.close()
+
+
+def test_nothing_that_was_shared_is_there_in_the_next_snapshot(file: Path) -> None:
+    warehouse = DuckdbWarehouse(file)
+    for _ in range(2):
+        with warehouse.snapshot() as session:
+            made = session.store("private", sa.select(sa.literal_column("1").label("a")))
+            table = session.share("shared", sa.select(made.c.a))
+            assert session.scalar(sa.select(sa.func.count()).select_from(table)) == 1
+    with warehouse.snapshot() as session:
+        tables = "SELECT count(*) FROM duckdb_tables() WHERE NOT internal AND table_name <> 't'"
+        assert session.scalar(tables) == 0
+    warehouse.close()
+
+
+def test_an_error_of_another_thread_is_one_of_ours(file: Path) -> None:
+    from qblock.errors import QblockError
+
+    warehouse = DuckdbWarehouse(file)
+    with warehouse.snapshot() as session, ThreadPoolExecutor(1) as threads:
+        asked = threads.submit(session.counts_of, "SELECT n FROM nowhere", ["n"])
+        with pytest.raises(QblockError, match="found no table"):
+            asked.result()
+        assert threads.submit(session.counts_of, "SELECT 1 AS n", ["n"]).result()["n"].tolist() == [1]
+    warehouse.close()
+
+
+def test_an_interrupt_ends_what_other_threads_ask_and_begins_nothing_more() -> None:
+    warehouse = local_warehouse()
+    with warehouse.snapshot() as session:
+        ended: list[BaseException] = []
+        begun = threading.Event()
+
+        def ask(text: str) -> None:
+            begun.set()
+            try:
+                session.counts_of(text, ["n"])
+            except BaseException as error:
+                ended.append(error)
+
+        thread = threading.Thread(target=ask, args=[LONG])
+        thread.start()
+        begun.wait()
+        while thread.is_alive():
+            session.interrupt()
+            time.sleep(0.05)
+        thread.join()
+        assert [type(error) for error in ended] == [KeyboardInterrupt]
+        again = threading.Thread(target=ask, args=["SELECT 1 AS n"])
+        again.start()
+        again.join()
+        assert [type(error) for error in ended] == [KeyboardInterrupt] * 2
+    warehouse.close()
