@@ -121,4 +121,18 @@ HIERARCHY: tuple[Mutation, ...] = (
         "    unlike = (",
         tests=(f"{COLUMNS}::test_lines_however_they_end", f"{COLUMNS}::test_a_file_a_table_and_rows"),
     ),
+    Mutation(
+        "tables: leaves in the order of their texts",
+        "source/levels.py",
+        '    return pc.array_sort_indices(pc.binary_join_element_wise(rows, mark, one_text("")))\n',
+        "    return pc.array_sort_indices(columns[0])\n",
+        tests=("tests/source/test_many_leaves.py",),
+    ),
+    Mutation(
+        "leaves: a type holds one more",
+        "warehouse/values.py",
+        "    return -(2 ** (bits - 1)) <= least and most < 2 ** (bits - 1)\n",
+        "    return -(2 ** (bits - 1)) <= least and most <= 2 ** (bits - 1)\n",
+        tests=("tests/source/test_many_leaves.py",),
+    ),
 )

@@ -66,7 +66,7 @@ def load_dimension(
     session.drop(text)
     session.analyze(table)
     twice = session.fetch(
-        sa.select(sa.func.min(table.c.t0).label("value"), sa.func.count().label("n"))
+        sa.select(session.text_of(table.c.leaf, column.kind).label("value"))
         .where(table.c.leaf.is_not(None))
         .group_by(table.c.leaf)
         .having(sa.func.count() > 1)
