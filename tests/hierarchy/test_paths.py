@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.hierarchy import Hierarchy, suppress
-from qblock.hierarchy.paths import BITS, path_parts
+from qblock.hierarchy.paths import BITS
 
 
 @st.composite
@@ -28,7 +28,7 @@ def same_label(hierarchy: Hierarchy, level: int) -> np.ndarray:
 
 
 def same_code(hierarchy: Hierarchy, level: int) -> np.ndarray:
-    masked = np.stack([part.codes & part.mask(level) for part in path_parts(hierarchy)], axis=1)
+    masked = np.stack([part.codes & part.mask(level) for part in hierarchy.paths], axis=1)
     return (masked[:, None, :] == masked[None, :, :]).all(axis=2)
 
 
@@ -46,7 +46,7 @@ def tall(levels: int) -> Hierarchy:
 
 def test_a_tall_hierarchy_has_several_parts() -> None:
     hierarchy = tall(140)
-    parts = path_parts(hierarchy)
+    parts = hierarchy.paths
     assert len(parts) == 3
     assert all(0 < part.width <= BITS for part in parts)
     for level in range(hierarchy.height + 1):
@@ -55,12 +55,12 @@ def test_a_tall_hierarchy_has_several_parts() -> None:
 
 @pytest.mark.parametrize(("n", "width"), [(1, 0), (2, 1), (3, 2), (256, 8), (257, 9)])
 def test_no_bit_is_wasted_on_the_top(n: int, width: int) -> None:
-    (part,) = path_parts(suppress("a", [str(i) for i in range(n)]))
+    (part,) = suppress("a", [str(i) for i in range(n)]).paths
     assert part.width == width
     assert part.mask(0) == 2**width - 1
     assert part.mask(1) == 0
 
 
 def test_a_domain_without_a_top_has_codes() -> None:
-    (part,) = path_parts(Hierarchy("a", ("a",), (("x", "y", "z"),)))
+    (part,) = Hierarchy("a", ("a",), (("x", "y", "z"),)).paths
     assert sorted(part.codes.tolist()) == [0, 1, 2]

@@ -11,8 +11,8 @@ FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
         "packing: NULL has no key",
         "warehouse/queries.py",
-        "cases.append((raw.is_(None), sa.literal_column(str(of_leaf[self.null_code]))))",
-        "cases.append((raw.is_(None), sa.literal_column(str(of_leaf[0]))))",
+        "cases.append((raw.is_(None), sa.literal_column(str(null))))",
+        'cases.append((raw.is_(None), sa.literal_column("0")))',
         tests=(f"{SETS}::test_values_without_a_leaf_become_one_where_the_spec_says_so",),
     ),
     Mutation(

@@ -6,6 +6,7 @@ from mutation.mutation import Mutation
 
 HIERARCHY_TESTS = "tests/hierarchy/test_hierarchy.py"
 BUILDERS = "tests/hierarchy/test_hierarchy_builders.py"
+COLUMNS = "tests/hierarchy/test_built_by_columns.py"
 
 HIERARCHY: tuple[Mutation, ...] = (
     Mutation(
@@ -46,15 +47,15 @@ HIERARCHY: tuple[Mutation, ...] = (
     Mutation(
         "digest: of the leaves alone",
         "hierarchy/core.py",
-        "for row in zip(*self.labels, strict=True))\n        text",
-        "for row in zip(*self.labels[:1], strict=True))\n        text",
+        "        for level, labels in enumerate(self.columns):\n            label",
+        "        for level, labels in enumerate(self.columns[:1]):\n            label",
         tests=(HIERARCHY_TESTS,),
     ),
     Mutation(
         "ranges: toward zero",
         "hierarchy/builders.py",
-        "            index = (number - low) // step\n",
-        "            index = int((number - low) / step)\n",
+        "_runs(counts // (step // below))\n",
+        "_runs(abs(counts) // (step // below) * np.sign(counts))\n",
         tests=(f"{BUILDERS}::test_negative_ranges_read_unambiguously",),
     ),
     Mutation(
@@ -63,5 +64,75 @@ HIERARCHY: tuple[Mutation, ...] = (
         '"{:04d}-W{:02d}".format(*day.isocalendar()[:2])',
         '"{:04d}-W{:02d}".format(day.year, day.isocalendar()[1])',
         tests=(f"{BUILDERS}::test_dates_by_week", f"{BUILDERS}::test_dates_nest"),
+    ),
+    Mutation(
+        "nesting by columns: a label may have several parents",
+        "hierarchy/core.py",
+        "        if (parents[fine.of_leaf] != coarse.of_leaf).any():\n",
+        "        if len(parents) < len(set(parents.tolist())):\n",
+        tests=(f"{COLUMNS}::test_what_is_wrong",),
+    ),
+    Mutation(
+        "nesting by columns: something is above the star",
+        "hierarchy/core.py",
+        "        if top is not None and parents[top] != coarse.place(TOP):\n",
+        "        if top is not None and coarse.place(TOP) is None:\n",
+        tests=(f"{COLUMNS}::test_the_star_is_under_the_star_alone",),
+    ),
+    Mutation(
+        "codes: the last leaf of a label",
+        "hierarchy/labels.py",
+        "        found[self.of_leaf[::-1]] = np.arange(len(self.of_leaf) - 1, -1, -1, dtype=np.int32)\n",
+        "        found[self.of_leaf] = np.arange(len(self.of_leaf), dtype=np.int32)\n",
+        tests=(f"{COLUMNS}::test_dates",),
+    ),
+    Mutation(
+        "texts: characters are bytes",
+        "hierarchy/labels.py",
+        "    if widths.sum() < len(data):",
+        "    if widths.sum() > len(data):",
+        tests=(f"{COLUMNS}::test_texts_are_kept",),
+    ),
+    Mutation(
+        "digest: what JSON escapes is written as it is",
+        "hierarchy/core.py",
+        '[\\x00-\\x1f"\\\\]',
+        '[\\x00-\\x1f"]',
+        tests=(f"{COLUMNS}::test_digests_of_ledgers_before", f"{COLUMNS}::test_suppress"),
+    ),
+    Mutation(
+        "numbers: 64 bits hold any",
+        "hierarchy/numbers.py",
+        "        if max(size * factor + most, factor) < 2**62:\n",
+        "        if max(size + most, factor) < 2**62:\n",
+        tests=(f"{COLUMNS}::test_numbers_as_large_as_64_bits_hold_and_larger",),
+    ),
+    Mutation(
+        "dates: years before Christ are years after",
+        "hierarchy/builders.py",
+        '    fit = known & ~whole(pc.ends_with(leaves, "BC"))\n',
+        "    fit = known\n",
+        tests=(f"{COLUMNS}::test_dates_and_what_is_none",),
+    ),
+    Mutation(
+        "files: a quotation mark is a character like others",
+        "hierarchy/files.py",
+        """    unlike = ('"', """,
+        "    unlike = (",
+        tests=(f"{COLUMNS}::test_lines_however_they_end", f"{COLUMNS}::test_a_file_a_table_and_rows"),
+    ),
+    Mutation(
+        "tables: leaves in the order of their texts",
+        "source/levels.py",
+        '    return pc.array_sort_indices(pc.binary_join_element_wise(rows, mark, one_text("")))\n',
+        "    return pc.array_sort_indices(columns[0])\n",
+        tests=("tests/source/test_many_leaves.py",),
+    ),
+    Mutation(
+        "leaves: a type holds one more",
+        "warehouse/values.py",
+        "    return -(2 ** (bits - 1)) <= least and most < 2 ** (bits - 1)\n",
+        "    return -(2 ** (bits - 1)) <= least and most <= 2 ** (bits - 1)\n",
+        tests=("tests/source/test_many_leaves.py",),
     ),
 )

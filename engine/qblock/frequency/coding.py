@@ -14,7 +14,7 @@ import numpy as np
 
 from qblock.blocks import Ints
 from qblock.hierarchy import Hierarchy
-from qblock.hierarchy.paths import BITS, PathPart, path_parts
+from qblock.hierarchy.paths import BITS, PathPart
 from qblock.lattice import Node
 
 Mask = tuple[int, ...]
@@ -44,7 +44,7 @@ class Coding:
 
     def __init__(self, hierarchies: Sequence[Hierarchy], values: Sequence[int]) -> None:
         self.hierarchies = tuple(hierarchies)
-        self.parts: tuple[tuple[PathPart, ...], ...] = tuple(tuple(path_parts(h)) for h in hierarchies)
+        self.parts: tuple[tuple[PathPart, ...], ...] = tuple(h.paths for h in hierarchies)
         self.sizes = tuple(values)
         self._widths = [max(0, n - 1).bit_length() for n in values]
         used: list[int] = [0]
@@ -98,7 +98,7 @@ class Coding:
     @cached_property
     def labels(self) -> list[list[int]]:
         """By quasi-identifier and level: how many labels there are."""
-        return [[len(np.unique(codes)) for codes in hierarchy.codes] for hierarchy in self.hierarchies]
+        return [[len(labels.distinct) for labels in hierarchy.columns] for hierarchy in self.hierarchies]
 
     def alike(self, node: Node) -> tuple[Node, Node]:
         """The finest and the coarsest node with the same blocks, where levels merge nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qblock.hierarchy.builders import UnfitValuesError, dates, digits, flat, ranges, suppress
 from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem
-from qblock.hierarchy.files import from_csv, from_rows, write_csv
+from qblock.hierarchy.files import from_columns, from_csv, from_rows, write_csv
 
 __all__ = [
     "TOP",
@@ -15,6 +15,7 @@ __all__ = [
     "dates",
     "digits",
     "flat",
+    "from_columns",
     "from_csv",
     "from_rows",
     "ranges",

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date
 from fractions import Fraction
-from functools import cache
-from typing import Literal
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from qblock.canonical import decimal_text
 from qblock.comparison import NUMBERS, Kind
 from qblock.errors import InputError, choices, quoted
 from qblock.hierarchy.core import TOP, Hierarchy
 from qblock.hierarchy.files import with_top
+from qblock.hierarchy.labels import Labels, Texts, as_texts, matching, one_text, texts, whole
+from qblock.hierarchy.numbers import Numbers, decimal_texts, sorted_numbers
 
 WEEKS = ("day", "week", "iso_year")
 MONTHS = ("day", "month", "quarter", "year")
@@ -39,7 +45,7 @@ def flat(attribute: str, values: Iterable[str | None]) -> Hierarchy:
 
 def suppress(attribute: str, values: Iterable[str], kind: Kind = "text") -> Hierarchy:
     """Two levels: the value, and `*`."""
-    return with_top(attribute, (attribute,), (_sorted(attribute, values, kind),))
+    return with_top(attribute, (attribute,), (Labels.leaves_of(_sorted(attribute, values, kind)),))
 
 
 def digits(
@@ -54,19 +60,26 @@ def digits(
     if kind not in ("integer", "text"):
         raise InputError(f"digits of {attribute}: a column of type {kind} has no digits; use ranges, dates or suppress")
     leaves = _sorted(attribute, values, kind)
-    padded = [leaf.zfill(n) if kind == "integer" else leaf for leaf in leaves]
-    unfit = [
-        leaf
-        for leaf, text in zip(leaves, padded, strict=True)
-        if len(text) != n or (kind == "integer" and not text.isdigit())
-    ]
+    padded = pc.utf8_lpad(leaves, n, "0") if kind == "integer" else leaves
+    fit = whole(pc.utf8_length(padded)) == n
+    if kind == "integer":
+        fit &= whole(matching(padded, "[0-9]*"))
+    unfit = [leaf for leaf in _those(leaves, ~fit) if kind != "integer" or not _is_code(leaf, n)]
     if unfit:
         what = f"are not {n} digits long" if kind == "integer" else f"are not {n} characters long"
         raise _unfit(attribute, f"digits: {n}", unfit, what, "correct the number, or use a CSV file")
-    levels = [leaves]
+    level = Labels.leaves_of(leaves)
+    levels, shown, nothing = [level], padded, one_text("")
     for masked in range(1, n):
-        mask = TOP * masked
-        levels.append([text[:-masked] + mask if from_ == "right" else mask + text[masked:] for text in padded])
+        mask = one_text(TOP * masked)
+        kept = (0, n - masked) if from_ == "right" else (1, n)
+        # Of each text of the level below once: what is left of it, and which of them have the same.
+        left = Labels.of(pc.utf8_slice_codeunits(shown, *kept))
+        shown = left.distinct
+        parts = (shown, mask) if from_ == "right" else (mask, shown)
+        labels = pc.binary_join_element_wise(*parts, nothing)
+        level = level.below(Labels(labels, left.of_leaf))
+        levels.append(level)
     return with_top(attribute, [attribute, *(f"{attribute}_{masked}" for masked in range(1, n))], levels)
 
 
@@ -104,21 +117,20 @@ def ranges(
         raise InputError(
             f"ranges of {attribute}: the column is of type {kind}, not a number; use a CSV file, or suppress"
         )
-    leaves = _sorted(attribute, values, kind)
-    whole = kind == "integer" and all(Fraction(number).denominator == 1 for number in (start, *widths))
-    numbers: list[Fraction] | list[int] = [int(v) for v in leaves] if whole else [Fraction(v) for v in leaves]
-    label: Callable[[Fraction, Fraction], str] = _whole_range if whole else _half_open
-    names, levels = [attribute], [leaves]
-    for width in widths:
-        low, step = (int(start), int(width)) if whole else (Fraction(start), Fraction(width))
-        known: dict[int, str] = {}
-        level = []
-        for number in numbers:
-            index = (number - low) // step
-            if index not in known:
-                known[index] = label(Fraction(low + index * step), Fraction(low + (index + 1) * step))
-            level.append(known[index])
-        levels.append(level)
+    numbers = _numbers(attribute, values, kind)
+    integers = kind == "integer" and all(Fraction(number).denominator == 1 for number in (start, *widths))
+    per = math.lcm(numbers.per, *(Fraction(number).denominator for number in (start, *widths)))
+    low, *steps = (int(Fraction(number) * per) for number in (start, *widths))
+    counts = numbers.scaled(per, abs(low) + steps[-1])
+    names, levels = [attribute], [Labels.leaves_of(numbers.leaves)]
+    counts = counts - low
+    for width, step, below in zip(widths, steps, [1, *steps], strict=False):
+        # So many intervals below make up each of these: only those are placed that have values.
+        counts, index = _runs(counts // (step // below))
+        ends = [low + count * step for count in counts.tolist()]
+        shown = _whole_ranges(ends, step) if integers else _half_open(ends, step, per)
+        parents = Labels(texts(shown), index)
+        levels.append(levels[-1].below(parents))
         names.append(f"{attribute}_{decimal_text(Fraction(width))}")
     return with_top(attribute, names, levels)
 
@@ -149,14 +161,22 @@ def dates(attribute: str, values: Iterable[str], units: Sequence[str], kind: Kin
     if kind not in ("date", "timestamp", "timestamptz", "text"):
         raise InputError(f"dates of {attribute}: the column is of type {kind}, not a date; use another hierarchy")
     leaves = _sorted(attribute, values, kind)
-    day_of = cache(_day)
-    days = [day_of(leaf[:11], leaf.endswith("BC")) for leaf in leaves]
-    unfit = [leaf for leaf, day in zip(leaves, days, strict=True) if day is None]
-    if unfit:
+    starts = Labels.of(pc.utf8_slice_codeunits(leaves, 0, 11))
+    days = [_day(start) for start in starts.distinct.to_pylist()]
+    known = np.array([day is not None for day in days], dtype=bool)[starts.of_leaf]
+    fit = known & ~whole(pc.ends_with(leaves, "BC"))
+    if not fit.all():
+        unfit = _those(leaves, ~fit)
         raise _unfit(attribute, "dates", unfit, "are not ISO dates of the years 1 to 9999", "use a CSV file")
-    known = {day: [LABELS[unit](day) for unit in units] for day in set(days) if day is not None}
-    levels = [[known[day][level] for day in days if day is not None] for level in range(len(units))]
-    return with_top(attribute, [attribute, *(f"{attribute}_{unit}" for unit in units)], [leaves, *levels])
+    level = starts
+    levels = [Labels.leaves_of(leaves)]
+    for unit in units:
+        # Units nest: of each label below, any of its days.
+        parents = Labels.of([LABELS[unit](day) for day in days if day is not None])
+        days = [days[place] for place in parents.first.tolist()]
+        level = level.below(parents)
+        levels.append(level)
+    return with_top(attribute, [attribute, *(f"{attribute}_{unit}" for unit in units)], levels)
 
 
 LABELS: dict[str, Callable[[date], str]] = {
@@ -174,38 +194,51 @@ def _unfit(attribute: str, form: str, values: list[str], what: str, remedy: str)
     return UnfitValuesError(f"{form} of {attribute}: {count} of the column {what}; {remedy}", values)
 
 
-def _sorted(attribute: str, values: Iterable[str], kind: Kind) -> list[str]:
-    distinct = set(values)
-    if kind not in NUMBERS:
-        return sorted(distinct)
-    numbers: dict[str, Fraction | int] = {}
-    unfit = []
-    for value in distinct:
-        try:
-            numbers[value] = int(value) if kind == "integer" else Fraction(value)
-        except ValueError:
-            unfit.append(value)
-    if unfit:
-        raise _unfit(attribute, "hierarchy", sorted(unfit), "are not finite numbers", "remove them from the source")
-    return sorted(distinct, key=lambda value: (numbers[value], value))
+def _sorted(attribute: str, values: Iterable[str], kind: Kind) -> Texts:
+    """The distinct values, ascending."""
+    if kind in NUMBERS:
+        return _numbers(attribute, values, kind).leaves
+    distinct = as_texts(values).unique()
+    return distinct.take(pc.array_sort_indices(distinct))
 
 
-def _day(start: str, bc: bool) -> date | None:
+def _numbers(attribute: str, values: Iterable[str], kind: Kind) -> Numbers:
+    found = sorted_numbers(as_texts(values).unique(), kind == "integer")
+    if found.unfit:
+        raise _unfit(attribute, "hierarchy", list(found.unfit), "are not finite numbers", "remove them from the source")
+    return found
+
+
+def _those(leaves: Texts, which: NDArray[Any]) -> list[str]:
+    return [leaves[place].as_py() for place in np.flatnonzero(which).tolist()]
+
+
+def _is_code(leaf: str, n: int) -> bool:
+    """Whether a whole number has n digits of any script."""
+    return len(leaf.zfill(n)) == n and leaf.zfill(n).isdigit()
+
+
+def _runs(ascending: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """Each number once, and which of them each one is."""
+    new = np.ones(len(ascending), dtype=bool)
+    new[1:] = ascending[1:] != ascending[:-1]
+    return ascending[new], (np.cumsum(new) - 1).astype(np.int32)
+
+
+def _day(start: str) -> date | None:
     """The day of a text's first eleven characters."""
-    if bc:
-        return None
     try:
         return date.fromisoformat(start[:10]) if start[10:] in ("", " ", "T") and start[4:5] == "-" else None
     except ValueError:
         return None
 
 
-def _whole_range(low: Fraction, high: Fraction) -> str:
-    first, last = int(low), int(high) - 1
-    if first == last:
-        return str(first)
-    return f"{first}-{last}" if first >= 0 else f"{first} to {last}"
+def _whole_ranges(ends: list[int], width: int) -> list[str]:
+    if width == 1:
+        return list(map(str, ends))
+    return [f"{low}-{low + width - 1}" if low >= 0 else f"{low} to {low + width - 1}" for low in ends]
 
 
-def _half_open(low: Fraction, high: Fraction) -> str:
-    return f"[{decimal_text(low)}, {decimal_text(high)})"
+def _half_open(ends: list[int], width: int, per: int) -> list[str]:
+    lows, highs = decimal_texts(ends, per), decimal_texts([low + width for low in ends], per)
+    return [f"[{low}, {high})" for low, high in zip(lows, highs, strict=True)]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from qblock.errors import InputError, quoted
+from qblock.hierarchy.labels import Labels, Texts, bytes_of, one_text, places, texts
+from qblock.hierarchy.paths import PathPart, path_parts
 
 TOP = "*"
 LISTED = 20
@@ -44,12 +49,13 @@ class Hierarchy:
     """The generalization hierarchy of one attribute; also the taxonomy, or the flat domain, of a sensitive attribute.
 
     labels[level][leaf]: level 0 is the leaf itself, in the order of its file; the last level is `*` for every leaf (not
-    so for a flat domain, which has level 0 alone). A leaf None stands for NULL; see `add_null_leaf`.
+    so for a flat domain, which has level 0 alone). A leaf None stands for NULL; see `add_null_leaf`. columns: the same
+    by distinct label, which is what a hierarchy of many leaves is computed with.
     """
 
     attribute: str
     level_names: tuple[str, ...]
-    labels: tuple[tuple[str | None, ...], ...] = field(repr=False)
+    labels: tuple[Sequence[str | None], ...] = field(repr=False)
 
     @property
     def height(self) -> int:
@@ -57,8 +63,12 @@ class Hierarchy:
         return len(self.labels) - 1
 
     @property
-    def leaves(self) -> tuple[str | None, ...]:
+    def leaves(self) -> Sequence[str | None]:
         return self.labels[0]
+
+    @cached_property
+    def columns(self) -> tuple[Labels, ...]:
+        return tuple(level if isinstance(level, Labels) else Labels.of(level) for level in self.labels)
 
     @cached_property
     def codes(self) -> NDArray[np.int32]:
@@ -67,12 +77,15 @@ class Hierarchy:
         A code of level a, looked up as a leaf, gives the code at every level b >= a: codes[b][codes[a]] == codes[b].
         """
         result = np.empty((len(self.labels), len(self.leaves)), dtype=np.int32)
-        for level, labels in enumerate(self.labels):
-            # The last pair of a label stays, which is its first leaf.
-            first = dict(zip(reversed(labels), range(len(labels) - 1, -1, -1), strict=True))
-            result[level] = list(map(first.__getitem__, labels))
+        for level, labels in enumerate(self.columns):
+            result[level] = labels.first[labels.of_leaf]
         result.flags.writeable = False
         return result
+
+    @cached_property
+    def paths(self) -> tuple[PathPart, ...]:
+        """The path codes of the leaves."""
+        return path_parts(self.columns)
 
     def leaves_under(self, level: int) -> NDArray[np.int64]:
         """int64[leaves]: for each leaf, the number of leaves that carry the same label at this level."""
@@ -86,9 +99,16 @@ class Hierarchy:
 
     def digest(self) -> str:
         """sha256 of level names and rows, as hexadecimal text; the order of the rows does not matter."""
-        rows = sorted(json.dumps(row, ensure_ascii=False) for row in zip(*self.labels, strict=True))
-        text = "\n".join([json.dumps(self.level_names, ensure_ascii=False), *rows])
-        return hashlib.sha256(text.encode("utf-8")).hexdigest()
+        digest = hashlib.sha256(json.dumps(self.level_names, ensure_ascii=False).encode("utf-8"))
+        comma, end = one_text(", "), one_text("]")
+        row: Any = one_text("\n[")
+        for level, labels in enumerate(self.columns):
+            label = _as_json(labels.distinct).take(places(labels.of_leaf))
+            row = pc.binary_join_element_wise(row, label, comma if level else one_text(""))
+        rows = pc.binary_join_element_wise(row, end, one_text(""))
+        # Sorted by bytes, which is by code points.
+        digest.update(bytes_of(rows.take(pc.array_sort_indices(rows))))
+        return digest.hexdigest()
 
     def check(self, *, observed: bool = False) -> list[Problem]:
         """Everything that is wrong, in order; empty for a hierarchy that can be searched. Lines are row numbers.
@@ -108,8 +128,12 @@ class Hierarchy:
             return self
         if self.height and TOP in self.leaves:
             raise InputError(f"hierarchy of {self.attribute}: a leaf `*` reads like NULL generalized; rename the leaf")
-        labels = ((*self.leaves, None), *((*level, TOP) for level in self.labels[1:]))
-        return replace(self, labels=labels)
+        return self.with_null()
+
+    def with_null(self) -> Hierarchy:
+        """As `add_null_leaf`, whatever the other leaves are."""
+        leaves, *above = self.columns
+        return replace(self, labels=(leaves.plus(None), *(labels.plus(TOP) for labels in above)))
 
     def select(self, leaves: Sequence[int]) -> Hierarchy:
         """The hierarchy of some of the leaves, by index, in that order."""
@@ -119,6 +143,32 @@ class Hierarchy:
         """The values, compared as text, that are not leaves."""
         known = set(self.leaves)
         return [value for value in values if value not in known]
+
+
+def _as_json(labels: Texts) -> Texts:
+    """Each text as JSON writes it."""
+    if labels.null_count or pc.any(pc.match_substring_regex(labels, r'[\x00-\x1f"\\]')).as_py():
+        return texts([json.dumps(label, ensure_ascii=False) for label in labels.to_pylist()])
+    mark = one_text('"')
+    return pc.binary_join_element_wise(mark, labels, mark, one_text(""))
+
+
+def nests(columns: Sequence[Labels], *, observed: bool) -> bool:
+    """Whether levels that have leaves are a hierarchy. False also where only find_problems can say, which looks at
+    each leaf."""
+    leaves, *above = columns
+    if len(leaves.distinct) < len(leaves) or columns[-1].distinct.to_pylist()[:2] != [TOP]:
+        return False
+    if any("" in labels or None in labels for labels in (above if observed else columns)):
+        return False
+    for fine, coarse in itertools.pairwise(above):
+        parents = coarse.of_leaf[fine.first]
+        if (parents[fine.of_leaf] != coarse.of_leaf).any():
+            return False
+        top = fine.place(TOP)
+        if top is not None and parents[top] != coarse.place(TOP):
+            return False
+    return True
 
 
 def find_problems(
@@ -135,12 +185,15 @@ def find_problems(
     observed: whether the leaves are the values of a column, of which there may be none, and one may be an empty text.
     of: the hierarchy with these labels, where there is one already.
     """
-    if observed and labels and not labels[0]:
+    if observed and labels and not len(labels[0]):
         return []
-    if not labels or not labels[0]:
+    if not labels or not len(labels[0]):
         return [Problem(0, "there is no leaf; write one row per value, leaf first")]
+    hierarchy = of or Hierarchy("", tuple(names), tuple(labels))
+    if nests(hierarchy.columns, observed=observed):
+        return []
+    labels = [tuple(level) for level in labels]
     problems = _empty(names, labels, lines, observed)
-    hierarchy = of or Hierarchy("", tuple(names), tuple(tuple(level) for level in labels))
     codes = hierarchy.codes
     for leaf in np.flatnonzero(codes[0] != np.arange(codes.shape[1])).tolist():
         first = lines[int(codes[0][leaf])]

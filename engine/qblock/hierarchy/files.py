@@ -7,9 +7,14 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
 from qblock.errors import InputError
 from qblock.files import read_input
-from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem, find_problems
+from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem, find_problems, nests
+from qblock.hierarchy.labels import Labels, as_texts
 
 
 def from_csv(path: str | Path, attribute: str | None = None) -> Hierarchy:
@@ -17,9 +22,13 @@ def from_csv(path: str | Path, attribute: str | None = None) -> Hierarchy:
 
     Raises InputError (HierarchyError with all problems, each with its line).
     """
+    text = read_input(path, "the hierarchy file", newline="")
+    plain = _plain(text, attribute)
+    if plain is not None:
+        return plain
     rows: list[list[str]] = []
     lines: list[int] = []
-    reader = csv.reader(io.StringIO(read_input(path, "the hierarchy file", newline=""), newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
         for row in reader:
             if row:
@@ -56,12 +65,51 @@ def write_csv(hierarchy: Hierarchy, path: str | Path) -> None:
 
 def with_top(attribute: str, names: Sequence[str], labels: Sequence[Sequence[str | None]]) -> Hierarchy:
     """Columns of labels with a level `*` above them, unless the last of several is one."""
-    columns = [tuple(level) for level in labels]
-    if len(columns) < 2 or any(label != TOP for label in columns[-1]):
-        columns.append((TOP,) * len(columns[0]))
+    columns = [level if isinstance(level, Labels) else Labels.of(level) for level in labels]
+    last = columns[-1].distinct
+    if len(columns) < 2 or (len(last) and last.to_pylist() != [TOP]):
+        columns.append(Labels.same(TOP, len(columns[0])))
         name = f"{attribute}_any"
         names = [*names, name if name not in names else f"{name}_"]
     return Hierarchy(attribute, tuple(names), tuple(columns))
+
+
+def _plain(text: str, attribute: str | None) -> Hierarchy | None:
+    """The hierarchy of a file without quotes; None where it has some, or where anything is wrong."""
+    unlike = ('"', "\0", "\ufeff")
+    if any(mark in text for mark in unlike) or text.count("\r") != text.count("\r\n"):
+        return None
+    names = text.lstrip("\r\n").partition("\n")[0].rstrip("\r").split(",")
+    if not _named(names):
+        return None
+    columns = {str(level): pa.large_string() for level in range(len(names))}
+    try:
+        found = pa.csv.read_csv(
+            pa.BufferReader(text.encode("utf-8")),
+            pa.csv.ReadOptions(use_threads=False, column_names=list(columns)),
+            pa.csv.ParseOptions(quote_char=False),
+            pa.csv.ConvertOptions(column_types=columns, strings_can_be_null=False),
+        ).slice(1)
+    except pa.ArrowInvalid:
+        return None
+    longest = max((pc.max(pc.binary_length(column)).as_py() or 0 for column in found.columns), default=0)
+    if longest >= csv.field_size_limit():
+        return None
+    return from_columns(names, found.columns, attribute or names[0])
+
+
+def from_columns(names: Sequence[str], columns: Sequence[pa.ChunkedArray], attribute: str) -> Hierarchy | None:
+    """A hierarchy of columns of labels, leaf first; None where anything is wrong, which `from_rows` says."""
+    if not _named(names) or not len(columns[0]) or any(column.null_count for column in columns):
+        return None
+    leaves, *above = map(as_texts, columns)
+    made = with_top(attribute, names, [Labels.of(leaves), *map(Labels.of, above)])
+    return made if nests(made.columns, observed=False) else None
+
+
+def _named(names: Sequence[str]) -> bool:
+    """Whether every level has a name of its own."""
+    return len(set(names)) == len(names) and all(names)
 
 
 def _checked(
@@ -78,14 +126,15 @@ def _checked(
         for line, row in zip(lines, rows, strict=True)
         if len(row) != len(names)
     ]
-    if len(set(names)) < len(names) or not all(names):
+    if not _named(names):
         problems.append(Problem(header, "every level needs a name of its own: correct the header"))
     kept = [index for index, row in enumerate(rows) if len(row) == len(names)]
     columns = [[rows[index][level] or "" for index in kept] for level in range(len(names))]
     hierarchy = with_top(attribute, names, columns)
     places = [lines[index] for index in kept]
     if kept or not problems:
-        problems += find_problems(hierarchy.level_names, hierarchy.labels, places, "line" if in_file else "row")
+        word = "line" if in_file else "row"
+        problems += find_problems(hierarchy.level_names, hierarchy.labels, places, word, of=hierarchy)
     if problems:
         raise HierarchyError(origin, problems, in_file)
     return hierarchy

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from qblock.blocks import Ints
-from qblock.hierarchy.core import Hierarchy
+from qblock.hierarchy.labels import Labels
 
 BITS = 63
 """Of a whole number that every engine has."""
@@ -32,29 +34,29 @@ class PathPart:
         return (1 << self.width) - (1 << cleared)
 
 
-def path_parts(hierarchy: Hierarchy) -> list[PathPart]:
+def path_parts(columns: Sequence[Labels]) -> tuple[PathPart, ...]:
     """The path codes of a hierarchy's leaves: one part, or more where they need more than 63 bits, low levels first.
 
-    Two leaves agree in the bits that `mask` keeps of all parts if and only if they carry the same label at that level.
+    columns: of its levels. Two leaves agree in the bits that `mask` keeps of all parts if and only if they carry the
+    same label at that level.
     """
-    codes = hierarchy.codes
-    above = np.zeros(codes.shape[1], dtype=np.int64)
     numbers = []
-    for level in range(hierarchy.height, -1, -1):
-        numbers.append(_within(above, codes[level].astype(np.int64)))
-        above = codes[level].astype(np.int64)
-    numbers.reverse()
-    parts = []
-    first, packed = 0, above * 0
+    for labels, above in itertools.zip_longest(columns, columns[1:]):
+        first = labels.first.astype(np.int64)
+        parents = above.of_leaf[labels.first].astype(np.int64) if above is not None else first * 0
+        # Each label once, not each leaf.
+        numbers.append(_within(parents, first)[labels.of_leaf])
+    parts: list[PathPart] = []
+    first, packed = 0, np.zeros(len(columns[0]), dtype=np.int64)
     bits: list[int] = []
     for level, number in enumerate(numbers):
         width = int(number.max(initial=0)).bit_length()
         if sum(bits) + width > BITS:
             parts.append(PathPart(first, tuple(bits), packed))
-            first, bits, packed = level, [], above * 0
+            first, bits, packed = level, [], packed * 0
         packed = packed | number << sum(bits)
         bits.append(width)
-    return [*parts, PathPart(first, tuple(bits), packed)]
+    return (*parts, PathPart(first, tuple(bits), packed))
 
 
 def _within(parent: Ints, child: Ints) -> Ints:

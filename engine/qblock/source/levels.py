@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from functools import cache
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from qblock import comparison
@@ -16,7 +17,8 @@ from qblock.blocks import Reference
 from qblock.comparison import Matcher
 from qblock.errors import InputError, quoted
 from qblock.frequency import FrequencySets
-from qblock.hierarchy import TOP, Hierarchy, flat, from_csv, from_rows
+from qblock.hierarchy import TOP, Hierarchy, flat, from_columns, from_csv, from_rows
+from qblock.hierarchy.labels import all_match, as_texts, one_text
 from qblock.spec import Attribute, Spec
 from qblock.spec.sources import DimensionTable, build
 from qblock.warehouse import queries
@@ -25,7 +27,9 @@ from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension
 from qblock.warehouse.values import NUMERIC
 
-Seen = Callable[[], list[str | None]]
+WRITTEN = r"[ -&(-\[\]-~\x{c0}-\x{24f}]*"
+"""Texts that Python writes between apostrophes as they are; there are others, of whose characters it knows more."""
+Seen = Callable[[], pa.ChunkedArray]
 """The distinct values of an attribute in the source, as text."""
 
 
@@ -40,7 +44,7 @@ def build_hierarchy(
     if file is not None:
         return from_csv(file, attribute=name)
     try:
-        return build(source, name, [value for value in seen() if value is not None], column.kind)
+        return build(source, name, seen().drop_null(), column.kind)
     except InputError as error:
         raise InputError(f"{spec.at('attributes', name)}: {error}") from None
 
@@ -49,10 +53,9 @@ def observed(session: Session, relation: sa.FromClause, value: sa.ColumnElement[
     """The distinct values of a relation's column, which are read once and only if somebody asks."""
 
     @cache
-    def seen() -> list[str | None]:
+    def seen() -> pa.ChunkedArray:
         found = session.fetch(queries.distinct_values(relation, value, lambda each: session.text_of(each, column.kind)))
-        values: list[str | None] = found["value"].to_pylist()
-        return values
+        return found["value"]
 
     return seen
 
@@ -61,8 +64,7 @@ def with_null(hierarchy: Hierarchy, *, published: bool) -> Hierarchy:
     """A hierarchy with a leaf for NULL. Where nothing is published, there may be a leaf `*` as well."""
     if published or TOP not in hierarchy.leaves:
         return hierarchy.add_null_leaf()
-    labels = ((*hierarchy.leaves, None), *((*level, TOP) for level in hierarchy.labels[1:]))
-    return replace(hierarchy, labels=labels)
+    return hierarchy.with_null()
 
 
 def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable) -> Hierarchy:
@@ -77,8 +79,26 @@ def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable)
     relation = session.relation(table)
     texts = [session.text_of(relation.c[level], columns[level].kind).label(level) for level in source.levels]
     found = session.fetch(sa.select(*texts).distinct())
-    rows = sorted(zip(*(found[level].to_pylist() for level in source.levels), strict=True), key=str)
+    arrays = [found[level] for level in source.levels]
+    order = _as_written(arrays)
+    if order is not None:
+        made = from_columns(source.levels, [array.take(order) for array in arrays], name)
+        if made is not None:
+            return made
+    rows = sorted(zip(*(array.to_pylist() for array in arrays), strict=True), key=str)
     return from_rows(source.levels, rows, attribute=name, origin=f"table {table}")
+
+
+def _as_written(arrays: Sequence[pa.ChunkedArray]) -> pa.Array | None:
+    """The places of rows of texts in the order in which Python writes them, which is that of the leaves; None where
+    that takes more than quotes."""
+    columns = [as_texts(array) for array in arrays]
+    if any(column.null_count or not all_match(column, WRITTEN) for column in columns):
+        return None
+    mark, rows = one_text("'"), columns[0]
+    for column in columns[1:]:
+        rows = pc.binary_join_element_wise(rows, column, one_text("', '"))
+    return pc.array_sort_indices(pc.binary_join_element_wise(rows, mark, one_text("")))
 
 
 def domain_of(spec: Spec, session: Session, name: str, column: Column, seen: Seen) -> Hierarchy:
@@ -104,7 +124,7 @@ def domain_of(spec: Spec, session: Session, name: str, column: Column, seen: See
                 )
             domain = domain.select(list(dict.fromkeys(leaf for _, leaf in found if leaf is not None)))
     else:
-        values = seen() if declared is None else [*declared]
+        values = seen().to_pylist() if declared is None else [*declared]
         if declared is None:
             null = null and None in values
         domain = flat(name, [value for value in values if value is not None])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from qblock.errors import InputError
+from qblock.hierarchy.labels import texts as texts
 
 MICROSECONDS = "us"
 DIGITS = 38
@@ -38,18 +38,6 @@ def whole_numbers(values: NDArray[Any]) -> pa.Array:
     """An array of whole numbers as BIGINT. Not `pa.array`, which imports pandas for an array of numpy."""
     exact = np.ascontiguousarray(values, dtype=np.int64)
     return pa.Array.from_buffers(pa.int64(), len(exact), [None, pa.py_buffer(exact)])
-
-
-def texts(values: Sequence[str | None]) -> pa.Array:
-    """An array of texts. Not `pa.array`, which imports pandas, unless that is there, or there are many."""
-    if len(values) > MANY or "pandas" in sys.modules:
-        return pa.array(values, type=pa.string())
-    encoded = [None if value is None else value.encode("utf-8") for value in values]
-    there = np.packbits([value is not None for value in encoded], bitorder="little")
-    ends = np.cumsum([0, *(0 if value is None else len(value) for value in encoded)], dtype=np.int64)
-    data = b"".join(value for value in encoded if value is not None)
-    buffers = [pa.py_buffer(there), pa.py_buffer(ends), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_string(), len(encoded), buffers)
 
 
 def taken_type(type_: pa.DataType) -> pa.DataType | None:

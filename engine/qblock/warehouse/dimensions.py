@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from qblock.errors import InputError, quoted
 from qblock.hierarchy import Hierarchy
-from qblock.hierarchy.paths import path_parts
-from qblock.warehouse.arrow import texts, whole_numbers
+from qblock.hierarchy.labels import all_match, texts, whole
+from qblock.warehouse.arrow import whole_numbers
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Dimension
 from qblock.warehouse.texts import canonical_text
-from qblock.warehouse.values import fits
+from qblock.warehouse.values import all_fit, fits
 from qblock.warehouse.values import is_value as is_value
+
+IN_UTC = r"[0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?\+00"
 
 
 def load_dimension(
@@ -35,36 +38,35 @@ def load_dimension(
     and for values that it does not cover. observed: its leaves are the column's own values. Raises InputError for
     leaves that are not values of the column's type, or that are equal as such.
     """
-    labels, codes = hierarchy.labels, hierarchy.codes
-    leaves = labels[0]
-    for position, leaf in enumerate(() if observed else leaves):
-        if leaf is not None and not fits(leaf, column):
-            raise InputError(
-                f"{origin}: leaf {position + 1}, {quoted(leaf)}, is not a value of column {column.name} of type "
-                f"{column.type}; correct or remove it"
-            )
-    null = next((i for i, leaf in enumerate(leaves) if leaf is None), None)
-    arrays: dict[str, Any] = {f"c{h}": whole_numbers(codes[h]) for h in range(len(labels))}
-    arrays |= {f"t{h}": texts(level) for h, level in enumerate(labels)}
-    if column.kind == "timestamptz":
+    levels, codes, parts = hierarchy.columns, hierarchy.codes, hierarchy.paths
+    leaves = levels[0].column
+    if not observed and not all_fit(leaves, column):
+        for position, leaf in enumerate(hierarchy.leaves):
+            if leaf is not None and not fits(leaf, column):
+                raise InputError(
+                    f"{origin}: leaf {position + 1}, {quoted(leaf)}, is not a value of column {column.name} of type "
+                    f"{column.type}; correct or remove it"
+                )
+    null = int(whole(pc.indices_nonzero(leaves.is_null()))[0]) if leaves.null_count else None
+    arrays: dict[str, Any] = {f"c{h}": whole_numbers(codes[h]) for h in range(len(levels))}
+    arrays |= {f"t{h}": labels.column for h, labels in enumerate(levels)}
+    if column.kind == "timestamptz" and not all_match(leaves.drop_null(), IN_UTC):
         # A leaf without a zone is in UTC, whatever the session's zone is.
-        utc = [None if leaf is None else canonical_text(leaf, column) for leaf in leaves]
-        arrays["t0"] = texts(utc)
-    parts = path_parts(hierarchy)
+        arrays["t0"] = texts([None if leaf is None else canonical_text(leaf, column) for leaf in hierarchy.leaves])
     arrays |= {f"p{i}": whole_numbers(part.codes) for i, part in enumerate(parts)}
     text = session.load(f"{name}_text", pa.table(arrays))
     size: Any = sa.SmallInteger if len(leaves) < 2**15 else sa.Integer
     leaf_value = session.convert(text.c.t0, column)
     columns = [leaf_value.label("leaf")]
-    columns += [sa.cast(text.c[f"c{h}"], size).label(f"c{h}") for h in range(len(labels))]
+    columns += [sa.cast(text.c[f"c{h}"], size).label(f"c{h}") for h in range(len(levels))]
     columns += [text.c[f"p{i}"].label(f"p{i}") for i in range(len(parts))]
     columns += [session.text_of(leaf_value, column.kind).label("t0")]
-    columns += [text.c[f"t{h}"].label(f"t{h}") for h in range(1, len(labels))]
+    columns += [text.c[f"t{h}"].label(f"t{h}") for h in range(1, len(levels))]
     table = session.store(name, sa.select(*columns))
     session.drop(text)
     session.analyze(table)
     twice = session.fetch(
-        sa.select(sa.func.min(table.c.t0).label("value"), sa.func.count().label("n"))
+        sa.select(session.text_of(table.c.leaf, column.kind).label("value"))
         .where(table.c.leaf.is_not(None))
         .group_by(table.c.leaf)
         .having(sa.func.count() > 1)
@@ -76,5 +78,6 @@ def load_dimension(
             f"{origin}: duplicate leaf {values}: equal as a value of column {column.name} of type {column.type}; "
             "keep one line for each value"
         )
-    codes_of = tuple(tuple(part.codes.tolist()) for part in parts)
-    return Dimension(table, len(labels) - 1, len(leaves), null if nulls else None, null if others else None, codes_of)
+    top = () if null is None else tuple(int(part.codes[null]) for part in parts)
+    height = len(levels) - 1
+    return Dimension(table, height, len(leaves), null if nulls else None, null if others else None, top)

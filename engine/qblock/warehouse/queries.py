@@ -8,7 +8,7 @@ the entity, where entities are counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -22,7 +22,7 @@ class Dimension:
     """A hierarchy as a table: leaf (typed as the column compares), c0..cH codes, p0.. path codes, t0..tH labels.
 
     null_code and other_code are the code of the leaf whose label is `*` at every level: for NULL, and for values that
-    the hierarchy does not cover, where the spec maps them to it. parts: of path codes, by leaf.
+    the hierarchy does not cover, where the spec maps them to it. null_parts: of the path code of that leaf.
     """
 
     table: sa.TableClause
@@ -30,7 +30,7 @@ class Dimension:
     leaves: int
     null_code: int | None = None
     other_code: int | None = None
-    parts: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
+    null_parts: tuple[int, ...] = ()
 
     def covered(self, raw: Expression, joined: sa.FromClause | None = None) -> Expression:
         """The code of a raw value at leaf level, after an outer join on the leaf; NULL where nothing covers it.
@@ -38,18 +38,20 @@ class Dimension:
         joined: the table under another name.
         """
         table = self.table if joined is None else joined
-        return self._covered(raw, table.c.c0, range(self.leaves))
+        return self._covered(raw, table.c.c0, self.null_code, self.other_code)
 
     def part(self, raw: Expression, part: int, joined: sa.FromClause) -> Expression:
         """As `covered`, a part of its path code."""
-        return self._covered(raw, joined.c[f"p{part}"], self.parts[part])
+        top = self.null_parts[part] if self.null_parts else None
+        null, other = (None if code is None else top for code in (self.null_code, self.other_code))
+        return self._covered(raw, joined.c[f"p{part}"], null, other)
 
-    def _covered(self, raw: Expression, found: Expression, of_leaf: Sequence[int]) -> Expression:
+    def _covered(self, raw: Expression, found: Expression, null: int | None, other: int | None) -> Expression:
         cases: list[tuple[Any, Expression]] = []
-        if self.null_code is not None:
-            cases.append((raw.is_(None), sa.literal_column(str(of_leaf[self.null_code]))))
-        if self.other_code is not None:
-            cases.append((raw.is_not(None), sa.literal_column(str(of_leaf[self.other_code]))))
+        if null is not None:
+            cases.append((raw.is_(None), sa.literal_column(str(null))))
+        if other is not None:
+            cases.append((raw.is_not(None), sa.literal_column(str(other))))
         return sa.func.coalesce(found, sa.case(*cases)) if cases else found
 
     def code(self, level: int) -> Expression:

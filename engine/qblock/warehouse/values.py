@@ -8,8 +8,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pyarrow as pa
 
 from qblock.comparison import NUMBERS
+from qblock.hierarchy.labels import Texts, all_match, whole
 from qblock.warehouse.protocol import Column, Kind
 
 NUMERIC: frozenset[Kind] = frozenset(NUMBERS)
@@ -70,6 +72,19 @@ def fits(text: str, column: Column) -> bool:
             number_ = np.float32(text) if type_ in ("real", "float", "float4") else np.float64(text)
         return bool(np.isfinite(number_)) and (bool(number_) or not Decimal(text))
     return True
+
+
+def all_fit(leaves: Texts, column: Column) -> bool:
+    """Whether all texts are values that a column can hold; False also where `fits` has to be asked of each."""
+    if column.kind == "text":
+        return True
+    present = leaves.drop_null()
+    bits = BITS.get(column.compare_as.lower(), 0)
+    if column.kind != "integer" or not all_match(present, "-?[0-9]{1,18}") or not bits:
+        return False
+    numbers = whole(present.cast(pa.int64()))
+    least, most = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, 0)
+    return -(2 ** (bits - 1)) <= least and most < 2 ** (bits - 1)
 
 
 def _beyond(text: str) -> bool:
