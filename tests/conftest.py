@@ -33,6 +33,18 @@ from migrated import replaying
 
 from qblock.warehouse import duckdb_session
 
+LONG = (
+    "faults/test_faults_adopt.py",
+    "faults/test_faults_concurrent.py",
+    "faults/test_faults_kill.py",
+    "faults/test_faults_signals.py",
+    "faults/test_faults_stamps.py",
+    "faults/test_full_disk.py",
+    "project/test_examples.py",
+    "project/test_wheel.py",
+    "steady/test_attack.py",
+)
+"""Files with tests that take five seconds and more: they begin."""
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -70,6 +82,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     either.choose(config, items)
+    # Where a process with nothing left takes tests from the other one, the last of them are short.
+    items.sort(key=lambda item: not str(item.path).endswith(LONG))
 
 
 def pytest_collection_finish() -> None:

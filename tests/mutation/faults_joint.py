@@ -46,6 +46,13 @@ JOINT: tuple[Mutation, ...] = (
         tests=("tests/release/test_bundles.py::test_people_are_not_counted_otherwise_later",),
     ),
     Mutation(
+        "crosswalk: a version that is recorded is not in what was read before",
+        "joint/versions.py",
+        "    book.read.clear()\n    same: list",
+        "    same: list",
+        tests=("tests/joint/test_gate.py",),
+    ),
+    Mutation(
         "moves: that a version was adopted is forgotten",
         "joint/moves.py",
         "canonical({**json.loads(version.content), **json.loads(",

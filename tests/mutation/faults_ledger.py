@@ -36,6 +36,13 @@ LEDGER: tuple[Mutation, ...] = (
         tests=(f"{CHAIN}::test_a_cut_tail_is_found_with_the_head_that_was_printed",),
     ),
     Mutation(
+        "chain: a release that was moved has the events of its newest name",
+        "ledger/chain.py",
+        "    own = query.where(table.c.release == release, ~moved.exists())\n",
+        "    own = query.where(table.c.release == release)\n",
+        tests=("tests/release/test_move.py::test_a_moved_release_goes_on_with_its_evidence",),
+    ),
+    Mutation(
         "pointer: any version that was published will do",
         "ledger/reader.py",
         "        if pointer == published:\n",

@@ -63,7 +63,7 @@ class Job:
     settings: dict[str, Any]
     changes: list[str] = field(default_factory=list, kw_only=True)
     """What was done to the source."""
-    first_run: Callable[[Job], ReleaseResult] | None = field(default=None, kw_only=True)
+    first_run: Callable[..., ReleaseResult] | None = field(default=None, kw_only=True)
 
     @property
     def target(self) -> Path:
@@ -90,9 +90,17 @@ class Job:
                 patched.setattr(turnover, "ONE_IN", 0)
             return release(self.spec, **options)
 
-    def begin(self) -> ReleaseResult:
-        """`run()` as the first one of a job of `make_job`: done once for the same table, spec and files, and copied."""
-        return self.first_run(self) if self.first_run is not None else self.run()
+    def begin(self, more: Callable[[Job], object] | None = None) -> ReleaseResult:
+        """`run()` as the first one of a job of `make_job`: done once for the same table, spec and files, and copied.
+
+        more: what is done after it, and copied with it: a function of a module, which leaves the spec as it is.
+        """
+        if self.first_run is not None:
+            return self.first_run(self, more)
+        result = self.run()
+        if more is not None:
+            more(self)
+        return result
 
     def query(self, statement: str, url: str | None = None) -> list[tuple[Any, ...]]:
         """Ask what is published, as the owner (or as the login of another URL)."""
@@ -212,11 +220,10 @@ def make_job(
         url = warehouse(table, columns, types, schema)
         quoted = ".".join(f'"{part}"' for part in (schema, table) if part)
         made = new_job(engine_name, tmp_path, url, quoted, **settings)
-        if engine_name == "postgresql":
-            # A file that was moved is another one to DuckDB's target: there a first run is done where it belongs.
-            made.first_run = lambda job: request.getfixturevalue("first_runs").run(
-                job, request.getfixturevalue("server"), (columns, types, quoted)
-            )
+        server = request.getfixturevalue("server") if engine_name == "postgresql" else ""
+        made.first_run = lambda job, more: request.getfixturevalue("first_runs").run(
+            job, server, (columns, types, quoted), more
+        )
         return made
 
     return make

@@ -133,7 +133,7 @@ def test_a_release_goes_on_once_its_version_is_adopted(make_job: MakeJob) -> Non
 
 def test_it_stays_adopted_in_other_types(make_job: MakeJob) -> None:
     job = plain_job(make_job, PEOPLE.replace(":a", ":1").replace(":b", ":2"))
-    job.run()
+    job.begin()
     adopted(job.set(entity="id"))
     alter(job, "value", "INTEGER")
     assert retype(job.spec).status == "retyped"
@@ -145,7 +145,7 @@ def test_it_stays_adopted_in_other_types(make_job: MakeJob) -> None:
 def test_the_crosswalk_is_what_a_run_with_an_entity_writes(make_job: MakeJob, policy: str) -> None:
     versions = {"on_refusal": policy}
     job = plain_job(make_job, f"{PEOPLE} s1:s:a s2:s:a", suppression_limit=2, search={"node": [0]})
-    job.run()
+    job.begin()
     job.set(entity="id", versions=versions)
     adopted(job)
     found = content(job)
@@ -282,7 +282,7 @@ def test_a_model_of_every_kind_is_the_one_of_then(make_job: MakeJob) -> None:
 @pytest.mark.parametrize("what", OTHER)
 def test_a_spec_that_asks_otherwise_adopts_nothing(make_job: MakeJob, what: str) -> None:
     job = plain_job(make_job)
-    job.run()
+    job.begin()
     settings, said = OTHER[what]
     (job.folder / "block.csv").write_text("block,half,all\nq,x,*\nr,x,*\n")
     job.set(entity="id", **settings)
@@ -317,7 +317,7 @@ def test_a_source_that_has_changed_gives_no_version(make_job: MakeJob, what: str
 def test_suppressed_rows_must_be_those_of_then(make_job: MakeJob) -> None:
     """Another suppressed value changes nothing that is published, and everything that the kept quantities count."""
     job = plain_job(make_job, f"{PEOPLE} s1:s:a s2:s:a", suppression_limit=2, search={"node": [0]})
-    job.run()
+    job.begin()
     job.change("UPDATE people SET value = 'b' WHERE id IN ('s1', 's2')")
     job.set(entity="id")
     assert "the whole table has other values" in why_not(job)

@@ -32,12 +32,15 @@ def waiting(make_job: MakeJob, tmp_path: Path) -> Job:
     block = {"role": "quasi_identifier", "hierarchy": {"file": "block.csv"}}
     job.set(attributes={"block": block, "value": "sensitive"}, search={"node": [0]})
     (tmp_path / "block.csv").write_text("block,all\nq,*\n")
-    job.begin()
+    job.begin(week)
+    return job
+
+
+def week(job: Job) -> None:
     insert(job, "t:q:a")
     delete(job, "p00")
     change(job, "c", "p01")
     job.run()
-    return job
 
 
 def test_what_the_run_before_came_to_is_the_result(make_job: MakeJob, tmp_path: Path, opened: list[str]) -> None:

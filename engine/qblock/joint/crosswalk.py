@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
@@ -34,10 +34,12 @@ class Book:
 
     On PostgreSQL they are one session: what is written is committed with the transaction that stages the version. On
     DuckDB the crosswalk is a file of its own, committed when the book is closed, and rows go over as Arrow columns.
+    read: the versions that were read from it, until one is written (`joint.versions`).
     """
 
     source: Session
     own: Session
+    read: dict[str | None, list[Any]] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def tables(self) -> Tables:

@@ -81,6 +81,7 @@ def apply_moves(book: Book, release: str, own: Sequence[RecordedVersion], moves:
         content = _content(version, moves, now)
         here = (t.version.c.release == release, t.version.c.version == version.key.version)
         book.own.run(sa.update(t.version).where(*here).values(content=content))
+    book.read.clear()
     layouts = book.own.fetch(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
     for layout in layouts["names"].to_pylist():
         names = json.loads(layout)

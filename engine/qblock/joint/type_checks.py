@@ -197,6 +197,7 @@ def write_types(book: Book, release: str, types: Types) -> None:
     """Set the types of all versions of a release."""
     t = book.tables.version
     book.own.run(sa.update(t).where(t.c.release == release).values(types=types.text()))
+    book.read.clear()
 
 
 def _check_audience(spec: Spec, columns: Mapping[str, Column], versions: Sequence[RecordedVersion]) -> None:

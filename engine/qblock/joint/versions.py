@@ -310,6 +310,7 @@ def record(book: Book, found: Candidate, stamp: str | None = None) -> None:
             release=key.release, version=key.version, position=position, stamp=stamp, **plain, **lists
         )
     )
+    book.read.clear()
     same: list[sa.ColumnElement[Any]] = [
         sa.cast(sa.literal(key.release), sa.Text).label("release"),
         sa.literal(key.version).label("version"),
@@ -341,15 +342,20 @@ def discard(book: Book, key: VersionKey) -> None:
     t, own = book.tables, book.own
     for table in (t.row, t.block, t.version, t.frozen):
         own.run(sa.delete(table).where(table.c.release == key.release, table.c.version == key.version))
+    book.read.clear()
 
 
 def recorded(book: Book, release: str | None = None) -> list[RecordedVersion]:
-    """The versions of the crosswalk, oldest first: of one release, or of all of the place."""
-    t = book.tables.version
-    query = sa.select(t).order_by(t.c.position, t.c.release, t.c.version)
-    if release is not None:
-        query = query.where(t.c.release == release)
-    return [_version(row) for row in book.own.fetch(query).to_pylist()]
+    """The versions of the crosswalk, oldest first: of one release, or of all of the place. Read once in a book."""
+    if release not in book.read and None in book.read:
+        book.read[release] = [version for version in book.read[None] if version.key.release == release]
+    if release not in book.read:
+        t = book.tables.version
+        query = sa.select(t).order_by(t.c.position, t.c.release, t.c.version)
+        if release is not None:
+            query = query.where(t.c.release == release)
+        book.read[release] = [_version(row) for row in book.own.fetch(query).to_pylist()]
+    return list(book.read[release])
 
 
 def _version(row: dict[str, Any]) -> RecordedVersion:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Refused
 from qblock.ledger import migrate
+from qblock.ledger.chain import chain_events, chain_guarantees, chain_names
 from qblock.ledger.events import (
     PUBLISHING,
     Guarantee,
@@ -26,7 +27,7 @@ from qblock.ledger.kept import read_kept
 from qblock.ledger.parameters import newest
 from qblock.ledger.place import Place
 from qblock.ledger.tables import tables
-from qblock.ledger.writer import chain_names, in_chain, opened
+from qblock.ledger.writer import opened
 from qblock.warehouse.engines import facts_of
 
 
@@ -235,10 +236,7 @@ class _Rows:
     def events(self) -> list[Mapping[str, Any]]:
         if self._connection is None:
             return []
-        event = tables(self._connection).event
-        named = event.c.release.in_(in_chain(self._connection, self._release))
-        query = sa.select(event).where(named).order_by(event.c.number)
-        return [dict(row) for row in self._connection.execute(query).mappings()]
+        return [dict(row) for row in chain_events(self._connection, self._release)]
 
     @cached_property
     def history(self) -> list[RecordedEvent]:
@@ -248,10 +246,7 @@ class _Rows:
     def guarantees(self) -> dict[int, list[Mapping[str, Any]]]:
         found: dict[int, list[Mapping[str, Any]]] = {}
         if self._connection is not None:
-            guarantee = tables(self._connection).guarantee
-            named = guarantee.c.release.in_(in_chain(self._connection, self._release))
-            query = sa.select(guarantee).where(named)
-            for row in self._connection.execute(query.order_by(guarantee.c.number, guarantee.c.position)).mappings():
+            for row in chain_guarantees(self._connection, self._release):
                 found.setdefault(row["number"], []).append(dict(row))
         return found
 

@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.errors import Busy
+from qblock.ledger.chain import newest
 from qblock.ledger.events import Event, Guarantee, chain_digest, event_row, guarantee_rows
 from qblock.ledger.place import Place
 from qblock.ledger.tables import tables
@@ -30,13 +31,8 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
     holds the release's lock. Raises nothing of its own; a second writer of the release fails at the primary key.
     """
     ledger = tables(connection)
-    last = connection.execute(
-        sa.select(ledger.event.c.number, ledger.event.c.digest)
-        .where(ledger.event.c.release.in_(in_chain(connection, event.release)))
-        .order_by(ledger.event.c.number.desc())
-        .limit(1)
-    ).one_or_none()
-    number, previous = (last.number + 1, last.digest) if last else (1, None)
+    last = newest(connection, event.release)
+    number, previous = (last[0] + 1, last[1]) if last else (1, None)
     row = event_row(event) | {"number": number, "program_version": __version__, "previous_digest": previous}
     rows = guarantee_rows(guarantees)
     row["digest"] = chain_digest(row, rows)
@@ -45,26 +41,6 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
         key = {"release": event.release, "number": number}
         connection.execute(ledger.guarantee.insert(), [{**key, **guarantee} for guarantee in rows])
     return str(row["digest"])
-
-
-def in_chain(connection: sa.Connection, release: str) -> sa.Select[tuple[str]]:
-    """A query of the names that `chain_names` gives, in no order."""
-    move = tables(connection).move
-    names = sa.select(sa.cast(sa.literal(release), sa.Text).label("name")).cte("names", recursive=True)
-    earlier = sa.select(move.c.earlier).join(names, move.c.release == names.c.name)
-    names = names.union(earlier.where(move.c.release != move.c.earlier))
-    return sa.select(names.c.name)
-
-
-def chain_names(connection: sa.Connection, release: str) -> list[str]:
-    """The names that a release has had, the newest last: a release that was moved continues its chain."""
-    move = tables(connection).move
-    rows = connection.execute(sa.select(move.c.release, move.c.earlier).where(move.c.release != move.c.earlier)).all()
-    earlier = {row.release: row.earlier for row in rows}
-    names = [release]
-    while names[0] in earlier and earlier[names[0]] not in names:
-        names.insert(0, earlier[names[0]])
-    return names
 
 
 def set_pointer(connection: sa.Connection, release: str, version: int | None) -> None:

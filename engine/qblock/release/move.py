@@ -2,7 +2,7 @@
 
 The chain is not rewritten, since its digests hold the name: the events of the earlier name are closed by one that says
 where the release went, and those of the new name continue from that one's digest and number (release_move says which
-name came before; `ledger.chain_names`). Everything that is not chained is renamed. PostgreSQL does all of it in one
+name came before; `ledger.chain`). Everything that is not chained is renamed. PostgreSQL does all of it in one
 transaction. On DuckDB ledger, crosswalk and files are apart: the ledger is written first, and the next run (`finish`)
 does what is left then; every step may be done twice.
 """

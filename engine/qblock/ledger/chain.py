@@ -1,0 +1,82 @@
+"""The rows of a release that was moved continue those of its earlier names: one chain under all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.ledger.tables import Tables, tables
+
+_RELEASE, _NAMES = "release_of_chain", "names_of_chain"
+
+
+def chain_names(connection: sa.Connection, release: str) -> list[str]:
+    """The names that a release has had, the newest last: a release that was moved continues its chain."""
+    move = tables(connection).move
+    rows = connection.execute(sa.select(move.c.release, move.c.earlier).where(move.c.release != move.c.earlier)).all()
+    earlier = {row.release: row.earlier for row in rows}
+    names = [release]
+    while names[0] in earlier and earlier[names[0]] not in names:
+        names.insert(0, earlier[names[0]])
+    return names
+
+
+def chain_events(connection: sa.Connection, release: str) -> Sequence[sa.RowMapping]:
+    """The events of a release under all its names, oldest first."""
+    return sorted(_rows(connection, release, *_events(tables(connection))), key=lambda row: row["number"])
+
+
+def chain_guarantees(connection: sa.Connection, release: str) -> Sequence[sa.RowMapping]:
+    """The guarantees of these events, in their order."""
+    found = _rows(connection, release, *_guarantees(tables(connection)))
+    return sorted(found, key=lambda row: (row["number"], row["position"]))
+
+
+def newest(connection: sa.Connection, release: str) -> tuple[int, str] | None:
+    """Number and digest of the newest event of a release under any of its names."""
+    found = _rows(connection, release, *_newest(tables(connection)))
+    return (found[0]["number"], found[0]["digest"]) if found else None
+
+
+def _rows(
+    connection: sa.Connection, release: str, own: sa.Select[Any], of_all: sa.Select[Any]
+) -> Sequence[sa.RowMapping]:
+    """own: of the release's name alone, where it has no other; of_all: of all its names.
+
+    Nearly every release has one name, and a recursive query costs several times what its rows do. The first statement
+    sees rows and moves at one moment; names that a release has had do not change once it has them.
+    """
+    found = connection.execute(own, {_RELEASE: release}).mappings().all()
+    if found:
+        return found
+    names = chain_names(connection, release)
+    return connection.execute(of_all, {_NAMES: names}).mappings().all() if len(names) > 1 else ()
+
+
+# Built once: building a statement costs more than asking it. Not sorted by DuckDB, which takes as long to sort a few
+# rows of many columns as to find them.
+@cache
+def _events(ledger: Tables) -> tuple[sa.Select[Any], sa.Select[Any]]:
+    return _both(ledger, ledger.event, sa.select(ledger.event))
+
+
+@cache
+def _guarantees(ledger: Tables) -> tuple[sa.Select[Any], sa.Select[Any]]:
+    return _both(ledger, ledger.guarantee, sa.select(ledger.guarantee))
+
+
+@cache
+def _newest(ledger: Tables) -> tuple[sa.Select[Any], sa.Select[Any]]:
+    event = ledger.event
+    query = sa.select(event.c.number, event.c.digest).order_by(event.c.number.desc()).limit(1)
+    return _both(ledger, event, query)
+
+
+def _both(ledger: Tables, table: sa.Table, query: sa.Select[Any]) -> tuple[sa.Select[Any], sa.Select[Any]]:
+    move, release = ledger.move, sa.bindparam(_RELEASE, type_=sa.Text)
+    moved = sa.select(move.c.release).where(move.c.release == release, move.c.earlier != move.c.release)
+    own = query.where(table.c.release == release, ~moved.exists())
+    return own, query.where(table.c.release.in_(sa.bindparam(_NAMES, expanding=True)))
