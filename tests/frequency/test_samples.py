@@ -30,7 +30,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
         (hubs, "AGAIN", 0),
         (hubs, "STATEMENT", 0),
         (sets, "LEAST_SHARED", 0),
-        (duckdb_beside, "cores", lambda: 3),
+        (duckdb_beside, "cores", lambda: 6),
     ):
         monkeypatch.setattr(module, name, value)
 

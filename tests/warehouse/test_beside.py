@@ -19,8 +19,8 @@ LONG = "SELECT count(*) AS n FROM range(1000000000) a(i), range(1000) b(i) WHERE
 
 
 @pytest.fixture(autouse=True)
-def four_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duckdb_beside, "cores", lambda: 4)
+def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(duckdb_beside, "cores", lambda: 8)
 
 
 @pytest.fixture
@@ -97,4 +97,15 @@ def test_an_interrupt_ends_what_other_threads_ask_and_begins_nothing_more() -> N
         again.start()
         again.join()
         assert [type(error) for error in ended] == [KeyboardInterrupt] * 2
+    warehouse.close()
+
+
+@pytest.mark.parametrize(("cores", "at_once"), [(1, 1), (2, 1), (3, 1), (4, 2), (8, 4), (64, 4)])
+def test_a_statement_has_two_cores_for_itself(monkeypatch: pytest.MonkeyPatch, cores: int, at_once: int) -> None:
+    monkeypatch.setattr(duckdb_beside, "cores", lambda: cores)
+    warehouse = local_warehouse()
+    with warehouse.snapshot() as session:
+        assert session.at_once == at_once
+        session.share("shared", sa.select(sa.literal_column("1").label("a")))
+        assert session.scalar("SELECT current_setting('threads')") == max(1, cores // at_once)
     warehouse.close()
