@@ -17,6 +17,8 @@ from qblock.warehouse.engines import local_warehouse
 
 LONG = "SELECT count(*) AS n FROM range(1000000000) a(i), range(1000) b(i) WHERE hash(a.i, b.i) = 1"
 
+ONE = sa.select(sa.literal_column("1").label("a"))
+
 
 @pytest.fixture(autouse=True)
 def eight_cores(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +67,7 @@ def test_an_error_of_another_thread_is_one_of_ours(file: Path) -> None:
 
     warehouse = DuckdbWarehouse(file)
     with warehouse.snapshot() as session, ThreadPoolExecutor(1) as threads:
+        session.share("shared", ONE)
         asked = threads.submit(session.counts_of, "SELECT n FROM nowhere", ["n"])
         with pytest.raises(QblockError, match="found no table"):
             asked.result()
@@ -75,6 +78,7 @@ def test_an_error_of_another_thread_is_one_of_ours(file: Path) -> None:
 def test_an_interrupt_ends_what_other_threads_ask_and_begins_nothing_more() -> None:
     warehouse = local_warehouse()
     with warehouse.snapshot() as session:
+        session.share("shared", ONE)
         ended: list[BaseException] = []
         begun = threading.Event()
 
@@ -106,6 +110,6 @@ def test_a_statement_has_two_cores_for_itself(monkeypatch: pytest.MonkeyPatch, c
     warehouse = local_warehouse()
     with warehouse.snapshot() as session:
         assert session.at_once == at_once
-        session.share("shared", sa.select(sa.literal_column("1").label("a")))
+        session.share("shared", ONE)
         assert session.scalar("SELECT current_setting('threads')") == max(1, cores // at_once)
     warehouse.close()

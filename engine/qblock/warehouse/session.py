@@ -202,7 +202,7 @@ class SqlSession:
             return self._facts.counts(self.connection, self.literal_sql(statement), names)
 
     def counts_of(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
-        if self._beside is not None and threading.get_ident() != self._owner:
+        if self._beside is not None and self.shared and threading.get_ident() != self._owner:
             with translated(self._facts):
                 return self._beside.counts(sql, names)
         self._sent += 1
