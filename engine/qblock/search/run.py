@@ -53,7 +53,7 @@ def open_task(
 
 @contextmanager
 def open_snapshot(spec: Spec, *, name_values: bool = True, warehouse: Warehouse | None = None) -> Iterator[Session]:
-    """Open the warehouse of a spec in one read-only session, all of whose reads see the same state. name_values: whether
+    """Open the warehouse of a spec in one read-only session, whose reads all see the same state. name_values: whether
     errors may show values; warehouse: of the source, where it is not what the spec says; closed at the end too."""
     with values_shown(name_values), ExitStack() as stack:
         warehouse = warehouse or warehouse_of(spec)
