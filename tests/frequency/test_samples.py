@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from integration.sources import Rows, from_file, opened, sensitive, suppressed
 
-from qblock.frequency import hubs, sets, slices
+from qblock.frequency import hubs, sets, slices, sources
 from qblock.frequency.portions import SAMPLED, Portion
 from qblock.search.run import run_search
 from qblock.warehouse import duckdb_beside
@@ -29,7 +29,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
         (hubs, "FIRST", 0),
         (hubs, "AGAIN", 0),
         (hubs, "STATEMENT", 0),
-        (sets, "LEAST_SHARED", 0),
+        (sources, "LEAST_SHARED", 0),
         (duckdb_beside, "cores", lambda: 6),
     ):
         monkeypatch.setattr(module, name, value)
@@ -193,6 +193,6 @@ def test_a_hub_that_no_open_node_needs_goes_before_a_larger_one(
         large, small = of.hub(fine), of.hub(coarse)
         assert (of.cost(fine), of.cost(coarse)) == (large, small)
         assert large > small
-        monkeypatch.setattr(sets, "KEEP_ROWS", large + small)
+        monkeypatch.setattr(sources, "KEEP_ROWS", large + small)
         of.hub(lattice.top)
         assert (of.cost(fine), of.cost(coarse)) == (large, large)

@@ -87,7 +87,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hubs: the largest goes though it is needed",
-        "frequency/sets.py",
+        "frequency/sources.py",
         "        return not self._wanted[up(hub.node)].any()",
         "        return False",
         tests=(f"{SAMPLES}::test_a_hub_that_no_open_node_needs_goes_before_a_larger_one",),
@@ -110,7 +110,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hubs: counts of entities are added up",
-        "frequency/sets.py",
+        "frequency/sources.py",
         "self._grouped(source, mask, by_entity=self.entities)",
         "queries.count_entities(source.table, mask) if self.entities else self._grouped(source, mask)",
         tests=(f"{SAMPLES}::test_hubs_and_samples_change_no_answer",),
@@ -124,7 +124,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "counts: fewer than the source has",
-        "frequency/sets.py",
+        "frequency/sources.py",
         "        if total != self.rows:\n",
         "        if total > self.rows:\n",
         tests=(f"{SETS}::test_counts_that_do_not_add_up_are_refused",),
