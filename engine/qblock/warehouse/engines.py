@@ -15,8 +15,8 @@ from sqlalchemy.dialects import postgresql
 
 from qblock.errors import InputError
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
+from qblock.warehouse.facts import Facts
 from qblock.warehouse.protocol import Warehouse
-from qblock.warehouse.session import Facts
 
 
 @dataclass(frozen=True)
