@@ -4,60 +4,59 @@ else; `import qblock` has the names, and imports nothing until one is used."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qblock.errors import InputError, plainly
-from qblock.files import OwnFile
-from qblock.joint.sharing import Sharing
-from qblock.release.log import Entry, Level
-from qblock.release.rekey import BACKUPS
-from qblock.release.result import waiting_words
-from qblock.release.run import NOT_PROTECTED
-from qblock.releases.first import Proposed, propose_spec
-from qblock.releases.granted import Grant, Grants
-from qblock.releases.ledger import Ledger, Upgraded
-from qblock.releases.release import Release
-from qblock.releases.results import (
-    Adopted,
-    Checked,
-    Compared,
-    DryRun,
-    Ended,
-    Erased,
-    History,
-    Planned,
-    Published,
-    Retyped,
-    Searched,
-    Verified,
-)
-from qblock.search.answer import number_json
-from qblock.search.audit import audit_node, audit_table
-from qblock.search.comparison.compare import FIGURES, Comparison
-from qblock.search.comparison.tables import best, direct, epsilons, inclusions, violations, write_csv
-from qblock.search.comparison.tables import to_json as comparison_json
-from qblock.search.definitions import adversary_of
-from qblock.search.progress import SearchProgress
-from qblock.search.run import open_task
-from qblock.spec.schema import json_schema
-from qblock.tables.anonymize import anonymized
-from qblock.tables.profile import profiled
-from qblock.tables.results import (
-    Anonymized,
-    Attack,
-    Audited,
-    Candidate,
-    Entity,
-    Guarantee,
-    Profiled,
-    ProfiledColumn,
-    Reached,
-)
-from qblock.tables.specs import Asked, Names, attributes_of, named, with_hierarchies
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from qblock.files import OwnFile
+    from qblock.joint.sharing import Sharing
+    from qblock.release.log import Entry, Level
+    from qblock.release.rekey import BACKUPS
+    from qblock.release.result import waiting_words
+    from qblock.release.run import NOT_PROTECTED
+    from qblock.releases.first import Proposed, propose_spec
+    from qblock.releases.granted import Grant, Grants
+    from qblock.releases.ledger import Ledger, Upgraded
+    from qblock.releases.release import Release
+    from qblock.releases.results import (
+        Adopted,
+        Checked,
+        Compared,
+        DryRun,
+        Ended,
+        Erased,
+        History,
+        Planned,
+        Published,
+        Retyped,
+        Searched,
+        Verified,
+    )
+    from qblock.search.answer import number_json
+    from qblock.search.audit import audit_table
+    from qblock.search.comparison.compare import FIGURES, Comparison
+    from qblock.search.comparison.tables import best, direct, epsilons, inclusions, violations, write_csv
+    from qblock.search.comparison.tables import to_json as comparison_json
+    from qblock.search.definitions import adversary_of
+    from qblock.search.progress import SearchProgress
+    from qblock.spec.schema import json_schema
+    from qblock.tables.results import (
+        Anonymized,
+        Attack,
+        Audited,
+        Candidate,
+        Entity,
+        Guarantee,
+        Profiled,
+        ProfiledColumn,
+        Reached,
+    )
+    from qblock.tables.specs import Names
 
 __all__ = [
     "BACKUPS",
@@ -116,6 +115,86 @@ __all__ = [
 ]
 
 
+_HOMES = {
+    "qblock.files": ("OwnFile",),
+    "qblock.joint.sharing": ("Sharing",),
+    "qblock.release.log": (
+        "Entry",
+        "Level",
+    ),
+    "qblock.release.rekey": ("BACKUPS",),
+    "qblock.release.result": ("waiting_words",),
+    "qblock.release.run": ("NOT_PROTECTED",),
+    "qblock.releases.first": (
+        "Proposed",
+        "propose_spec",
+    ),
+    "qblock.releases.granted": (
+        "Grant",
+        "Grants",
+    ),
+    "qblock.releases.ledger": (
+        "Ledger",
+        "Upgraded",
+    ),
+    "qblock.releases.release": ("Release",),
+    "qblock.releases.results": (
+        "Adopted",
+        "Checked",
+        "Compared",
+        "DryRun",
+        "Ended",
+        "Erased",
+        "History",
+        "Planned",
+        "Published",
+        "Retyped",
+        "Searched",
+        "Verified",
+    ),
+    "qblock.search.answer": ("number_json",),
+    "qblock.search.audit": ("audit_table",),
+    "qblock.search.comparison.compare": (
+        "Comparison",
+        "FIGURES",
+    ),
+    "qblock.search.comparison.tables": (
+        "best",
+        "comparison_json",
+        "direct",
+        "epsilons",
+        "inclusions",
+        "violations",
+        "write_csv",
+    ),
+    "qblock.search.definitions": ("adversary_of",),
+    "qblock.search.progress": ("SearchProgress",),
+    "qblock.spec.schema": ("json_schema",),
+    "qblock.tables.results": (
+        "Anonymized",
+        "Attack",
+        "Audited",
+        "Candidate",
+        "Entity",
+        "Guarantee",
+        "Profiled",
+        "ProfiledColumn",
+        "Reached",
+    ),
+}
+"""Where each name is defined: it is imported when it is first used, so that a search does not wait for the job."""
+_DEFINED_AS = {"comparison_json": "to_json"}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(module), _DEFINED_AS.get(name, name))
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 @plainly
 def audit(
     data: Any,
@@ -137,6 +216,11 @@ def audit(
     NaN, NA, NaT and None are NULL, which counts as a value of its own. Raises InputError for what is wrong with the
     question, Refused for an empty table.
     """
+    from qblock.search.audit import audit_node
+    from qblock.search.run import open_task
+    from qblock.tables.results import Audited
+    from qblock.tables.specs import Asked, attributes_of, named
+
     asked = Asked("qblock.audit()", data, table=table, types=types)
     if isinstance(quasi_identifiers, Mapping):
         raise InputError(f"{asked.caller}: quasi_identifiers: a table is audited as it stands; write a list of columns")
@@ -181,6 +265,9 @@ def anonymize(
     Raises Refused where no generalization satisfies what is asked (or the table is empty), InputError for what is wrong
     with the question or the data.
     """
+    from qblock.tables.anonymize import anonymized
+    from qblock.tables.specs import Asked, attributes_of, named, with_hierarchies
+
     asked = Asked("qblock.anonymize()", data, types=types, databases=False)
     attributes = attributes_of(
         asked.caller,
@@ -203,6 +290,9 @@ def profile(data: Any, *, table: str | None = None, types: Mapping[str, str] | N
     data, table, types: as for `audit`. The proposals are guesses from names and counts, to be checked by a person;
     `quasi_identifiers` and `sensitive` of the result are what `anonymize` takes. Raises Refused for an empty table.
     """
+    from qblock.tables.profile import profiled
+    from qblock.tables.specs import Asked
+
     return profiled(Asked("qblock.profile()", data, table=table, types=types))
 
 

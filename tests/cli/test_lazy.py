@@ -67,3 +67,21 @@ def test_a_search_in_a_duckdb_file_loads_what_it_uses(tmp_path: Path) -> None:
     found = loaded(COMMAND.format(["search", "spec.yaml"]), tmp_path)
     assert "duckdb" in found
     assert found & set(UNUSED) == set()
+
+
+def test_a_search_loads_nothing_of_the_job(tmp_path: Path) -> None:
+    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
+        connection.execute("CREATE TABLE people AS SELECT 40 AS age, 'flu' AS disease FROM range(4)")
+    (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
+    rooms = "print('rooms:', *{name.split('.')[1] for name in sys.modules if name.startswith('qblock.')})"
+    search = COMMAND.format(["search", "spec.yaml"])
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{search}\n{rooms}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=tmp_path,
+    )
+    found = set(ran.stdout.splitlines()[-1].removeprefix("rooms:").split())
+    assert "search" in found, ran.stderr
+    assert found & {"release", "ledger", "publish", "demo"} == set()

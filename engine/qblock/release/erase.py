@@ -12,6 +12,7 @@ from qblock.errors import QblockError, Refused
 from qblock.joint.crosswalk import own_book, prepare
 from qblock.joint.excluded import FAILED, LEAVING, OUT, entities_apart
 from qblock.joint.excluded import QUEUED as WAITING
+from qblock.joint.later import lags
 from qblock.joint.sharing import Sharing
 from qblock.joint.turn import record_erasure
 from qblock.joint.withdrawals import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
@@ -22,7 +23,6 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import record_refusal
 from qblock.release import runner, steps
 from qblock.release.apply import release, retire
-from qblock.release.forecast import lags
 from qblock.release.job import Job
 from qblock.release.leaving import Asked, count_sharing, missing_people, named_people, said_missing
 from qblock.release.log import Entries

@@ -20,6 +20,7 @@ from qblock.joint.gate import members
 from qblock.joint.lag import memory
 from qblock.joint.lag.policy import rules_of
 from qblock.joint.lag.sizes import Sizes, size_for
+from qblock.joint.later import lags
 from qblock.joint.steady import Rules
 from qblock.joint.steady.estimate import Churn, Estimate, estimate
 from qblock.joint.type_checks import parts_of
@@ -104,11 +105,6 @@ class Published:
 
     node: Node
     forecast: Forecast | None = None
-
-
-def lags(spec: Spec) -> bool:
-    """Whether versions of a release lag behind the source."""
-    return spec.checked_together and spec.on_refusal == "hold_back"
 
 
 def churn_of(spec: Spec, share: float | None) -> Churn | None:

@@ -9,11 +9,11 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
-from qblock.joint.alone import later_versions
 from qblock.joint.lag.policy import rules_of
+from qblock.joint.later import lags, later_versions
 from qblock.joint.steady.estimate import Churn
 from qblock.publish.columns_ahead import check_view
-from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_search, lags, published
+from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_search, published
 from qblock.release.outlook import ahead
 from qblock.release.plan import Plan, plan
 from qblock.release.retype import type_note

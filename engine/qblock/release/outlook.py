@@ -15,12 +15,12 @@ from qblock.joint.crosswalk import has_book, open_book
 from qblock.joint.lag import memory
 from qblock.joint.lag.checks import check_layout, check_node
 from qblock.joint.lag.outlook import Outlook, outlook
+from qblock.joint.later import lags
 from qblock.joint.turnover import turnover
 from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
-from qblock.release.forecast import lags
 from qblock.release.plan import Plan
 from qblock.release.turnover import refusal, source_digest
 from qblock.search.run import open_snapshot

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import fields
 
 from qblock.errors import QblockError, Refused
-from qblock.joint.alone import joint_check
+from qblock.joint.later import joint_check
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
 from qblock.ledger.history import UNFINISHED, last_events, published_versions
 from qblock.ledger.kept import forget_kept

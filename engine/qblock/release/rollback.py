@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from qblock.deeds import outcome
 from qblock.errors import Refused
-from qblock.joint.alone import WITHOUT_ENTITY, joint_check
+from qblock.joint.later import WITHOUT_ENTITY, joint_check
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, RecordedEvent, State
 from qblock.ledger.history import UNFINISHED, published_versions
 from qblock.ledger.kept import Kept, PublishedColumn, kept_digest

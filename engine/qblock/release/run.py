@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from qblock.joint.alone import joint_check, later_versions
+from qblock.joint.later import joint_check, later_versions
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, HowChosen, RecordedEvent, State, canonical
 from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept
 from qblock.ledger.reader import LedgerReader, ledger_reader

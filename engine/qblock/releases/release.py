@@ -5,29 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qblock.errors import all_plainly
 from qblock.files import OwnFile
-from qblock.joint.alone import later_versions
-from qblock.ledger.history import history
-from qblock.publish.hierarchies import load_hierarchies, write_hierarchies
-from qblock.release.adopt import adopt, foreseen_adoption
-from qblock.release.apply import release
-from qblock.release.dry_run import dry_run
-from qblock.release.erase import Agree, erase
-from qblock.release.forecast import churn_of, forecast_of_search
-from qblock.release.foresee import foreseen
-from qblock.release.grants import grants
-from qblock.release.leaving import Asked, planned_erasure
-from qblock.release.log import Entries
-from qblock.release.move import move
-from qblock.release.plan import Plan, plan_rollback
-from qblock.release.retire import retire
-from qblock.release.retype import retype
-from qblock.release.rollback import rollback
-from qblock.release.verify import verify
-from qblock.releases.files import own_files
 from qblock.releases.granted import Grants
 from qblock.releases.results import (
     Adopted,
@@ -43,14 +24,15 @@ from qblock.releases.results import (
     Searched,
     Verified,
 )
-from qblock.search.audit import audit_spec
-from qblock.search.comparison.compare import Comparison, compare
-from qblock.search.comparison.tables import to_json
-from qblock.search.explain import explain_sql
 from qblock.search.progress import Progress
-from qblock.search.run import open_task, refusal, run_search
 from qblock.spec import Spec, load_spec, spec_of
 from qblock.tables.results import Audited
+
+if TYPE_CHECKING:
+    from qblock.release.erase import Agree
+    from qblock.release.log import Entries
+    from qblock.release.plan import Plan
+    from qblock.search.comparison.compare import Comparison
 
 Say = Callable[[str], None]
 
@@ -96,24 +78,39 @@ class Release:
         share of the people who come, and leave, in each run, for `forecast`; by default as in the runs so far. Raises
         InputError for a churn of versions that do not lag.
         """
-        asked = churn_of(self.spec, churn)
+        from qblock.joint.later import lags, later_versions
+        from qblock.search.run import open_task, refusal, run_search
+
+        asked = forecast = None
+        if churn is not None:
+            from qblock.release.forecast import churn_of
+
+            asked = churn_of(self.spec, churn)
         with open_task(self.spec, name_values=self.name_values) as task:
             best_only = task.spec.search.answer == "best" and not all_nodes and asked is None
             found = run_search(task, strategy=strategy, progress=progress, all_nodes=all_nodes, best_only=best_only)
             task.warnings += later_versions(self.spec)
             refused = None if found.chosen is not None else str(refusal(found))
-            forecast = forecast_of_search(found, asked)
+            if lags(self.spec):
+                from qblock.release.forecast import forecast_of_search
+
+                forecast = forecast_of_search(found, asked)
             made = found.to_json() | ({} if forecast is None else {"forecast": forecast.to_json()})
             return replace(Searched.of(made), refused=refused)
 
     def explain_sql(self, node: str | None = None) -> list[tuple[str, str]]:
         """Titles and statements of a node, for each engine. node: `a=2,b=1`, `2,1`, `bottom` or `top`."""
+        from qblock.search.explain import explain_sql
+        from qblock.search.run import open_task
+
         with open_task(self.spec, name_values=self.name_values) as task:
             return explain_sql(task, node)
 
     def audit(self, node: str | None = None) -> Audited:
         """The tightest parameter of every model, attacks and utility at a node; by default the pinned one, else the
         table as it is."""
+        from qblock.search.audit import audit_spec
+
         return Audited.of(audit_spec(self.spec, node))
 
     def compare(
@@ -124,6 +121,8 @@ class Release:
         progress: Progress | None = None,
     ) -> Compared:
         """Many privacy definitions at every node. definitions: a file with more of them."""
+        from qblock.search.comparison.tables import to_json
+
         return Compared.of(to_json(self.comparison(sensitive=sensitive, definitions=definitions, progress=progress)))
 
     def comparison(
@@ -134,15 +133,22 @@ class Release:
         progress: Progress | None = None,
     ) -> Comparison:
         """The same with exact values, for whoever tabulates them."""
+        from qblock.search.comparison.compare import compare
+        from qblock.search.run import open_task
+
         with open_task(self.spec, name_values=False) as task:
             return compare(task, sensitives=sensitive, file=definitions, progress=progress)
 
     def plan(self, *, churn: float | None = None) -> Planned:
         """The steps of `publish`. churn: as of `search`; before a first version the lattice is searched for it."""
+        from qblock.release.foresee import foreseen
+
         return _planned(foreseen(self.spec, churn))
 
     def plan_rollback(self, version: int, *, wait: float = 0) -> Planned:
         """The steps of `rollback`."""
+        from qblock.release.plan import plan_rollback
+
         return _planned(plan_rollback(self.spec, version, wait=wait))
 
     def plan_erase(
@@ -156,6 +162,8 @@ class Release:
     ) -> Planned:
         """The steps of `erase`. With `now` also how many share the joint cells of those who would leave (`sharing`),
         and with `missing` how many are missing; else nobody is looked up."""
+        from qblock.release.leaving import Asked, planned_erasure
+
         asked = Asked.of(self.spec, people, missing=missing, confirm=confirm, now=now)
         return _planned(planned_erasure(self.spec, asked, wait))
 
@@ -165,6 +173,8 @@ class Release:
 
         job: the login, where it is not the one of the source's URL; officer: a role that is to read the ledger.
         """
+        from qblock.release.grants import grants
+
         return Grants.of(grants(self.spec, job=job, officer=officer))
 
     def publish(
@@ -180,12 +190,16 @@ class Release:
 
         force: publish even then, or after the release was retired.
         """
+        from qblock.release.apply import release
+
         found = release(self.spec, force=force, wait=wait, progress=progress, log=log, entries=entries)
         return Published.of(found.to_json())
 
     def dry_run(self, *, wait: float = 0) -> DryRun:
         """Decide what `publish` would come to, and publish nothing. What it came to is in the ledger alone (`history`),
         since it depends on people whom no version shows yet."""
+        from qblock.release.dry_run import dry_run
+
         return DryRun.of(dry_run(self.spec, wait=wait).to_json())
 
     def verify(self, *, head: str | None = None) -> Verified:
@@ -193,16 +207,22 @@ class Release:
 
         What does not agree is in `problems`; `raise_problems` raises it.
         """
+        from qblock.release.verify import verify
+
         return Verified.of(verify(self.spec, expected_head=head).to_json())
 
     def history(self) -> History:
         """The ledger of the release."""
+        from qblock.ledger.history import history
+
         return History.of(history(self.spec))
 
     def rollback(
         self, version: int, *, wait: float = 0, log: Say | None = None, entries: Entries | None = None
     ) -> Published:
         """Publish an older version again, after the checks of a release."""
+        from qblock.release.rollback import rollback
+
         return Published.of(rollback(self.spec, version, wait=wait, log=log, entries=entries).to_json())
 
     def erase(
@@ -225,6 +245,8 @@ class Release:
         agree: told how many leave at once before anything is changed; Refused is raised where it says no; None: nobody
         is asked.
         """
+        from qblock.release.erase import erase
+
         found = erase(
             self.spec,
             people,
@@ -241,6 +263,8 @@ class Release:
 
     def plan_adopt(self, *, wait: float = 0) -> Planned:
         """The steps of `adopt`, with a note where it would be refused before a row is read."""
+        from qblock.release.adopt import foreseen_adoption
+
         return _planned(foreseen_adoption(self.spec, wait=wait))
 
     def adopt(
@@ -248,28 +272,41 @@ class Release:
     ) -> Adopted:
         """Record the only version, which was published without a crosswalk, so that later ones can be checked together
         with it. same_people: that its people are those of the source now, as the caller states; the ledger keeps it."""
+        from qblock.release.adopt import adopt
+
         found = adopt(self.spec, same_people=same_people, wait=wait, log=log, entries=entries)
         return Adopted.of(found.to_json())
 
     def retire(self, *, wait: float = 0, log: Say | None = None) -> Ended:
         """Take the view away from its readers; versions, ledger and crosswalk stay."""
+        from qblock.release.retire import retire
+
         return Ended.of(retire(self.spec, wait=wait, log=log).to_json())
 
     def move_from(self, earlier: str, *, wait: float = 0) -> Ended:
         """Make the release `earlier` this one: its name, source and view, with all versions and evidence."""
+        from qblock.release.move import move
+
         return Ended.of(move(self.spec, earlier, wait=wait).to_json())
 
     def retype(self, *, wait: float = 0) -> Retyped:
         """Convert what is kept to the types that the source's columns have now."""
+        from qblock.release.retype import retype
+
         return Retyped.of(retype(self.spec, wait=wait).to_json())
 
     def build_hierarchies(self, directory: str | Path, *, force: bool = False) -> list[Path]:
         """Write every hierarchy as a CSV file, with the values that the source holds now."""
+        from qblock.publish.hierarchies import write_hierarchies
+        from qblock.search.run import open_task
+
         with open_task(self.spec, name_values=self.name_values) as task:
             return write_hierarchies(task, Path(directory), force=force)
 
     def check_hierarchies(self) -> Checked:
         """Check that every hierarchy is nested and covers every value. Raises InputError with what is missing."""
+        from qblock.search.run import open_task
+
         with open_task(self.spec, name_values=self.name_values) as task:
             found = [
                 {
@@ -285,11 +322,16 @@ class Release:
 
     def load_hierarchies(self) -> list[str]:
         """Write the hierarchies as dimension tables; their names."""
+        from qblock.publish.hierarchies import load_hierarchies
+        from qblock.search.run import open_task
+
         with open_task(self.spec, name_values=self.name_values) as task:
             return load_hierarchies(task)
 
     def own_files(self) -> Iterator[OwnFile]:
         """The files that the release lives on, which nothing else may be written to."""
+        from qblock.releases.files import own_files
+
         return own_files(self.spec)
 
 

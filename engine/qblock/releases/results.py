@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 from qblock.errors import Refused
-from qblock.joint.sharing import Sharing
 from qblock.releases.answer import Answer
 from qblock.releases.granted import Grant
 from qblock.releases.next_version import Changes, Levels
@@ -15,6 +14,8 @@ from qblock.tables.results import COLUMNS, Guarantee, Number, frame, guarantee_r
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from qblock.joint.sharing import Sharing
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ class Planned(Answer):
             "levels": Levels.of(found["levels"]) if "levels" in found else None,
             "changes": Changes.of(found["changes"]) if "changes" in found else None,
             "missing": found.get("missing"),
-            "sharing": Sharing(**found["sharing"]) if "sharing" in found else None,
+            "sharing": _sharing(found.get("sharing")),
             "view": found["view"],
             "current_version": found["current_version"],
             "steps": tuple((step["step"], step["description"]) for step in found["steps"]),
@@ -302,7 +303,7 @@ class Erased(Answer):
             **{name: found[name] for name in ("status", "asked", "shown", "companions")},
             "retired": tuple(found["retired"]),
             "published": None if found["published"] is None else Published.of(found["published"]),
-            "sharing": None if found["sharing"] is None else Sharing(**found["sharing"]),
+            "sharing": _sharing(found["sharing"]),
         }
 
 
@@ -375,3 +376,9 @@ class Checked(Answer):
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
         return [(name, height, " > ".join(map(str, labels))) for name, height, labels in self.hierarchies]
+
+
+def _sharing(found: Mapping[str, Any] | None) -> Sharing | None:
+    from qblock.joint.sharing import Sharing
+
+    return None if found is None else Sharing(**found)
