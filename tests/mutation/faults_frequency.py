@@ -109,6 +109,13 @@ FREQUENCY: tuple[Mutation, ...] = (
         tests=("tests/warehouse/test_beside.py::test_nothing_that_was_shared_is_there_in_the_next_snapshot",),
     ),
     Mutation(
+        "pairs: a word of a key is shifted into the one before",
+        "frequency/pairs.py",
+        "found = found << (end - start) |",
+        "found = found << (end - start - 1) |",
+        tests=("tests/frequency/test_pairs.py::test_one_number_has_the_order_of_several_words",),
+    ),
+    Mutation(
         "hubs: counts of entities are added up",
         "frequency/sources.py",
         "self._grouped(source, mask, by_entity=self.entities)",
@@ -132,7 +139,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
         "entities: as large as the sum of their values",
         "frequency/sets.py",
-        '            rows = counts["n"][order_of(words)]\n',
+        '            rows = counts["n"][order_of(words, alone)]\n',
         "            rows = np.add.reduceat(n, first)\n",
         tests=(f"{SETS}::test_entities_are_counted_once",),
     ),

@@ -157,7 +157,7 @@ class FrequencySets(Sources):
         """int64[B]: rows of each block, in the order of `blocks`, also where entities are counted."""
         words, counts = self._fetched(node, (), portion)
         rows: Ints = counts["r" if self.entities else "n"]
-        return rows[order_of(words)]
+        return rows[order_of(words, self.coding.mask(node))]
 
     def leaf_counts(self, sensitive: Sequence[int]) -> tuple[Ints, Ints, Ints]:
         """Keys, values and rows (never entities) of the leaves, as `joint` gives them."""
@@ -208,23 +208,25 @@ class FrequencySets(Sources):
         return [columns.pop(f"k{i}", nothing) for i in range(self.coding.words)], columns
 
     def _blocks(self, node: Node, sensitive: int | None, portion: Portion, keyed: bool) -> Blocks:
-        words, counts = self._fetched(node, () if sensitive is None else (sensitive,), portion)
+        kind = () if sensitive is None else (sensitive,)
+        words, counts = self._fetched(node, kind, portion)
         if portion.all:
-            self._learn(node, () if sensitive is None else (sensitive,), len(counts["n"]))
+            self._learn(node, kind, len(counts["n"]))
             if not self.entities:
                 self.add_up(int(counts["n"].sum()), node)
-        order = order_of(words)
+        order = order_of(words, self.coding.mask(node, kind))
         words, n = [word[order] for word in words], counts["n"][order]
         if sensitive is None:
             start = np.arange(len(n) + 1, dtype=np.int64)
             return Blocks(start, np.zeros_like(n), n, n, self.coding.keys(node, words) if keyed else None)
         value = self.coding.values(sensitive, words)
-        first, value, n, block = by_block(words, self.coding.mask(node), value, n)
+        alone = self.coding.mask(node)
+        first, value, n, block = by_block(words, alone, value, n)
         start = np.append(first, len(n)).astype(np.int64)
         keys = self.coding.keys(node, block) if keyed else None
         if self.entities:
             words, counts = self._fetched(node, (), portion)
-            rows = counts["n"][order_of(words)]
+            rows = counts["n"][order_of(words, alone)]
         else:
             rows = np.add.reduceat(n, first) if len(first) else n
         return Blocks(start, value, n, rows, keys)
