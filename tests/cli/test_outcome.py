@@ -154,7 +154,7 @@ def test_an_internal_error_before_the_publication(
     monkeypatch.setattr(apply, "run_search", raising(ZeroDivisionError("13053")))
     said = f"nothing was published; internal error (ZeroDivisionError); {NOTE}"
     assert ended(capsys, "release", job.spec.path, "--quiet") == (1, f"qblock: {said}\n")
-    monkeypatch.setattr("qblock.releases.release.run_search", raising(ZeroDivisionError("13053")))
+    monkeypatch.setattr("qblock.search.run.run_search", raising(ZeroDivisionError("13053")))
     said = f"internal error (ZeroDivisionError); {NOTE}"
     assert ended(capsys, "search", job.spec.path, "--quiet") == (1, f"qblock: {said}\n")
 

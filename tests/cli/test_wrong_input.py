@@ -237,7 +237,7 @@ def test_faults_of_the_program_are_no_traceback(qblock, spec, warehouse, monkeyp
     def broken(*_: Any, **__: Any) -> Any:
         raise ZeroDivisionError("a row: secret")
 
-    monkeypatch.setattr("qblock.releases.release.run_search", broken)
+    monkeypatch.setattr("qblock.search.run.run_search", broken)
     ran = qblock("search", file)
     check(ran, 1, r"internal error \(ZeroDivisionError\); --debug prints the traceback on a terminal")
     assert "secret" not in ran.err

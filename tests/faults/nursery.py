@@ -112,8 +112,10 @@ def _serve() -> None:
 
     # Commands import their work when they run, which each child would do by itself.
     import qblock.cli.app
+    import qblock.release.adopt
     import qblock.release.apply
     import qblock.release.erase
+    import qblock.release.retire
     import qblock.release.rollback
     import qblock.release.verify
     import qblock.releases.release  # noqa: F401

@@ -187,7 +187,7 @@ def test_what_the_database_said_is_behind_an_error_for_those_alone(
     def broken(*_: Any, **__: Any) -> Any:
         raise qblock.QblockError("the database failed") from ValueError("13050")
 
-    monkeypatch.setattr("qblock.releases.release.verify", broken)
+    monkeypatch.setattr("qblock.release.verify.verify", broken)
     monkeypatch.setattr("qblock.releases.ledger.upgrade_ledger", broken)
     ledger = qblock.Ledger(str(release.spec.path), name_values=named)
     for ask in (qblock.Release(release.spec, name_values=named).verify, ledger.upgrade):
