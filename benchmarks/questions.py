@@ -59,6 +59,7 @@ def entropy(least: int, sensitive: str) -> dict[str, Any]:
 
 LOSSY = {"privacy": [k(5)], "more": {"suppression_limit": 0.02}, "search": {"choose_by": "loss"}}
 T_CLOSE = {"t_closeness": {"t": 0.2, "sensitive": "health", "distance": "equal"}}
+MAP: dict[str, Any] = {"search": {"recoding": "multidimensional", "choose_by": "loss"}, "standard": False}
 SERVER: dict[str, Any] = {"engine": "postgresql", "standard": False}
 QUESTIONS = {
     question.name: question
@@ -71,6 +72,8 @@ QUESTIONS = {
         Question("survey-k5-suppress-best", "survey", **LOSSY, answer="best"),
         Question("hospital-entropy4-k10", "hospital", [k(10), entropy(4, "diagnosis")]),
         Question("census-entropy6-process", "census", [entropy(6, "occupation")], process=True),
+        Question("retail-k6-map", "retail", [k(6)], **MAP),
+        Question("retail-entropy6-map", "retail", [entropy(6, "cost")], **MAP),
         Question("retail-x10-k6", "retail-x10", [k(6)], standard=False),
         Question("retail-k6-postgresql", "retail", [k(6)], **SERVER),
         Question("retail-k6-postgresql-warehouse", "retail", [k(6)], **SERVER, search={"roll_up": "warehouse"}),

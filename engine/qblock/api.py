@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from qblock.releases.first import Proposed, propose_spec
     from qblock.releases.granted import Grant, Grants
     from qblock.releases.ledger import Ledger, Upgraded
+    from qblock.releases.recodings import ComparedRecodings, OneRecoding, Shown
     from qblock.releases.release import Release
     from qblock.releases.results import (
         Adopted,
@@ -69,6 +70,7 @@ __all__ = [
     "Candidate",
     "Checked",
     "Compared",
+    "ComparedRecodings",
     "Comparison",
     "DryRun",
     "Ended",
@@ -81,6 +83,7 @@ __all__ = [
     "History",
     "Ledger",
     "Level",
+    "OneRecoding",
     "OwnFile",
     "Planned",
     "Profiled",
@@ -93,6 +96,7 @@ __all__ = [
     "SearchProgress",
     "Searched",
     "Sharing",
+    "Shown",
     "Upgraded",
     "Verified",
     "adversary_of",
@@ -136,6 +140,11 @@ _HOMES = {
     "qblock.releases.ledger": (
         "Ledger",
         "Upgraded",
+    ),
+    "qblock.releases.recodings": (
+        "ComparedRecodings",
+        "OneRecoding",
+        "Shown",
     ),
     "qblock.releases.release": ("Release",),
     "qblock.releases.results": (

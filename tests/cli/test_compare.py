@@ -51,3 +51,61 @@ def test_what_is_wrong_is_said_and_nothing_printed(spec: str, capsys: pytest.Cap
     shown = capsys.readouterr()
     assert shown.out == ""
     assert shown.err == "qblock: --sensitive a: not a sensitive attribute of the spec; valid: s, y\n"
+
+
+def test_two_recodings_for_a_person(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", spec, "--recoding", "both", "--quiet"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == ""
+    text = " ".join(shown.out.split())
+    assert "30 rows; two recodings under the same privacy models, at most 0 rows suppressed in each; " in text
+    assert "full-domain: a level 2, b level 0; The condition is monotone here" in text
+    assert "multidimensional: 6 boxes after 4 rounds of splits" in text
+    assert "figure full-domain multidimensional published blocks 3 6 suppressed rows 0 0 average block size " in text
+    assert "over 200 drawn queries" in text
+    assert "asked full-domain multidimensional k_anonymity: k=3 k 7 k 3 distinct_l_diversity (s): l=2 l 3 l 2" in text
+    assert "a hidden for 100 % as it is for 53 %, groups like " in text
+    assert " for 23 %, hidden for 23 % b as it is for 100 %" in text
+
+
+def test_two_recodings_for_a_program(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", spec, "--recoding", "both", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert list(answer["recodings"]) == list(answer["why"]) == ["full_domain", "multidimensional"]
+    assert [side["blocks"] for side in answer["recodings"].values()] == [3, 6]
+    assert run(["compare", spec, "--recoding", "full_domain", "--json"]) == 0
+    assert "recodings" not in json.loads(capsys.readouterr().out)
+
+
+def test_recodings_that_nothing_satisfies_end_with_status_3(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = Path(spec).read_text("utf-8")
+    Path(spec).write_text(text.replace("k: 3", "k: 31"), "utf-8")
+    assert run(["compare", spec, "--recoding", "both", "--json"]) == 3
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["recodings"] == {"full_domain": None, "multidimensional": None}
+    assert "k_anonymity asks k 31; the most general node reaches k 30" in shown.err
+    assert run(["compare", spec, "--recoding", "both", "--quiet"]) == 3
+    text = capsys.readouterr().out
+    assert "full-domain: no answer: no node satisfies" in text
+    assert "figure" not in text
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--sensitive", "s"], "--sensitive: it is about definitions at every node"),
+        (["--definitions", "more.yaml"], "--definitions: it is about definitions at every node"),
+        (["--csv", "all.csv"], "leave --csv out, or write --recoding full_domain"),
+    ],
+)
+def test_options_of_definitions_do_not_go_with_two_recodings(
+    spec: str, options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", spec, "--recoding", "both", *options]) == 2
+    shown = capsys.readouterr()
+    assert (shown.out, said in shown.err) == ("", True)
+
+
+def test_an_unknown_recoding_is_refused(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", spec, "--recoding", "multidimensional"]) == 2
+    assert "--recoding multidimensional: valid: full_domain, both" in capsys.readouterr().err

@@ -18,7 +18,18 @@ from reference import hierarchies as reference
 from reference.hierarchies import Row
 
 from qblock.errors import InputError
-from qblock.hierarchy import Hierarchy, UnfitValuesError, dates, digits, from_columns, from_csv, from_rows, ranges
+from qblock.hierarchy import (
+    Grid,
+    Hierarchy,
+    UnfitValuesError,
+    cuts,
+    dates,
+    digits,
+    from_columns,
+    from_csv,
+    from_rows,
+    ranges,
+)
 from qblock.hierarchy import suppress as suppress_
 from qblock.hierarchy.labels import Labels, texts
 
@@ -137,6 +148,32 @@ def test_ranges_of_decimals(values: list[str], widths: list[Fraction], start: Fr
         lambda: ranges("a", values, widths, start, "decimal"),
         lambda: reference.intervals(values, widths, start, "decimal"),
     )
+
+
+@st.composite
+def grids(draw: st.DrawFn) -> Grid:
+    """Up to 60 cells, from any place on, of whole numbers or not."""
+    width = draw(st.sampled_from([Fraction(1), Fraction(5), Fraction(7, 40), Fraction(1, 3)]))
+    start = draw(st.sampled_from([Fraction(0), Fraction(3), Fraction(-7, 2), Fraction(1, 3)]))
+    low = start + width * draw(st.integers(-120, 120)) / draw(st.sampled_from([1, 1, 2, 5]))
+    high = low + width * draw(st.integers(1, 60)) / draw(st.sampled_from([1, 1, 2, 5]))
+    assume(any(low < start + i * width < high for i in range(-200, 201)))
+    return Grid(start, width, low, high)
+
+
+NEAR = st.integers(-300, 300).map(str)
+
+
+@given(of(NEAR) | of(INTEGERS), grids())
+def test_cuts_of_whole_numbers(values: list[str], grid: Grid) -> None:
+    of_grid = (grid.start, grid.min_width, grid.low, grid.high)
+    compared(lambda: cuts("a", values, grid), lambda: reference.cells(values, *of_grid, "integer"))
+
+
+@given(of(NEAR | st.decimals(-99, 99, places=3).map(str)) | of(DECIMALS), grids())
+def test_cuts_of_decimals(values: list[str], grid: Grid) -> None:
+    of_grid = (grid.start, grid.min_width, grid.low, grid.high)
+    compared(lambda: cuts("a", values, grid, "decimal"), lambda: reference.cells(values, *of_grid, "decimal"))
 
 
 @given(of(MOMENTS), UNITS)

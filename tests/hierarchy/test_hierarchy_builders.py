@@ -11,10 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from qblock.comparison import Kind
 from qblock.errors import InputError
 from qblock.hierarchy import (
+    Grid,
     Hierarchy,
     UnfitValuesError,
+    cuts,
     dates,
     digits,
     flat,
@@ -134,6 +137,74 @@ def test_ranges_need_finite_numbers():
     with pytest.raises(UnfitValuesError, match="2 values of the column are not finite numbers") as caught:
         ranges("w", ["NaN", "1", "Infinity"], [5], kind="float")
     assert caught.value.values == ("Infinity", "NaN")
+
+
+def test_cuts_of_whole_numbers():
+    """The last cell has the upper bound itself, and no label goes beyond it."""
+    hierarchy = cuts("age", ["7", "95", "100", "0"], Grid(0, 5, 0, 100))
+    assert hierarchy.level_names == ("age", "age_5", "age_10", "age_20", "age_40", "age_80", "age_any")
+    assert chain(hierarchy, "7") == ["7", "5-9", "0-9", "0-19", "0-39", "0-79", "*"]
+    assert chain(hierarchy, "95") == ["95", "95-100", "90-100", "80-100", "80-100", "80-100", "*"]
+    assert chain(hierarchy, "100")[1:] == chain(hierarchy, "95")[1:]
+
+
+def test_cells_at_bounds_that_are_no_cuts_are_narrower():
+    hierarchy = cuts("age", ["4", "3", "10", "50", "61"], Grid(50, 20, 3, 61))
+    assert hierarchy.labels[1] == ("3-9", "3-9", "10-29", "50-61", "50-61")
+    assert hierarchy.labels[2] == ("3-9", "3-9", "10-49", "50-61", "50-61")
+    assert hierarchy.labels[3] == ("3-49", "3-49", "3-49", "50-61", "50-61")
+    assert hierarchy.height == 4
+    assert cuts("t", ["-7", "-2", "-1"], Grid(0, 5, -8, 5)).labels[1] == ("-8 to -6", "-5 to -1", "-5 to -1")
+
+
+def test_cuts_are_where_they_are_whatever_the_values_are():
+    one, other = cuts("n", ["7"], Grid(0, 5, 0, 100)), cuts("n", ["7", "8", "99"], Grid(0, 5, 0, 100))
+    assert one.level_names == other.level_names
+    assert chain(one, "7") == chain(other, "7")
+
+
+def test_cuts_of_decimals_are_exact():
+    grid = Grid(0, Fraction("0.1"), 0, 1)
+    hierarchy = cuts("w", ["0.3", "0.7", "1", "0.95"], grid, "float")
+    assert hierarchy.labels[1] == ("[0.3, 0.4)", "[0.7, 0.8)", "[0.9, 1]", "[0.9, 1]")
+    assert cuts("n", ["1"], Grid(0, Fraction(3, 2), 0, 3), "integer").labels[1] == ("[0, 1.5)",)
+
+
+def test_cuts_of_dates():
+    grid = Grid(date(2000, 1, 1), 30, date(1999, 12, 20), date(2000, 3, 15))
+    values = ["1999-12-20", "2000-01-30", "2000-01-31", "2000-03-15"]
+    hierarchy = cuts("born", values, grid, "date")
+    assert hierarchy.level_names[:2] == ("born", "born_30")
+    assert chain(hierarchy, "2000-01-30")[1:3] == ["2000-01-01 to 2000-01-30", "2000-01-01 to 2000-02-29"]
+    assert chain(hierarchy, "2000-01-31")[1] == "2000-01-31 to 2000-02-29"
+    assert chain(hierarchy, "1999-12-20")[1] == "1999-12-20 to 1999-12-31"
+    assert chain(hierarchy, "2000-03-15")[1] == "2000-03-01 to 2000-03-15"
+    moments = ["2000-03-15 23:59:59", "2000-03-16 00:00:00", "1999-12-19 23:59:59"]
+    assert cuts("at", moments, grid, "timestamp").leaves == ("2000-03-15 23:59:59",)
+    assert cuts("at", ["2000-01-02"], Grid(date(2000, 1, 1), 1, date(2000, 1, 1), date(2000, 1, 9)), "text").labels[
+        1
+    ] == ("2000-01-02",)
+
+
+def test_values_outside_the_bounds_get_no_leaf():
+    assert cuts("n", ["-1", "0", "10", "11"], Grid(0, 5, 0, 10)).leaves == ("0", "10")
+    assert cuts("n", ["10.001", "-0.5"], Grid(0, 5, 0, 10), "decimal").leaves == ()
+
+
+@pytest.mark.parametrize("kind", ["text", "date", "boolean"])
+def test_cuts_of_numbers_need_numbers(kind: Kind):
+    with pytest.raises(InputError, match=f"cuts of a: the column is of type {kind}"):
+        cuts("a", ["1"], Grid(0, 5, 0, 10), kind)
+
+
+def test_cuts_of_dates_need_dates():
+    grid = Grid(date(2000, 1, 1), 1, date(2000, 1, 1), date(2000, 1, 9))
+    with pytest.raises(InputError, match="cuts of a: the column is of type integer, and the cuts are dates"):
+        cuts("a", ["1"], grid, "integer")
+    with pytest.raises(UnfitValuesError, match="cuts of a: 1 value of the column are not ISO dates"):
+        cuts("a", ["x", "2000-01-01"], grid, "text")
+    with pytest.raises(UnfitValuesError, match="are not finite numbers"):
+        cuts("a", ["NaN"], Grid(0, 5, 0, 10), "float")
 
 
 def test_dates_by_week():

@@ -85,7 +85,10 @@ def plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class World:
-    """A table, what is declared of it, and the models asked: entries of the spec, and parameters for the reference."""
+    """A table, what is declared of it, and the models asked: entries of the spec, and parameters for the reference.
+
+    raw: the values as the table holds them, by what the reference computes with.
+    """
 
     table: Table
     case: Case
@@ -97,16 +100,17 @@ class World:
     entries: list[dict[str, Any]]
     asked: list[Params]
     taxonomy: list[str]
+    raw: dict[Any, Any]
 
 
-def world(draw: random.Random, folder: Path) -> World:
+def world(draw: random.Random, folder: Path, sizes: tuple[int, int] = ROWS) -> World:
     type_ = draw.choice(list(POOLS))
     pool = draw.sample(POOLS[type_], draw.randint(2, 4))
     if draw.random() < 0.5:
         pool.append(None)
         if type_ == "VARCHAR" and "" not in pool:
             pool.append("")
-    size = draw.randint(*ROWS)
+    size = draw.randint(*sizes)
     people = [draw.randrange(6) for _ in range(size)] if draw.random() < 0.25 else None
     held = [draw.choice(pool) for _ in range(size)]
     nulls = None in pool
@@ -177,6 +181,7 @@ def world(draw: random.Random, folder: Path) -> World:
         [],
         [],
         lines,
+        raw,
     )
     for _ in range(draw.randint(4, 8)):
         ask(draw, made, raw)

@@ -12,6 +12,7 @@ from mutation.faults_joint import JOINT
 from mutation.faults_ledger import LEDGER
 from mutation.faults_local import ROLLED_UP
 from mutation.faults_publish import PUBLISH
+from mutation.faults_recoding import RECODING
 from mutation.faults_release import RELEASE
 from mutation.faults_search import DECLARED, STATEMENTS, STRUCTURE
 from mutation.faults_source import SOURCE
@@ -40,4 +41,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *HIERARCHY,
     *FREQUENCY,
     *ROLLED_UP,
+    *RECODING,
 )

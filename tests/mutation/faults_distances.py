@@ -144,7 +144,7 @@ CLOSENESS: tuple[Mutation, ...] = (
     Mutation(
         "(n,t): any superset for own_or_top",
         "models/nt_closeness.py",
-        '        if self.variant == "lattice":\n            yield',
+        '        if self.variant != "own_or_top":\n            yield',
         "        if True:\n            yield",
         "nt_closeness",
     ),

@@ -59,6 +59,20 @@ HIERARCHY: tuple[Mutation, ...] = (
         tests=(f"{BUILDERS}::test_negative_ranges_read_unambiguously",),
     ),
     Mutation(
+        "cuts: a cell of its own for the upper bound",
+        "hierarchy/builders.py",
+        "np.minimum((counts - start) // step, last)\n",
+        "(counts - start) // step\n",
+        tests=(f"{BUILDERS}::test_cuts_of_whole_numbers", f"{COLUMNS}::test_cuts_of_whole_numbers"),
+    ),
+    Mutation(
+        "cuts: a label that goes beyond the lower bound",
+        "hierarchy/builders.py",
+        "written(max(low, start + cell * step), ",
+        "written(start + cell * step, ",
+        tests=(f"{BUILDERS}::test_cells_at_bounds_that_are_no_cuts_are_narrower",),
+    ),
+    Mutation(
         "dates: a week in the year of its day",
         "hierarchy/builders.py",
         '"{:04d}-W{:02d}".format(*day.isocalendar()[:2])',

@@ -30,7 +30,60 @@ DECLARED = tuple(
     for name in names
 )
 
+HIGHEST = ("tests/search/test_highest_level.py",)
+WEIGHTS = ("tests/search/test_weights.py",)
+HIDDEN = ("tests/search/test_hidden.py",)
+
 STRUCTURE = (
+    Mutation(
+        "hidden: block sizes alone say that a node satisfies",
+        "search/hidden.py",
+        "if outcome is None or (found.choice",
+        "if outcome is None or False and (found.choice",
+        tests=HIDDEN,
+    ),
+    Mutation(
+        "hidden: any node that satisfies shows it",
+        "search/hidden.py",
+        "outcome.satisfying() if node[attribute] <= level]",
+        "outcome.satisfying() if node[attribute] >= level]",
+        tests=HIDDEN,
+    ),
+    Mutation(
+        "weights: bounds are not weighted",
+        "search/utility/measure.py",
+        "share = 1.0 if shares is None or",
+        "share = 1.0 if shares is not None or",
+        tests=WEIGHTS,
+    ),
+    Mutation(
+        "weights: equal ones take the way of others",
+        "metrics/formulas.py",
+        "if weights is None or len(set(weights)) < 2:",
+        "if weights is None:",
+        tests=WEIGHTS,
+    ),
+    Mutation(
+        "max: what is alike goes beyond it",
+        "search/task.py",
+        "tuple(map(min, coarsest, self.lattice.top))",
+        "coarsest",
+        tests=HIGHEST,
+    ),
+    Mutation(
+        "max: blocks above it are no supersets",
+        "search/task.py",
+        "for coarser in sets.lattice.nodes():",
+        "for coarser in self.lattice.nodes():",
+        tests=HIGHEST,
+    ),
+    Mutation(
+        "max: precision is of the levels up to it",
+        "search/utility/measure.py",
+        "levels /= max(self._task.source.hierarchies[i].height, 1)",
+        "levels /= max(height, 1)",
+        tests=HIGHEST,
+    ),
     Mutation(
         "minimal nodes are the maximal ones",
         "lattice.py",

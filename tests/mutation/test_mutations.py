@@ -34,7 +34,20 @@ def test_every_family_of_models_has_faults() -> None:
 
 
 @pytest.mark.parametrize(
-    "room", ["release", "joint", "ledger", "publish", "source", "spec", "hierarchy", "frequency", "search", "models"]
+    "room",
+    [
+        "release",
+        "joint",
+        "ledger",
+        "publish",
+        "source",
+        "spec",
+        "hierarchy",
+        "frequency",
+        "recoding",
+        "search",
+        "models",
+    ],
 )
 def test_every_room_that_guards_something_has_faults(room: str) -> None:
     assert any(Path(mutation.file).parts[0].removesuffix(".py") == room for mutation in MUTATIONS)

@@ -79,6 +79,33 @@ def intervals(values: Iterable[str], widths: Sequence[Fraction], start: Fraction
     return [(leaf, *(label(number(leaf, kind == "integer") or Fraction(0), w) for w in widths), TOP) for leaf in leaves]
 
 
+def cells(
+    values: Iterable[str], start: Fraction, width: Fraction, low: Fraction, high: Fraction, kind: str
+) -> list[Row]:
+    """Of the values from low to high: the cuts of each level are walked to, one after the other."""
+    whole = kind == "integer" and all(given.denominator == 1 for given in (start, width, low, high))
+
+    def edges(width: Fraction) -> list[Fraction]:
+        cuts = [start + i * width for i in range(-200, 201)]
+        assert cuts[0] <= low < high <= cuts[-1]
+        return [low, *(cut for cut in cuts if low < cut < high), high]
+
+    def label(value: Fraction, edges: list[Fraction]) -> str:
+        cell = max(i for i, edge in enumerate(edges[:-1]) if edge <= value)
+        (first, last), ends = edges[cell : cell + 2], cell == len(edges) - 2
+        if not whole:
+            return f"[{plain(first)}, {plain(last)}{']' if ends else ')'}"
+        last -= not ends
+        return str(first) if first == last else f"{first}{'-' if first >= 0 else ' to '}{last}"
+
+    levels = [edges(width)]
+    while len(finer := levels[-1]) > len(coarser := edges(width * 2 ** len(levels))) > 2:
+        levels.append(coarser)
+    assert len(finer) > 2
+    numbers = {leaf: number(leaf, kind == "integer") or Fraction(0) for leaf in ascending(values, kind)}
+    return [(leaf, *(label(n, e) for e in levels), TOP) for leaf, n in numbers.items() if low <= n <= high]
+
+
 def calendar(values: Iterable[str], units: Sequence[str]) -> list[Row]:
     rows, unfit = [], []
     for value in sorted(set(values)):

@@ -21,8 +21,8 @@ pytestmark = pytest.mark.either_engine
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """How often a run opened the source to code it."""
     found: list[str] = []
-    real = apply.open_source
-    monkeypatch.setattr(apply, "open_source", lambda *a, **more: (found.append("source"), real(*a, **more))[1])
+    real = apply.open_recoded
+    monkeypatch.setattr(apply, "open_recoded", lambda *a, **more: (found.append("source"), real(*a, **more))[1])
     return found
 
 

@@ -77,7 +77,7 @@ def test_no_value_of_who_waits_is_looked_at(make_job: MakeJob, values: str, stat
         "as far as sizes tell a new version would be tried: batches of 2 newcomers in 1 block close; whether they pass "
         "depends on values, which plan does not look at"
     )
-    assert {name: n for name, n in found.items() if n} == {"closing": 2, "closing_blocks": 1}
+    assert {name: n for name, n in found.items() if n} == {"closing": 2, "closing_blocks": 1, "looked_at": 1}
     assert job.run().status == status
 
 

@@ -57,6 +57,7 @@ def answers(release: qblock.Release) -> dict[str, Answer]:
     return {
         "search": release.search(all_nodes=True),
         "compare": release.compare(),
+        "compare --recoding both": release.compare_recodings(),
         "plan": release.plan(),
         "verify": release.verify(),
         "history": release.history(),
@@ -67,7 +68,7 @@ def answers(release: qblock.Release) -> dict[str, Answer]:
     }
 
 
-MOVING = {"seconds", "age_seconds", "run", "queries"}
+MOVING = {"seconds", "age_seconds", "run", "queries", "statements"}
 """Keys whose values differ from call to call."""
 
 
@@ -78,7 +79,18 @@ def still(found: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "command", ["search", "compare", "plan", "verify", "history", "hierarchy check", "ledger retype", "release"]
+    "command",
+    [
+        "search",
+        "compare",
+        "compare --recoding both",
+        "plan",
+        "verify",
+        "history",
+        "hierarchy check",
+        "ledger retype",
+        "release",
+    ],
 )
 def test_an_answer_is_what_the_command_prints(
     answers: dict[str, Answer],
@@ -128,6 +140,9 @@ def test_answers_are_frames_and_tables(answers: dict[str, Answer]) -> None:
         assert "<b>" not in html, name
     assert list(answers["history"].to_frame()["state"])[:3] == ["staged", "checked", "published"]
     assert len(answers["compare"].to_frame()) == 12
+    figures = answers["compare --recoding both"].to_frame().set_index("figure")
+    assert list(figures.loc["blocks"]) == [4, 4]
+    assert list(figures.loc["hidden: <b>"]) == [0, 0]
 
 
 def test_a_search_that_finds_nothing_answers(folder: Path) -> None:

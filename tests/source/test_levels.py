@@ -41,6 +41,41 @@ def test_builders(warehouse, tmp_path: Path) -> None:
         assert labels(task, [3, 5, 5, 1]) == {("*", "*", "*", label): 1 for label in low}
 
 
+def test_values_outside_the_bounds_of_cuts_are_not_covered(warehouse, tmp_path: Path) -> None:
+    days = [datetime(2020, 1, day).date() for day in (1, 9, 30, 31)]
+    url = warehouse("t", {"n": [3, 10, 4, 4], "d": days})
+    of_dates = {**QUASI, "hierarchy": {"cuts": {"min_width": 7, "low": "2020-01-01", "high": "2020-01-31"}}}
+    attributes = {"n": {**QUASI, "hierarchy": {"cuts": {"min_width": 2, "low": 6, "high": 10}}}, "d": of_dates}
+    said = problem(url, attributes, tmp_path)
+    assert "2 values of column n (3 rows) are outside the bounds of its cuts: '4' (2 rows), '3' (1 rows)" in said
+    assert "; correct them, or widen low and high, or write `uncovered: top` (they become *)" in said
+    logged = problem(url, attributes, tmp_path, name_values=False)
+    assert "2 values of column n (3 rows) are outside the bounds of its cuts; correct them" in logged
+    assert "'3'" not in logged
+    assert "'4'" not in logged
+    attributes["n"]["uncovered"] = "top"
+    with opened(url, "t", attributes, tmp_path) as task:
+        assert task.lattice.heights == (2, 4)
+        assert labels(task, [0, 4]) == {("*", "*"): 3, ("10", "*"): 1}
+        assert labels(task, [1, 1]) == {
+            ("*", "2020-01-01 to 2020-01-07"): 1,
+            ("8-10", "2020-01-08 to 2020-01-14"): 1,
+            ("*", "2020-01-29 to 2020-01-31"): 2,
+        }
+    attributes["n"]["uncovered"] = "quarantine"
+    with opened(url, "t", attributes, tmp_path) as task:
+        assert task.source.quarantined == 3
+        assert task.source.rows == 1
+
+
+def test_cuts_of_a_taxonomy(warehouse, tmp_path: Path) -> None:
+    url = warehouse("t", {"a": ["x"] * 3, "s": [1, 7, 12]})
+    attributes = {"a": QUASI, "s": {"role": "sensitive", "taxonomy": {"cuts": {"min_width": 5, "low": 0, "high": 10}}}}
+    said = problem(url, attributes, tmp_path)
+    assert said.endswith("column s (1 rows) are outside the bounds of its cuts: '12' (1 rows); correct them, or widen "
+                         "low and high")  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("column", "hierarchy", "message"),
     [
@@ -48,6 +83,8 @@ def test_builders(warehouse, tmp_path: Path) -> None:
         ("d", {"digits": 4}, "digits of d: a column of type date has no digits"),
         ("z", {"ranges": [5]}, "ranges of z: the column is of type text, not a number"),
         ("n", {"dates": ["month"]}, "dates of n: the column is of type integer, not a date"),
+        ("z", {"cuts": {"min_width": 5, "low": 0, "high": 9}}, "cuts of z: the column is of type text, not a number"),
+        ("d", {"cuts": {"min_width": 5, "low": 0, "high": 9}}, "cuts of d: the column is of type date, and the cuts"),
         ("z", {"dates": ["month"]}, "dates of z: 2 values of the column are not ISO dates"),
         ("z", {"file": "absent.csv"}, "absent.csv: the hierarchy file cannot be read: No such file or directory"),
         ("z", {"file": "."}, "the hierarchy file cannot be read: it is a folder; name a file"),

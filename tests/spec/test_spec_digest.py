@@ -33,6 +33,7 @@ def digest(text: str) -> str:
         ("[5, 10]}", "[5, 10], start: 0}"),
         ("privacy:", "suppression_limit: 0\nprivacy:"),
         ("node: {age: 1, zip: 0}", "node: [1, 0], strategy: chains"),
+        ("node: {age: 1, zip: 0}", "node: [1, 0], weights: {age: 1, zip: 1.0}"),
         ("privacy:", "publish: {view: clinic, schema: published}\nprivacy:"),
         ("a.duckdb", "b.duckdb"),
         ("privacy:", "versions: {confirm: " + "0a" * 32 + "}\nprivacy:"),
@@ -51,9 +52,12 @@ def test_layout_defaults_and_urls_make_no_difference(old: str, new: str):
         ("[5, 10]", "[5, 20]"),
         ("hierarchy: suppress", "hierarchy: {digits: 5}"),
         ("{ranges: [5, 10]}", "{table: five, levels: [a]}"),
+        ("{ranges: [5, 10]}", "{ranges: [5, 10], max: 1}"),
+        ("{ranges: [5, 10]}", "{cuts: {min_width: 5, low: 0, high: 99}}"),
         ("2.8", "2.9"),
         ("entropy_l", "frequency_l"),
         ("age: 1", "age: 2"),
+        ("node: {age: 1, zip: 0}", "node: [1, 0], weights: {age: 0.5}"),
         ("ill: sensitive", "ill: sensitive\n  pay: insensitive"),
         ("ill: sensitive", "ill: {role: sensitive, nulls: value}"),
         ("privacy:", "suppression_limit: 0.01\nprivacy:"),
@@ -64,6 +68,17 @@ def test_layout_defaults_and_urls_make_no_difference(old: str, new: str):
 def test_what_is_published_makes_a_difference(old: str, new: str):
     assert old in SPEC
     assert digest(SPEC.replace(old, new)) != digest(SPEC)
+
+
+def test_cuts_in_the_canonical_form():
+    def of(cuts: str) -> str:
+        return digest(SPEC.replace("{ranges: [5, 10]}", f"{{cuts: {cuts}}}"))
+
+    one = of("{min_width: 5, low: 0, high: 99}")
+    assert of("{start: 0, min_width: 5.0, low: 0, high: 99}") == one
+    assert len({one, of("{start: 1, min_width: 5, low: 0, high: 99}"), of("{min_width: 5, low: 0, high: 98}")}) == 3
+    dates = of("{min_width: 5, low: 2000-01-01, high: 2001-01-01}")
+    assert of('{start: "2000-01-01", min_width: 5, low: 2000-01-01, high: 2001-01-01}') == dates != one
 
 
 def test_the_order_of_the_columns_is_that_of_the_levels():

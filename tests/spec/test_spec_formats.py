@@ -32,6 +32,7 @@ GOLDEN = {
 CLASSES: list[type] = [
     *(model.Spec, model.Attribute, model.Source, model.Search, model.Publish, model.Versions, model.Requirement),
     *(sources.Suppress, sources.Digits, sources.Ranges, sources.Dates, sources.CsvFile, sources.DimensionTable),
+    *(sources.Cuts, sources.Cutting),
     *(workload.DrawnWorkload, workload.WrittenWorkload, workload.Between),
     *(prior.PriorValues, prior.PriorTable, guards.GuardTable),
     *BY_NAME.values(),
@@ -111,6 +112,25 @@ def test_a_new_key_changes_no_digest_of_a_spec_that_does_not_use_it(monkeypatch:
     assert not any(same_spec(used, digest) for digest in before)
     with pytest.raises(NotExpressible):
         spec_digest(used, 0)
+
+
+def test_the_highest_level_is_a_key_of_the_newest_format():
+    text = SPECS[-1].read_text("utf-8")
+    assert "{ranges: [5, 10]}" in text
+    spec = read_spec(text.replace("{ranges: [5, 10]}", "{ranges: [5, 10], max: 1}"), "plain.yaml", {})
+    assert spec_digest(spec) != GOLDEN["plain", NEWEST]
+    for format_ in range(NEWEST):
+        with pytest.raises(NotExpressible):
+            spec_digest(spec, format_)
+
+
+def test_weights_are_a_key_of_the_newest_format():
+    text = SPECS[-1].read_text("utf-8")
+    spec = read_spec(text.replace("search: {", "search: {weights: {age: 3}, "), "plain.yaml", {})
+    assert spec_digest(spec) != GOLDEN["plain", NEWEST]
+    for format_ in range(NEWEST):
+        with pytest.raises(NotExpressible):
+            spec_digest(spec, format_)
 
 
 def test_how_much_is_answered_takes_no_part():

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
 
 import pytest
 
 from qblock.errors import InputError
+from qblock.hierarchy import Grid
 from qblock.models import BY_NAME
 from qblock.spec import (
     CsvFile,
+    Cuts,
     Dates,
     Digits,
     DimensionTable,
@@ -159,6 +161,38 @@ WRONG = [
     ("{digits: 5}", "{dates: [week, month]}", "dates: [week, month] does not nest; write levels of"),
     ("{digits: 5}", "{dates: [year, month]}", "dates: [year, month] does not nest"),
     ("{digits: 5}", "{dates: [fortnight]}", "dates: fortnight is not a unit of dates; valid: day, week"),
+    ("{digits: 5}", "{cuts: 5}", "cuts: 5 is not a mapping; valid keys: start, min_width, low, high"),
+    ("{digits: 5}", "{cuts: {min_width: 5, low: 0}}", "6: attributes.zip_code.hierarchy.cuts: high is missing; add"),
+    ("{digits: 5}", "{cuts: {min_width: 5, lo: 0}}", "cuts.lo: unknown key; did you mean low? valid: start, min_width"),
+    ("{digits: 5}", "{cuts: {min_width: 0, low: 0, high: 9}}", "cuts: min_width 0 is out of range; valid: above 0"),
+    ("{digits: 5}", "{cuts: {min_width: x, low: 0, high: 9}}", "cuts.min_width: 'x' is not a number; write one"),
+    ("{digits: 5}", "{cuts: {min_width: 1, low: 9, high: 9}}", "cuts: low 9 is not below high 9; write low < high"),
+    ("{digits: 5}", "{cuts: {min_width: 1, low: 9, high: true}}", "cuts.high: true is neither a number nor a date"),
+    ("{digits: 5}", "{cuts: {min_width: 1, low: 0, high: 2000-02-30}}", "'2000-02-30' is neither a number nor a date"),
+    ("{digits: 5}", "{cuts: {min_width: 1, low: 0, high: 2000-02-03}}", "start, low and high are numbers and dates"),
+    (
+        "{digits: 5}",
+        "{cuts: {min_width: 0.5, low: 2000-01-01, high: 2000-02-03}}",
+        "min_width 0.5 is not a number of days",
+    ),
+    ("{digits: 5}", "{cuts: {min_width: 9, low: 1, high: 10}}", "cuts: no cut lies between low 1 and high 10; write a"),
+    (
+        "strategy: chains",
+        "weights: {aeg: 3}",
+        "14: search.weights.aeg: aeg is not a quasi_identifier; did you mean age?",
+    ),
+    (
+        "strategy: chains",
+        "weights: {condition: 3}",
+        "weights.condition: condition is not a quasi_identifier; valid: zip",
+    ),
+    ("strategy: chains", "weights: {age: 0}", "search.weights.age: 0 is out of range; valid: a number above 0"),
+    ("strategy: chains", "weights: {age: -1.5}", "search.weights.age: -1.5 is out of range; valid: a number above 0"),
+    ("strategy: chains", "weights: {age: much}", "search.weights.age: 'much' is not a number; write one"),
+    ("strategy: chains", "weights: [3, 1]", "search.weights: a list is not a mapping; write the weights by quasi_iden"),
+    ("{digits: 5}", "{digits: 5, max: -1}", "6: attributes.zip_code.hierarchy.max: -1 is out of range; valid: a whole"),
+    ("{digits: 5}", "{digits: 5, max: top}", "hierarchy.max: 'top' is not a whole number; write one"),
+    ("condition.csv}", "condition.csv, max: 1}", "9: attributes.condition.taxonomy.max: max is the highest level that"),
     ("{digits: 5}", "{table: d.zip}", "hierarchy: levels is missing; add `levels: ...`"),
     ("{digits: 5}", "{table: d.zip, levels: []}", "levels: the list is empty; write a list of columns, leaf first"),
     ("{digits: 5}", "{table: d.zip, levels: [a, a]}", "levels[1]: 'a' appears twice in the list; remove one"),
@@ -304,6 +338,47 @@ def test_hierarchy_forms():
     assert spec.attributes["zip_code"].hierarchy == Ranges(ranges=(Fraction(5, 2), 5), start=-1)
     assert spec.attributes["age"].hierarchy == DimensionTable(table="dim.age", levels=("age", "age_10"))
     assert spec.attributes["gender"].hierarchy == Dates(dates=("month", "year"))
+
+
+def test_cuts_start_at_the_lower_bound_unless_they_say_where():
+    def grid(cuts: str) -> Grid:
+        hierarchy = read(changed("{digits: 5}", f"{{cuts: {cuts}}}")).attributes["zip_code"].hierarchy
+        assert isinstance(hierarchy, Cuts)
+        return hierarchy.cuts.grid
+
+    assert grid("{min_width: 0.1, low: 2, high: 9}") == Grid(2, Fraction(1, 10), 2, 9)
+    assert grid("{start: -0.5, min_width: 5, low: 2, high: 9.5}") == Grid(Fraction(-1, 2), 5, 2, Fraction(19, 2))
+    days = (date(2000, 1, 1), date(2001, 1, 1))
+    for quote in ("", '"'):
+        low, high = (f"{quote}{day}{quote}" for day in days)
+        assert grid(f"{{min_width: 30, low: {low}, high: {high}}}") == Grid(days[0], 30, *days)
+
+
+def test_weights_are_exact_and_in_the_order_of_the_quasi_identifiers():
+    assert read(SPEC).quasi_identifiers == ("zip_code", "age", "gender")
+    assert read(SPEC).weights == (1, 1, 1)
+    spec = read(changed("strategy: chains", "weights: {gender: 0.1, zip_code: 3e2}"))
+    assert spec.weights == (300, 1, Fraction(1, 10))
+    assert all(isinstance(weight, Fraction) for weight in spec.weights)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "digits: 5",
+        "ranges: [5]",
+        "dates: [month]",
+        "cuts: {min_width: 5, low: 0, high: 9}",
+        "file: a.csv",
+        "table: t, levels: [a]",
+    ],
+)
+def test_the_highest_level_of_every_form_with_keys(form: str):
+    for written, highest in (("", None), (", max: 0", 0), (", max: 2", 2)):
+        spec = read(changed("{digits: 5}", f"{{{form}{written}}}"))
+        assert spec.attributes["zip_code"].highest == highest
+    assert spec.attributes["gender"].highest is None
+    assert spec.attributes["condition"].highest is None
 
 
 def test_texts_of_unquoted_numbers_stay_as_written():

@@ -77,6 +77,12 @@ def test_every_model_has_its_alternative(model: type[Model], validator: jsonsche
         ("{digits: 5}", "{ranges: []}"),
         ("{digits: 5}", "{ranges: [0]}"),
         ("{digits: 5}", "{dates: [fortnight]}"),
+        ("{digits: 5}", "{cuts: {min_width: 0, low: 1, high: 9}}"),
+        ("{digits: 5}", "{cuts: {min_width: 1, low: 1}}"),
+        ("{digits: 5}", "{cuts: {min_width: 1, low: x, high: 9}}"),
+        ("{digits: 5}", "{cuts: {min_width: 1, low: 1, high: 9, end: 3}}"),
+        ("{digits: 5}", "{digits: 5, max: -1}"),
+        ("{digits: 5}", "{table: t, levels: [a], max: 1.5}"),
         ("{digits: 5}", "{table: t}"),
         (", hierarchy: suppress", ""),
         ("{k: 4}", "{k: 0}"),
@@ -89,6 +95,9 @@ def test_every_model_has_its_alternative(model: type[Model], validator: jsonsche
         ("0.02", "2%"),
         ("strategy: chains", "strategy: chain"),
         ("strategy: chains", "node: [-1]"),
+        ("strategy: chains", "weights: {age: 0}"),
+        ("strategy: chains", "weights: {age: x}"),
+        ("strategy: chains", "weights: [1]"),
         ("strategy: chains", "memory_limit: 4"),
         ("[analyst]", "analyst"),
         ("[analyst]", "[analyst], lock_timeout: 0"),
@@ -104,6 +113,27 @@ def test_what_the_schema_refuses_the_loader_refuses(old: str, new: str, validato
     assert not valid(validator, text)
     with pytest.raises(Exception, match=r"spec\.yaml:"):
         read_spec(text, "spec.yaml", {"WAREHOUSE_URL": "duckdb:///a.duckdb"})
+
+
+@pytest.mark.parametrize(
+    "hierarchy",
+    [
+        "{digits: 5, max: 0}",
+        "{table: t, levels: [a, b], max: 1}",
+        "{cuts: {start: 0, min_width: 2.5, low: -10, high: 99.5}}",
+        '{cuts: {min_width: 30, low: "2000-01-01", high: "2001-01-01"}}',
+    ],
+)
+def test_what_the_loader_accepts_the_schema_accepts(hierarchy: str, validator: jsonschema.Draft202012Validator):
+    text = SPEC.replace("{digits: 5}", hierarchy)
+    assert valid(validator, text)
+    read_spec(text, "spec.yaml", {"WAREHOUSE_URL": "duckdb:///a.duckdb"})
+
+
+def test_weights_that_the_loader_accepts(validator: jsonschema.Draft202012Validator):
+    text = SPEC.replace("strategy: chains", "weights: {age: 3, gender: 0.5}")
+    assert valid(validator, text)
+    read_spec(text, "spec.yaml", {"WAREHOUSE_URL": "duckdb:///a.duckdb"})
 
 
 def sample(model: type[Model]) -> dict[str, Any]:

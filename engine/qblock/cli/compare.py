@@ -1,4 +1,4 @@
-"""compare: many privacy definitions over the whole lattice; nothing is published."""
+"""compare: many privacy definitions over the whole lattice, or two recodings; nothing is published."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import typer
 from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, shown, table
 from qblock.cli.progress import progress
+from qblock.cli.recodings import print_recodings
 from qblock.cli.result_file import keep_own_files
+from qblock.errors import InputError
 
 if TYPE_CHECKING:
-    from qblock.api import Comparison
+    from qblock.api import Comparison, Release
 
+RECODINGS = ("full_domain", "both")
 MOST = 40
 """Nodes of the table of epsilons that are printed; --csv has all."""
 
@@ -36,6 +39,13 @@ def compare_command(
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the complete table, a line for each node.")
     ] = None,
+    recoding: Annotated[
+        str,
+        typer.Option(
+            help="full_domain, or both: what the spec's own models leave of the data at the chosen node and in a "
+            "recoding map, side by side, instead of definitions."
+        ),
+    ] = "full_domain",
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -47,7 +57,18 @@ def compare_command(
     """
     from qblock.api import comparison_json, write_csv
 
+    if recoding not in RECODINGS:
+        raise InputError(f"--recoding {recoding}: valid: {', '.join(RECODINGS)}")
     release = at_terminal(spec)
+    if recoding == "both":
+        given = {"--sensitive": bool(sensitive), "--definitions": definitions is not None, "--csv": csv is not None}
+        for option in (option for option, there in given.items() if there):
+            raise InputError(
+                f"{option}: it is about definitions at every node, and --recoding both compares two recodings under "
+                f"the models of the spec; leave {option} out, or write --recoding full_domain"
+            )
+        _compare_recodings(release, quiet=quiet, json_=json_)
+        return
     if csv is not None:
         keep_own_files("--csv", csv, release)
     with progress(quiet) as report:
@@ -58,6 +79,16 @@ def compare_command(
         answer(comparison_json(found))
     else:
         _print(found)
+
+
+def _compare_recodings(release: Release, *, quiet: bool, json_: bool) -> None:
+    with progress(quiet) as report:
+        result = release.compare_recodings(progress=report)
+    if json_:
+        answer(result.to_dict())
+    else:
+        print_recodings(result.to_dict())
+    result.raise_refused()
 
 
 def _print(found: Comparison) -> None:

@@ -68,7 +68,7 @@ def _print_search(found: dict[str, Any]) -> None:
         f"{found['rows']:,} rows; a lattice of {found['nodes_total']:,} nodes, {found['nodes_evaluated']:,} of them "
         f"evaluated with {found['queries']:,} statements in {found['seconds']:.1f} s ({found['strategy']})"
     )
-    if found["minimal"]:
+    if found["minimal"] and "recoding" not in found:
         rows = [[*node, sum(node)] for node in found["minimal"]]
         out.print(table("Minimal nodes", [*names, "height"], rows))
     out.print(found["why"])
@@ -76,20 +76,68 @@ def _print_search(found: dict[str, Any]) -> None:
         out.print(f"warning: {warning}")
     chosen = found["chosen"]
     if chosen is not None:
-        out.print("\nChosen: " + ", ".join(f"{name} level {level}" for name, level in chosen["node"].items()))
+        if "boxes" in chosen:
+            _print_map(chosen, found["full_domain"], found["looked_at_sensitive"])
+        else:
+            out.print("\nChosen: " + ", ".join(f"{name} level {level}" for name, level in chosen["node"].items()))
         print_tightest(chosen["tightest"])
         out.print(", ".join(f"{name.replace('_', ' ')} {shown(v)}" for name, v in chosen["metrics"].items()))
         if chosen["suppressed"]:
             out.print(f"{chosen['suppressed']:,} rows are suppressed")
+    print_weights(found["weights"])
+    for one in found["hidden"]:
+        out.print(_hidden(one, found))
     if "forecast" in found:
         print_forecast(found["forecast"], names)
     if "nodes" in found:
         rows = [
-            [*n["levels"], "yes" if n["satisfied"] else "no", *(_values(t) for t in n["tightest"])]
+            [*n["levels"], "yes" if n["satisfied"] else "no", *(reached_of(t) for t in n["tightest"])]
             for n in found["nodes"]
         ]
         models = [t["model"] for t in found["nodes"][0]["tightest"]]
         out.print(table("All nodes", [*names, "satisfied", *models], rows))
+
+
+LOOKED = {
+    True: "the splits were chosen by looking at the sensitive values: that finer ones failed tells something of them",
+    False: "the splits were chosen without looking at any sensitive value",
+}
+
+
+def _print_map(chosen: dict[str, Any], full: dict[str, Any] | None, looked: bool) -> None:
+    """How much of each quasi-identifier a recoding map shows, and what the best node would have lost."""
+    out = console()
+    out.print(f"\nChosen: a recoding map of {chosen['boxes']:,} boxes ({LOOKED[looked]})")
+    for attribute in chosen["attributes"]:
+        out.print(f"  {attribute['attribute']}: {attribute['words']}")
+    if full is not None:
+        loss = full["metrics"].get("loss")
+        levels = ",".join(map(str, full["levels"]))
+        out.print(f"full-domain recoding would take node {levels}, with loss {shown(loss)}")
+
+
+def _hidden(one: dict[str, Any], found: dict[str, Any]) -> str:
+    """That an attribute shows nothing, and the least that would show it."""
+    name, shown_at, rows = one["attribute"], one["shown_at"], one["rows_to_suppress"]
+    said = f"{name} is hidden (* in every row): "
+    if shown_at is not None:
+        node = ", ".join(f"{n} level {level}" for n, level in zip(found["quasi_identifiers"], shown_at, strict=True))
+        return said + (
+            f"{node} shows it and satisfies; a weight for {name} (search.weights, with choose_by loss, precision or "
+            "non_uniform_entropy) may choose it, and search.node does"
+        )
+    every = found["choice"] == "minimal" and found["optimality"] != "best"
+    said += "no node that shows it satisfies" if every else "no node that shows it is known to satisfy"
+    if rows is None:
+        return said
+    return f"{said}; with {name} level {one['level']} instead, {rows:,} rows would have to be suppressed"
+
+
+def print_weights(weights: dict[str, Any] | None) -> None:
+    """What some quasi-identifiers count in the metrics, where it is more or less than others."""
+    if weights is not None:
+        said = ", ".join(f"{name} {shown(weight)}" for name, weight in weights.items())
+        console().print(f"Weights in loss, precision and non-uniform entropy: {said}")
 
 
 def print_forecast(found: dict[str, Any], names: list[str] | None = None) -> None:
@@ -116,12 +164,16 @@ def print_forecast(found: dict[str, Any], names: list[str] | None = None) -> Non
     out.print(f"Recommended: {node} ({found['why']})")
 
 
+def where(found: dict[str, Any]) -> str:
+    """The node, or the recoding map, that an answer is about."""
+    if found.get("boxes") is not None:
+        return f"Recoding map: {found['boxes']:,} boxes"
+    return "Node: " + ", ".join(f"{name} level {level}" for name, level in found["node"].items())
+
+
 def print_tightest(tightest: list[dict[str, Any]]) -> None:
     """What was asked and what is reached, one line for each requirement."""
-    rows = [
-        [_model(entry, entry["sensitive"]), _asked(entry), _values(entry), VERDICTS[entry["holds"]]]
-        for entry in tightest
-    ]
+    rows = [[model_of(entry), asked_of(entry), reached_of(entry), VERDICTS[entry["holds"]]] for entry in tightest]
     console().print(table("", ["model", "asked", "reached", "holds"], rows))
 
 
@@ -130,23 +182,26 @@ def print_audited(tightest: list[dict[str, Any]]) -> None:
     rows = []
     for entry in tightest:
         unasked = entry["holds"] is None
-        what = _model(entry, [*entry["sensitive"], _asked(entry)] if unasked else entry["sensitive"])
-        rows.append([what, _values(entry), "" if unasked else _asked(entry), VERDICTS[entry["holds"]]])
+        what = model_of(entry, asked_of(entry) if unasked else "")
+        rows.append([what, reached_of(entry), "" if unasked else asked_of(entry), VERDICTS[entry["holds"]]])
     out = console()
     out.print(table("", ["model", "tightest", "asked", "holds"], rows))
     out.print(TIGHTEST + (ASKED if any(entry["holds"] is not None for entry in tightest) else NOTHING_ASKED))
 
 
-def _model(entry: dict[str, Any], of: list[str]) -> str:
-    named = ", ".join(part for part in of if part)
+def model_of(entry: dict[str, Any], *more: str) -> str:
+    """A model with its sensitive attributes, and what else tells it from others."""
+    named = ", ".join(part for part in (*entry["sensitive"], *more) if part)
     return entry["model"] + (f" ({named})" if named else "")
 
 
-def _asked(entry: dict[str, Any]) -> str:
+def asked_of(entry: dict[str, Any]) -> str:
+    """What was asked of a model: `k=4`."""
     return ", ".join(f"{k}={shown(v)}" for k, v in entry["asked"].items())
 
 
-def _values(entry: dict[str, Any]) -> str:
+def reached_of(entry: dict[str, Any]) -> str:
+    """The tightest values of a model: `k 5`."""
     parts = []
     for value in entry["values"]:
         strict = "" if value["attained"] or value["value"] in (None, "inf") else " (not reached)"
@@ -171,7 +226,7 @@ def audit(
 ) -> None:
     """The tightest parameter of every model, attacks and utility at a node, or of any table as it stands.
 
-    Without --node: the pinned node of the spec, else the table as it is (bottom).
+    Without --node: the pinned node of the spec, or its recoding map, else the table as it is (bottom).
     """
     from qblock.api import audit_table
 
@@ -187,7 +242,7 @@ def audit(
         answer(found)
         return
     out = console()
-    out.print("Node: " + ", ".join(f"{name} level {level}" for name, level in found["node"].items()))
+    out.print(where(found))
     for warning in found["warnings"]:
         out.print(f"warning: {warning}")
     print_audited(found["tightest"])
@@ -199,3 +254,4 @@ def audit(
             for one in figures if isinstance(figures, list) else [figures]:
                 out.print(f"- {one['sentence']}")
     out.print(table("\nUtility", ["metric", "value"], [[k, shown(v)] for k, v in found["metrics"].items()]))
+    print_weights(found["weights"])

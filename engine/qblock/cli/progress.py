@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from qblock.api import SearchProgress
 
 EVERY_SECONDS = 5.0
-STAGES = {"search": "searching", "choice": "choosing", "nodes": "each node"}
-DONE = {"search": "decided", "choice": "measured", "nodes": "evaluated"}
+STAGES = {"search": "searching", "choice": "choosing", "boxes": "splitting", "nodes": "each node"}
+DONE = {"search": "decided", "choice": "measured", "boxes": "done", "nodes": "evaluated"}
 Report = Callable[["SearchProgress"], None]
 
 
@@ -22,8 +22,9 @@ def in_words(reached: SearchProgress) -> str:
     rate = "" if reached.rate is None else f", {reached.rate:,.1f} a second"
     read = f", {reached.rows_read:,} rows read" if reached.rows_read else ""
     remaining = "" if reached.remaining is None or not reached.left else f"; about {duration(reached.remaining)} more"
+    what = "boxes" if reached.stage == "boxes" else "nodes"
     return (
-        f"{reached.decided:,} nodes {DONE[reached.stage]}, {reached.left:,} left; "
+        f"{reached.decided:,} {what} {DONE[reached.stage]}, {reached.left:,} left; "
         f"{reached.asked:,} questions{rate}{read}{remaining}"
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table
 
-from qblock.cli.explore import print_forecast, print_tightest
+from qblock.cli.explore import print_forecast, print_tightest, where
 from qblock.cli.job import Hook, Job
 from qblock.cli.log import Log
 from qblock.cli.opening import at_terminal
@@ -173,7 +173,7 @@ def _print_published(found: dict[str, Any], what: str) -> None:
     out = console()
     out.print(f"{what} version {found['version']} as {found['view']}: {found['rows']:,} rows", end="")
     out.print(f", {found['suppressed']:,} suppressed" if found["suppressed"] else "")
-    out.print("Node: " + ", ".join(f"{name} level {level}" for name, level in found["node"].items()))
+    out.print(where(found))
     print_tightest(found["tightest"])
     for note in found.get("notes", []):
         out.print(f"Note: {note}")
@@ -322,4 +322,7 @@ def _reached(guarantee: dict[str, Any]) -> str:
 
 def _levels(event: dict[str, Any]) -> str:
     names, node = event["quasi_identifiers"], event["node"]
+    boxes = (event["detail"] or {}).get("boxes")
+    if node is None and boxes is not None:
+        return f"map of {boxes:,} boxes"
     return " ".join(f"{n}={level}" for n, level in zip(names, node, strict=True)) if names and node else ""

@@ -34,6 +34,11 @@ WHY_WAIT = """\
    Every week ends like this, with exit status 0. Readers get the rows, and learn none of these figures."""
 
 
+WHY_LONG = """\
+   In small groups that takes long: it is the price of so much detail. `qblock plan --churn 0.01` says how long,
+   and stricter models, or `recoding: full_domain`, make larger groups."""
+
+
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
     """Write people, hierarchies and spec into a folder, release them, and print what was asked, done and reached."""
     out = console.print
@@ -53,20 +58,23 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         model = requirement.model
         given = ", ".join(f"{k}={v}" for k, v in asked_of(model).items() if v is not None)
         out(f"   {model.name} {given}: {in_words(model, requirement.sensitive)}")
-    out("\n[bold]3. The search[/bold]  Each column can be published as it is, or coarser and coarser up to *.")
+    out("\n[bold]3. The search[/bold]  Each column can be published as it is, or coarser and coarser up to *, and")
+    out("   differently in each group of people who look the same.")
     result = release(spec, force=True)
     found = result.to_json()
     search = found["search"]
     out(
-        f"   That makes {search['nodes_total']:,} combinations. The database was asked for the counts of "
-        f"{search['nodes_evaluated']:,} of them ({search['queries']:,} statements"
+        f"   The database was asked for the counts of {search['nodes_evaluated']:,} of {search['nodes_total']:,} "
+        "combinations that are the same"
     )
-    most = len(search["minimal"])
-    out(f"   in {search['seconds']:.1f} seconds); the others follow. {most} keep as much detail as possible.")
-    out("\n[bold]4. What was chosen[/bold]")
-    names, sample, groups = published_rows(spec, ROWS_SHOWN)
-    for name, level in found["node"].items():
-        out(f"   {name:15} {_level(level, groups[name])}")
+    out("   for everybody, and then for those of the groups while they were split, all of them at once")
+    out(f"   ({search['queries']:,} statements in {search['seconds']:.1f} seconds).")
+    out(f"\n[bold]4. What was chosen[/bold]  {found['boxes']:,} groups of people who look the same")
+    names, sample = published_rows(spec, ROWS_SHOWN)
+    columns = Table(box=None, show_header=False, padding=(0, 0, 0, 3))
+    for one in search["attributes"]:
+        columns.add_row(one["attribute"], one["words"])
+    out(columns)
     out(f"\n[bold]5. What was published[/bold]  {found['rows']:,} rows as {found['view']}, version {found['version']}")
     if found["suppressed"]:
         out(f"   {found['suppressed']:,} rows were left out because they could not be hidden")
@@ -88,10 +96,13 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         guarantees.add_row(entry["model"], about, f"{value['parameter']} = {asked}", reached)
     out(guarantees)
     out("\n[bold]7. The next weeks[/bold]  The same job runs again, on the same table a week later.")
-    people = generate(rows, seed)
+    people, published = generate(rows, seed), 0
     for number in range(2, WEEKS + 1):
-        people = _week(spec, demo, people, number, seed, url, console)
+        people, shown_now = _week(spec, demo, people, number, seed, url, console)
+        published += shown_now
     out(WHY_WAIT)
+    if not published:
+        out(WHY_LONG)
     out("\n[bold]8. Now you[/bold]")
     out(f"   the view:        {query_command(spec)}")
     out(f"   the next run:    qblock release {demo.spec}      (cron or systemd does it for you)")
@@ -102,8 +113,9 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
 
 def _week(
     spec: Spec, demo: Demo, people: pa.Table, number: int, seed: int, url: str | None, console: Console
-) -> pa.Table:
-    """One week: the people change, the job runs, and what it says is printed; the people who are there now."""
+) -> tuple[pa.Table, bool]:
+    """One week: the people change, the job runs, and what it says is printed; the people who are there now, and whether
+    a version was published."""
     week = next_week(people, number, seed)
     if demo.warehouse is not None:
         write_warehouse(demo.warehouse, week.people)
@@ -122,11 +134,11 @@ def _week(
         out(f"      version {found.version} stays: {found.rows:,} rows")
     if found.waiting:
         out(f"      {waiting_words(found.waiting, found.lag)}")
-    return week.people
+    return week.people, found.status == "published"
 
 
-def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ...]], dict[str, list[str]]]:
-    """The columns of the view, a few rows spread over it, and the values of each quasi-identifier in it."""
+def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The columns of the view, and a few rows spread over it."""
     if spec.publish.url is not None:
         file = database_file(parse_url(spec.publish.url.url), spec.directory)
         engine = duckdb_session.create_engine(sa.URL.create("duckdb", database=str(file)), read_only=True)
@@ -141,13 +153,8 @@ def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ..
             found = connection.execute(sa.select(sa.text("*")).select_from(view).limit(1).offset(i * total // most))
             names = list(found.keys())
             rows += [tuple(row) for row in found]
-        groups = {}
-        for name in spec.quasi_identifiers:
-            column: sa.ColumnClause[str] = sa.column(name)
-            query = sa.select(column).select_from(view).distinct().order_by(column)
-            groups[name] = list(connection.execute(query).scalars())
     engine.dispose()
-    return names, rows, groups
+    return names, rows
 
 
 def query_command(spec: Spec) -> str:
@@ -158,13 +165,3 @@ def query_command(spec: Spec) -> str:
     file = database_file(parse_url(spec.publish.url.url), spec.directory)
     near = os.path.relpath(file)
     return f'duckdb {file if near.startswith("..") else near} "{query}"'
-
-
-def _level(level: int, values: list[str]) -> str:
-    """How a column was published, for a reader who knows no levels."""
-    if level == 0:
-        return f"as it is: {len(values)} values"
-    if values == ["*"]:
-        return "hidden: * for everybody"
-    some = ", ".join(values[:3]) + (", ..." if len(values) > 3 else "")
-    return f"coarsened to {len(values)} groups: {some}"

@@ -129,6 +129,22 @@ class Coding:
                 keys[:, i] = self._codes(i, level, words)
         return keys
 
+    def codes(self, attribute: int, level: int, words: Sequence[Ints]) -> Ints:
+        """int64[R]: the codes of an attribute's labels in keys by word."""
+        if level == self.hierarchies[attribute].height:
+            return np.zeros(len(words[0]), dtype=np.int64)
+        return self._codes(attribute, level, words)
+
+    def bits(self, attribute: int, level: Ints, codes: Ints) -> list[Ints]:
+        """By word, int64[R]: what labels, by level and code, put into a key; the inverse of `codes`."""
+        words: list[Ints] = [np.zeros(len(codes), dtype=np.int64) for _ in range(self.words)]
+        for one in np.unique(level).tolist():
+            here = np.flatnonzero(level == one)
+            for part, place in zip(self.parts[attribute], self.quasi[attribute], strict=True):
+                # A label's code is a leaf that it has.
+                words[place.word][here] |= (part.codes[codes[here]] & part.mask(one)) << place.shift
+        return words
+
     def values(self, sensitive: int, words: Sequence[Ints]) -> Ints:
         """int64[R]: the codes of a sensitive attribute."""
         place = self.sensitive[sensitive]

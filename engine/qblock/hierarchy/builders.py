@@ -17,13 +17,16 @@ from qblock.canonical import decimal_text
 from qblock.comparison import NUMBERS, Kind
 from qblock.errors import InputError, choices, quoted
 from qblock.hierarchy.core import TOP, Hierarchy
+from qblock.hierarchy.cuts import Grid
 from qblock.hierarchy.files import with_top
-from qblock.hierarchy.labels import Labels, Texts, as_texts, matching, one_text, texts, whole
+from qblock.hierarchy.labels import Labels, Texts, as_texts, matching, one_text, places, texts, whole
 from qblock.hierarchy.numbers import Numbers, decimal_texts, sorted_numbers
 
 WEEKS = ("day", "week", "iso_year")
 MONTHS = ("day", "month", "quarter", "year")
 UNITS = (*WEEKS, *MONTHS[1:])
+MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamptz", "text")
+"""Kinds of columns that may hold dates."""
 
 
 class UnfitValuesError(InputError):
@@ -135,6 +138,54 @@ def ranges(
     return with_top(attribute, names, levels)
 
 
+def cuts(attribute: str, values: Iterable[str], grid: Grid, kind: Kind = "integer") -> Hierarchy:
+    """Cells of a grid (see Grid), of its least width, of twice, four times as much and so on, and `*`.
+
+    Labels are as those of `ranges`, of dates `2000-01-01 to 2000-01-30`; what a cell has of them lies between the
+    bounds, and the last one has its end: 95-100, [95, 100]. A value outside the bounds gets no leaf, so that it counts
+    as not covered. Raises InputError for a column of another kind, UnfitValuesError for what is no number, or no date.
+    """
+    if grid.of_dates:
+        if kind not in MOMENTS:
+            raise InputError(
+                f"cuts of {attribute}: the column is of type {kind}, and the cuts are dates; write numbers"
+            )
+        leaves = _sorted(attribute, values, kind)
+        starts, days = _days("cuts", attribute, leaves)
+        counts = np.array([day.toordinal() for day in days], dtype=np.int64)[starts.of_leaf]
+        per = 1
+    else:
+        if kind not in NUMBERS:
+            what = "not a number; use a CSV file, or suppress"
+            if kind in MOMENTS and kind != "text":
+                what = "and the cuts are numbers; write dates"
+            raise InputError(f"cuts of {attribute}: the column is of type {kind}, {what}")
+        numbers = _numbers(attribute, values, kind)
+        leaves, per = numbers.leaves, math.lcm(numbers.per, grid.per)
+        most = sum(abs(Fraction(grid.place(point))) for point in (grid.start, grid.low, grid.high)) + grid.min_width
+        counts = numbers.scaled(per, int(most * per))
+    start, low, high = (int(grid.place(point) * per) for point in (grid.start, grid.low, grid.high))
+    inside = np.flatnonzero((counts >= low) & (counts <= high))
+    leaves, counts = leaves.take(places(inside)), counts[inside]
+    written = _written(grid, kind, per)
+    last = grid.span[1]
+    names, levels = [attribute], [Labels.leaves_of(leaves)]
+    cells = counts
+    for number, width in enumerate(grid.widths()):
+        step = int(width * per)
+        # high itself is in the last cell, also where it is a cut.
+        cells = cells // 2 if number else np.minimum((counts - start) // step, last)
+        last = last // 2 if number else last
+        cells, index = _runs(cells)
+        labels = [
+            written(max(low, start + cell * step), high if cell == last else start + (cell + 1) * step, cell == last)
+            for cell in cells.tolist()
+        ]
+        levels.append(levels[-1].below(Labels(texts(labels), index)))
+        names.append(f"{attribute}_{decimal_text(Fraction(width))}")
+    return with_top(attribute, names, levels)
+
+
 def check_units(units: tuple[str, ...]) -> None:
     """Raise ValueError unless each unit nests in the next: day, week, iso_year or day, month, quarter, year."""
     if not units:
@@ -158,21 +209,14 @@ def dates(attribute: str, values: Iterable[str], units: Sequence[str], kind: Kin
         check_units(tuple(units))
     except ValueError as error:
         raise InputError(f"dates of {attribute}: {error}") from None
-    if kind not in ("date", "timestamp", "timestamptz", "text"):
+    if kind not in MOMENTS:
         raise InputError(f"dates of {attribute}: the column is of type {kind}, not a date; use another hierarchy")
     leaves = _sorted(attribute, values, kind)
-    starts = Labels.of(pc.utf8_slice_codeunits(leaves, 0, 11))
-    days = [_day(start) for start in starts.distinct.to_pylist()]
-    known = np.array([day is not None for day in days], dtype=bool)[starts.of_leaf]
-    fit = known & ~whole(pc.ends_with(leaves, "BC"))
-    if not fit.all():
-        unfit = _those(leaves, ~fit)
-        raise _unfit(attribute, "dates", unfit, "are not ISO dates of the years 1 to 9999", "use a CSV file")
-    level = starts
+    level, days = _days("dates", attribute, leaves)
     levels = [Labels.leaves_of(leaves)]
     for unit in units:
         # Units nest: of each label below, any of its days.
-        parents = Labels.of([LABELS[unit](day) for day in days if day is not None])
+        parents = Labels.of([LABELS[unit](day) for day in days])
         days = [days[place] for place in parents.first.tolist()]
         level = level.below(parents)
         levels.append(level)
@@ -225,6 +269,18 @@ def _runs(ascending: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
     return ascending[new], (np.cumsum(new) - 1).astype(np.int32)
 
 
+def _days(form: str, attribute: str, leaves: Texts) -> tuple[Labels, list[date]]:
+    """What the leaves start with, and the day of each of these. Raises UnfitValuesError."""
+    starts = Labels.of(pc.utf8_slice_codeunits(leaves, 0, 11))
+    days = [_day(start) for start in starts.distinct.to_pylist()]
+    known = np.array([day is not None for day in days], dtype=bool)[starts.of_leaf]
+    fit = known & ~whole(pc.ends_with(leaves, "BC"))
+    if not fit.all():
+        unfit = _those(leaves, ~fit)
+        raise _unfit(attribute, form, unfit, "are not ISO dates of the years 1 to 9999", "use a CSV file")
+    return starts, [day for day in days if day is not None]
+
+
 def _day(start: str) -> date | None:
     """The day of a text's first eleven characters."""
     try:
@@ -242,3 +298,16 @@ def _whole_ranges(ends: list[int], width: int) -> list[str]:
 def _half_open(ends: list[int], width: int, per: int) -> list[str]:
     lows, highs = decimal_texts(ends, per), decimal_texts([low + width for low in ends], per)
     return [f"[{low}, {high})" for low, high in zip(lows, highs, strict=True)]
+
+
+def _written(grid: Grid, kind: Kind, per: int) -> Callable[[int, int, bool], str]:
+    """How a cell is written: from its lower end, its upper one, and whether this one belongs to it."""
+    if grid.of_dates:
+        return lambda low, high, closed: _dates_from_to(low, high - (not closed))
+    if kind == "integer" and grid.per == 1:
+        return lambda low, high, closed: _whole_ranges([low], high - low + closed)[0]
+    return lambda low, high, closed: "[{}, {}{}".format(*decimal_texts([low, high], per), "])"[not closed])
+
+
+def _dates_from_to(low: int, high: int) -> str:
+    return f"{date.fromordinal(low)}" + (f" to {date.fromordinal(high)}" if high > low else "")

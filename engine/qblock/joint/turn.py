@@ -173,7 +173,9 @@ class JointVersions(NotJoint):
     def others(
         self, policy: str, task: Task, found: SearchResult, first: Assessment, kept: Node | None
     ) -> Iterator[Assessment]:
-        """The nodes beside the chosen one that `pin` or `coarsen` tries."""
+        """The nodes beside the chosen one that `pin` or `coarsen` tries; of a recoding map there is none."""
+        if task.source.recoding is not None:
+            return
         if policy == "pin" and kept is not None and kept != first.node and kept in task.lattice:
             assessment = task.assess(kept)
             if assessment.satisfied:

@@ -277,7 +277,7 @@ def _describe(book: Book, task: Task, key: VersionKey, least: int, node: tuple[i
         least=least,
         source=source_mark(spec),
         node=node,
-        hierarchies=canonical({hierarchy.attribute: hierarchy.digest() for hierarchy in source.hierarchies}),
+        hierarchies=canonical({hierarchy.attribute: hierarchy.digest() for hierarchy in source.origins}),
         quasi_identifiers=source.quasi_identifiers,
         sensitive=tuple(source.sensitives),
         audience=spec.versions.audience,

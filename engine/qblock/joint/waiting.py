@@ -54,7 +54,7 @@ def waiting_at(book: Book, source: SourceTable, node: Node, doubted: bool) -> Wa
     Raises Refused for a published node that is not in the lattice any more.
     """
     spec = source.spec
-    if node not in source.frequency_sets.lattice:
+    if node not in source.lattice:
         if spec.pinned is not None:
             return None  # the search says so
         raise Refused(

@@ -39,12 +39,14 @@ class PublishedColumn:
 class Kept:
     """What is kept of a version. references: for each requirement, one for each of its sensitive attributes; counts: of
     a requirement, by its number, those that the published rows do not give (private_counts); hierarchies: the marks
-    of the leaves of those that are stated in files and tables, by attribute."""
+    of the leaves of those that are stated in files and tables, by attribute; map: the recoding map, where there is
+    one."""
 
     columns: tuple[PublishedColumn, ...]
     references: tuple[tuple[Reference, ...], ...]
     counts: Mapping[int, Sequence[dict[str, Any]]] = field(default_factory=dict)
     hierarchies: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    map: Mapping[str, Any] | None = None
 
     def text(self) -> str:
         """Canonical JSON; each distinct reference is written once."""
@@ -64,6 +66,8 @@ class Kept:
             found["counts"] = {str(number): list(parts) for number, parts in self.counts.items()}
         if self.hierarchies:
             found["hierarchies"] = {name: list(marks) for name, marks in self.hierarchies.items()}
+        if self.map is not None:
+            found["map"] = dict(self.map)
         return canonical(found)
 
     def as_in(self, older: Kept) -> Kept:
@@ -87,6 +91,7 @@ class Kept:
                 tuple(tuple(distinct[number] for number in numbers) for numbers in found["references"]),
                 {int(number): parts for number, parts in found.get("counts", {}).items()},
                 found.get("hierarchies", {}),
+                found.get("map"),
             )
         except (ValueError, TypeError, KeyError, IndexError):
             raise QblockError("the quantities kept with a version cannot be read: they were altered") from None

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -18,6 +19,29 @@ from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node
 
 WIDE = 2**62
+Weights = Sequence[Fraction] | None
+"""Of the attributes, each above 0; None, or all equal, where they count alike."""
+
+
+def scaled(weights: Weights) -> Floats | None:
+    """float64[Q]: the weights as shares of the largest; None where attributes count alike."""
+    if weights is None or len(set(weights)) < 2:
+        return None
+    most = max(weights)
+    return np.array([float(weight / most) for weight in weights])
+
+
+def weighted_mean(values: Sequence[float], weights: Weights = None) -> float:
+    """The mean of one value for each attribute, of which there is at least one."""
+    shares = scaled(weights)
+    if shares is None:
+        return math.fsum(values) / len(values)
+    return math.fsum(shares * np.array(values)) / math.fsum(shares)
+
+
+def weighted_sum(values: Sequence[float], weights: Weights = None) -> float:
+    """The sum of one value for each attribute, with weights as many times their mean."""
+    return math.fsum(values) if scaled(weights) is None else len(values) * weighted_mean(values, weights)
 
 
 def average_block_size(multiplicity: Ints, suppressed: int, rows: int) -> float:
@@ -38,10 +62,12 @@ def discernibility(sizes: Ints, multiplicity: Ints, suppressed: int, rows: int) 
     return int(squares) + suppressed * rows
 
 
-def precision(levels: Node, hierarchies: Sequence[Hierarchy], suppressed: int, rows: int) -> float:
+def precision(
+    levels: Node, hierarchies: Sequence[Hierarchy], suppressed: int, rows: int, weights: Weights = None
+) -> float:
     """1 minus the mean of level/height over all cells (Sweeney 2002); a suppressed row's cells count as their top.
 
-    An attribute of height 0 has nothing to lose. 1 for an empty table.
+    An attribute of height 0 has nothing to lose. 1 for an empty table. weights: the mean is weighted.
     """
     if not rows or not levels:
         return 1.0
@@ -50,17 +76,24 @@ def precision(levels: Node, hierarchies: Sequence[Hierarchy], suppressed: int, r
         published * level / h.height + (1 - published) if h.height else 0.0
         for level, h in zip(levels, hierarchies, strict=True)
     ]
-    return 1 - math.fsum(shares) / len(shares)
+    return 1 - weighted_mean(shares, weights)
 
 
 def loss(
-    keys: Ints, block_rows: Ints, levels: Node, hierarchies: Sequence[Hierarchy], suppressed: int, rows: int
+    keys: Ints,
+    block_rows: Ints,
+    levels: Node,
+    hierarchies: Sequence[Hierarchy],
+    suppressed: int,
+    rows: int,
+    weights: Weights = None,
 ) -> float:
     """Iyengar's loss as ARX rescales and joins it, from 0 (nothing generalized) to 1.
 
     For an attribute with D leaves, x is the mean over all rows of the share of the leaves under the published value
     (1 for a suppressed row), rescaled to (x - 1/D) / (1 - 1/D), 0 where D = 1. The attributes' values are joined as the
-    geometric mean of 1 + x, minus 1. keys: int64[B, Q] codes of the published blocks; block_rows: int64[B].
+    geometric mean of 1 + x, minus 1, which weights weigh. keys: int64[B, Q] codes of the published blocks; block_rows:
+    int64[B].
     """
     if not rows or not levels:
         return 0.0
@@ -71,7 +104,7 @@ def loss(
         covered = int((under[keys[:, attribute]] * block_rows).sum()) + suppressed * leaves
         # (x - 1/D) / (1 - 1/D) with x = covered / (N D), brought to one fraction so that 0 and 1 are reached exactly
         logs.append(math.log1p((covered - rows) / (rows * (leaves - 1))) if leaves > 1 else 0.0)
-    return math.expm1(math.fsum(logs) / len(logs))
+    return math.expm1(weighted_mean(logs, weights))
 
 
 def non_uniform_entropy(
@@ -82,6 +115,7 @@ def non_uniform_entropy(
     kept: Mask | None = None,
     *,
     normalized: bool = False,
+    weights: Weights = None,
 ) -> float:
     """Bits lost: -log2(rows of the leaf / rows of the published label), summed over rows and attributes.
 
@@ -89,7 +123,8 @@ def non_uniform_entropy(
     as the top, whose count is N: so a row's loss never falls when it is suppressed. The figure is ARX's where
     nothing is suppressed, and only there: with suppressed rows the two differ. leaf_codes: int64[L, Q];
     leaf_rows: int64[L]; kept: bool[L], the leaf tuples that are published, all when absent. normalized: each attribute
-    as a share of what the top loses, 0 where that is nothing, and the mean of the attributes: from 0 to 1.
+    as a share of what the top loses, 0 where that is nothing, and the mean of the attributes: from 0 to 1. weights: of
+    the attributes' bits, as many times their mean.
     """
     total = int(leaf_rows.sum())
     values = []
@@ -110,7 +145,7 @@ def non_uniform_entropy(
         values.append(lost)
     if not values:
         return 0.0
-    return math.fsum(values) / (len(values) if normalized else 1)
+    return weighted_mean(values, weights) if normalized else weighted_sum(values, weights)
 
 
 def kl_divergence(leaf_codes: Ints, value: Ints, count: Ints, levels: Node, hierarchies: Sequence[Hierarchy]) -> float:

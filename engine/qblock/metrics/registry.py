@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Literal, TypeVar
 
@@ -37,6 +38,7 @@ class Published:
     the published blocks and how many blocks have each; keys: int64[B, Q] and block_rows: int64[B], the published
     blocks, for metrics that need "keys", and for those that need "leaf" where rows are suppressed; leaves: the leaf
     frequency set of the whole source, for "leaf". queries: the workload; unless given, drawn from a fixed seed.
+    weights: of the quasi-identifiers, in loss, precision and non-uniform entropy; None where they count alike.
     """
 
     node: Node
@@ -49,6 +51,7 @@ class Published:
     block_rows: Ints | None = None
     leaves: Leaves | None = None
     queries: tuple[Query, ...] | None = None
+    weights: tuple[Fraction, ...] | None = None
 
     @classmethod
     def of_blocks(
@@ -60,11 +63,12 @@ class Published:
         rows: int,
         leaves: Leaves | None = None,
         queries: tuple[Query, ...] | None = None,
+        weights: tuple[Fraction, ...] | None = None,
     ) -> Published:
         """From the published blocks; what they lack to N is suppressed."""
         sizes, multiplicity = np.unique(block_rows, return_counts=True)
         suppressed = rows - int(block_rows.sum())
-        return cls(node, hierarchies, rows, suppressed, sizes, multiplicity, keys, block_rows, leaves, queries)
+        return cls(node, hierarchies, rows, suppressed, sizes, multiplicity, keys, block_rows, leaves, queries, weights)
 
     @cached_property
     def kept(self) -> Mask | None:
@@ -116,12 +120,12 @@ def _given(value: T | None) -> T:
 
 
 def _loss(p: Published) -> float:
-    return formulas.loss(_given(p.keys), _given(p.block_rows), p.node, p.hierarchies, p.suppressed, p.rows)
+    return formulas.loss(_given(p.keys), _given(p.block_rows), p.node, p.hierarchies, p.suppressed, p.rows, p.weights)
 
 
 def _entropy(p: Published) -> float:
     leaves = _given(p.leaves)
-    return formulas.non_uniform_entropy(leaves.codes, leaves.count, p.node, p.hierarchies, p.kept)
+    return formulas.non_uniform_entropy(leaves.codes, leaves.count, p.node, p.hierarchies, p.kept, weights=p.weights)
 
 
 def _kl(p: Published) -> float:
@@ -172,7 +176,7 @@ METRICS: tuple[Metric, ...] = (
         most=1,
         grows=True,
         needs="sizes",
-        compute=lambda p: formulas.precision(p.node, p.hierarchies, p.suppressed, p.rows),
+        compute=lambda p: formulas.precision(p.node, p.hierarchies, p.suppressed, p.rows, p.weights),
     ),
     Metric(
         name="non_uniform_entropy",

@@ -28,7 +28,9 @@ class NtCloseness(Model):
     """Each block is within t of a natural superset of at least n rows (Li, Li, Venkatasubramanian, TKDE 2010).
 
     variant lattice: the supersets are the block itself, the blocks of coarser nodes that contain it
-    (Blocks.containing) and the table. own_or_top: the block itself and the table only, which is monotone.
+    (Blocks.containing) and the table. own_or_top: the block itself and the table only, which is monotone. partition:
+    the block itself and the parts that it was split from (Blocks.containing), the table the first of them: for a
+    recoding map alone.
     """
 
     name = "nt_closeness"
@@ -42,7 +44,7 @@ class NtCloseness(Model):
             Parameter("t", "rational", between(0, 1), Fraction(1, 5)),
             Parameter("distance", "choice", DISTANCES, "equal"),
             Parameter("bandwidth", "rational", more_than(0), Fraction(1, 2)),
-            Parameter("variant", "choice", ("lattice", "own_or_top"), "lattice"),
+            Parameter("variant", "choice", ("lattice", "own_or_top", "partition"), "lattice"),
         ),
         bounds=(T, Bound("n", "larger", decides=False)),
         needs=frozenset({"distribution", "domain"}),
@@ -61,7 +63,7 @@ class NtCloseness(Model):
 
     @property
     def needs(self) -> frozenset[str]:
-        return self.about.needs | self._ground.needs | ({"containing"} if self.variant == "lattice" else set())
+        return self.about.needs | self._ground.needs | (set() if self.variant == "own_or_top" else {"containing"})
 
     @property
     def _ground(self) -> Distance | KernelJS:
@@ -80,7 +82,7 @@ class NtCloseness(Model):
 
     def _supersets(self, blocks: Blocks, reference: Reference) -> Iterator[Containing]:
         """The coarser nodes whose blocks count, and last the table as a node of one block."""
-        if self.variant == "lattice":
+        if self.variant != "own_or_top":
             yield from blocks.containing
         values = np.flatnonzero(reference.totals)
         ends = np.array([0, len(values)])

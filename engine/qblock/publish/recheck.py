@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +18,7 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.models import Tightest
 from qblock.models.multi import Attribute, split
 from qblock.models.multi import tightest as worst
-from qblock.search.assessment import Assessment
+from qblock.search.assessment import Assessment, same
 from qblock.spec import Requirement, Spec
 from qblock.warehouse.protocol import Session
 
@@ -180,20 +178,3 @@ def _blocks(counted: Counted, chosen: Assessment, labels: Sequence[dict[str, int
         if expected.get(key) != rows:
             return True
     return False
-
-
-def same(one: Tightest, other: Tightest) -> bool:
-    """Whether two verdicts agree; logarithms of equal counts may differ in the last of their 60 digits."""
-    if (one.model, one.holds, len(one.values)) != (other.model, other.holds, len(other.values)):
-        return False
-    return all(
-        a.parameter == b.parameter and a.attained == b.attained and close(a.value, b.value)
-        for a, b in zip(one.values, other.values, strict=True)
-    )
-
-
-def close(one: Any, other: Any) -> bool:
-    """Equal, or two long decimals that differ by rounding alone."""
-    if isinstance(one, Decimal) and isinstance(other, Decimal):
-        return abs(one - other) <= Decimal("1e-24") * max(abs(one), abs(other))
-    return bool(one == other)

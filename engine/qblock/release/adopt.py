@@ -31,6 +31,7 @@ from qblock.release import private_state, roles, runner, steps
 from qblock.release.adoptable import AS_IT_WAS, check_adoptable, refused
 from qblock.release.chosen import Chosen
 from qblock.release.log import Entries
+from qblock.release.maps import map_of, open_recoded
 from qblock.release.plan import Plan, plan_adopt
 from qblock.release.recover import clear_leftovers, record_failure
 from qblock.release.reproduced import differences
@@ -38,7 +39,6 @@ from qblock.release.retire import check_not_retired
 from qblock.release.run import Run
 from qblock.release.runner import run_steps
 from qblock.search.run import open_snapshot, task_over
-from qblock.source import open_source
 from qblock.spec import Spec
 from qblock.warehouse.kept_sessions import kept_sessions
 
@@ -206,11 +206,13 @@ def _adoptable(run: _Adoption, _: steps.CheckAdoptable) -> None:
 
 def _reproduce(run: _Adoption, _: steps.Reproduce) -> None:
     # At its node, which need not be the one that a search of today would choose.
-    node = run.event.node or ()
+    stated = map_of(run.spec, run.place, run.event)
+    node = run.event.node if stated is None else (0,) * len(run.spec.quasi_identifiers)
+    assert node is not None
     spec = replace(run.spec, search=replace(run.spec.search, node=node))
     run.admission = Admission(run.spec, run.place, shown=())
     session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
-    source = open_source(spec, session, name_values=False, relation=run.admission)
+    source = open_recoded(spec, session, stated, relation=run.admission)
     run.task = run.transaction.enter_context(task_over(source))
     rows = run.task.source.rows
     if rows != run.event.rows_source:

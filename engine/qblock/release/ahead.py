@@ -13,6 +13,7 @@ from qblock.joint.adopted import LEFT, way_on
 from qblock.release import roles
 from qblock.release.chosen import Chosen
 from qblock.release.run import Run
+from qblock.source import recoded_columns
 from qblock.source.columns import checked_columns
 from qblock.spec import same_spec
 from qblock.spec.sources import CsvFile, DimensionTable
@@ -46,9 +47,10 @@ def check_begun(run: Run) -> None:
         run.joint.check_comparable()
 
 
-def check_source_ahead(run: Run, session: Session, ahead: Refused | None) -> None:
+def check_source_ahead(run: Run, session: Session, ahead: Refused | None, *, labels: bool = False) -> None:
     """Before the source is scanned: its columns and their types, and where versions are compared by their content, how
-    many rows it has. Raises Refused, and InputError for a column that is missing."""
+    many rows it has. labels: whether quasi-identifiers are those of a map. Raises Refused, and InputError for a column
+    that is missing."""
     table = TableName.parse(run.spec.source.table)
     # A name that no column has is the first thing to say.
     columns = checked_columns(run.spec, session, table)
@@ -57,7 +59,7 @@ def check_source_ahead(run: Run, session: Session, ahead: Refused | None) -> Non
     if ahead is not None:
         raise ahead
     if run.joint.together:
-        run.joint.check_types(session, columns)
+        run.joint.check_types(session, recoded_columns(run.spec, columns, session.engine) if labels else columns)
     elif run.spec.versions.joint != "none" and _shows_every_row(run):
         rows = int(session.scalar(sa.select(sa.func.count()).select_from(session.relation(table))))
         # Of an empty table opening the source says that it is.

@@ -20,6 +20,7 @@ from qblock.release.ahead import check_begun, check_source_ahead, other_content,
 from qblock.release.as_before import as_before, fingerprint, remember
 from qblock.release.chosen import Chosen
 from qblock.release.log import Entries
+from qblock.release.maps import KEPT_MAP, kept_map, open_recoded
 from qblock.release.outcome import published
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers, record_failure
@@ -30,8 +31,8 @@ from qblock.release.runner import run_steps
 from qblock.release.together import check_together, with_more
 from qblock.release.turnover import check_turnover
 from qblock.search.progress import Progress
-from qblock.search.run import open_snapshot, refusal, run_search, task_over
-from qblock.source import open_source
+from qblock.search.recoding import Recoded
+from qblock.search.run import open_snapshot, recoded, refusal, run_search, task_over
 from qblock.spec import Spec
 from qblock.warehouse.faults import denied
 from qblock.warehouse.kept_sessions import kept_sessions
@@ -98,16 +99,17 @@ def _snapshot(run: Run, _: steps.Snapshot) -> None:
     run.joint.check_withdrawn()
     check_begun(run)
     session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
-    check_source_ahead(run, session, ahead)
+    stated = kept_map(spec, run.place, run.current)
+    check_source_ahead(run, session, ahead, labels=stated is not None)
     run.fingerprint = fingerprint(run, session)
     if as_before(run):
         _stays(run)
         return
-    source = open_source(spec, session, name_values=False, relation=run.joint.admission)
+    source = open_recoded(spec, session, stated, relation=run.joint.admission)
     check_turnover(run, source)
     fewer = run.joint.let_in(source)
     if fewer is not None:
-        source = open_source(spec, session, name_values=False, relation=fewer, instead_of=source)
+        source = open_recoded(spec, session, stated, relation=fewer, instead_of=source)
     run.task = run.transaction.enter_context(task_over(run.joint.settled(source)))
     if run.identity.source is None:  # it was made since
         runner.settle_identity(run)
@@ -120,18 +122,30 @@ def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
         raise disclosure(run.spec, names)
 
 
-def _search(run: Run, _: steps.Search | steps.CheckNode) -> None:
+def _search(run: Run, _: steps.Search | steps.CheckNode | steps.SearchMap | steps.CheckMap) -> None:
     before = published_node_ahead(run)
     # Versions that are checked together may fall back on other nodes.
     best_only = run.spec.search.answer == "best" and not run.spec.checked_together
     found = run_search(run.task, progress=run.progress, best_only=best_only)
-    if run.joint.inherited is not None:
-        found = replace(found, why=KEPT + ("" if found.chosen is not None else f", and fails: {found.why}"))
+    kept = KEPT_MAP if run.task.source.recoding is not None else KEPT if run.joint.inherited is not None else None
+    if kept is not None:
+        found = replace(found, why=kept + ("" if found.chosen is not None else f", and fails: {found.why}"))
     if found.chosen is None:
         raise with_more(refusal(found), run.joint.refused())
     run.found = found
+    if found.recoded is not None:
+        _recode(run, found.recoded)
+        return
     known = before is not None and before.assessment.node == found.chosen.node
     run.chosen = before if before is not None and known else Chosen.of(run.spec, run.task, found.chosen)
+
+
+def _recode(run: Run, found: Recoded) -> None:
+    """Go on with the source as the map shows it."""
+    warned = run.task.warnings
+    run.task = run.transaction.enter_context(recoded(run.task, found, run.joint.admission))
+    run.task.warnings = list(dict.fromkeys([*warned, *run.task.warnings]))
+    run.chosen = Chosen.of(run.spec, run.task, run.task.assess(run.task.lattice.bottom))
 
 
 def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
@@ -230,6 +244,8 @@ PERFORM: dict[type[steps.Step], Callable[[Run, Any], None]] = {
     steps.CheckDisclosure: _disclosure,
     steps.Search: _search,
     steps.CheckNode: _search,
+    steps.SearchMap: _search,
+    steps.CheckMap: _search,
     steps.CheckEarlierVersions: _earlier,
     steps.CopyVersion: _copy,
     steps.Recheck: _recheck,

@@ -38,8 +38,9 @@ class Chosen:
             if needs_more(spec, requirement) and (found := plain_parts(parts, assessment.kept)) is not None
         }
         stated = stated_attributes(spec)
-        marks = {h.attribute: leaf_marks(h) for h in source.hierarchies if h.attribute in stated}
+        marks = {h.attribute: leaf_marks(h) for h in source.origins if h.attribute in stated}
         marks |= {name: leaf_marks(v.hierarchy) for name, v in source.sensitives.items() if name in stated}
-        kept = Kept(copy.columns, references, more, marks)
+        recoding = None if source.recoding is None else source.recoding.stated
+        kept = Kept(copy.columns, references, more, marks, recoding)
         digest = content_digest(source.session, copy.query.subquery("qblock_copy"), copy.columns)
         return cls(assessment, label_codes(task, assessment.node), copy, kept, digest)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from qblock.ledger.stores import place_of
 from qblock.ledger.writer import opened
 from qblock.release.candidates import candidates
 from qblock.search.choose import choose
-from qblock.search.run import SearchResult
+from qblock.search.run import SearchResult, recoded
 from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
 from qblock.spec import Spec
@@ -132,6 +132,12 @@ def forecast_of_search(found: SearchResult, churn: Churn | None) -> Forecast | N
         return before.forecast
     if churn is None or found.chosen is None:
         return None
+    if found.recoded is not None:
+        if before is not None:
+            return None
+        with recoded(found.task, found.recoded) as task:
+            again = replace(found, task=task)
+            return of_task(again, churn, task.lattice.bottom)
     settled = before.node if before is not None else found.chosen.node if found.outcome is None else None
     return of_task(found, churn, settled)
 

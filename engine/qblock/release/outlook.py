@@ -21,10 +21,11 @@ from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
+from qblock.release.maps import kept_map, open_recoded
 from qblock.release.plan import Plan
 from qblock.release.turnover import refusal, source_digest
 from qblock.search.run import open_snapshot
-from qblock.source import SourceTable, open_source
+from qblock.source import SourceTable
 from qblock.spec import Spec, same_spec
 from qblock.warehouse.protocol import Session
 
@@ -90,7 +91,7 @@ def _looked(
             return None, None, [NO_STATE]
         check_layout(spec, kept)
         admission = Admission(spec, place, shown=tuple(shown), read_only=True)
-        source = open_source(spec, session, name_values=False, relation=admission)
+        source = open_recoded(spec, session, kept_map(spec, place, current), relation=admission)
         check_node(kept, source)
         refused = _turnover(session, source, admission, shown)
         with open_book(place, session, read_only=True) as book:

@@ -105,6 +105,10 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     search: steps.Step
     if spec.pinned is not None:
         search = steps.CheckNode(spec.pinned, models)
+    elif spec.search.recoding == "multidimensional" and begun.current is not None and spec.versions.joint != "none":
+        search = steps.CheckMap(begun.current, models)
+    elif spec.search.recoding == "multidimensional":
+        search = steps.SearchMap(spec.search.strategy, spec.search.choose_from, spec.search.choose_by, models)
     else:
         search = steps.Search(spec.search.strategy, spec.search.choose_from, spec.search.choose_by, models)
     engine = begun.place.engine

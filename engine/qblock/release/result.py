@@ -51,7 +51,9 @@ def _count(n: int, word: str) -> str:
 
 @dataclass(frozen=True)
 class ReleaseResult:
-    """How a run ended. node: level by name; digest: of the published content; ledger_head: of the newest event.
+    """How a run ended. node: level by name, empty of a recoding map; boxes: how many of its boxes are published.
+
+    digest: of the published content; ledger_head: of the newest event.
 
     tightest: as in `search --json`, recomputed from the copy. notes: what the person who runs the job should know.
     search: how large the lattice is, and what its search took. waiting: how many the view does not show as the source
@@ -83,6 +85,7 @@ class ReleaseResult:
     search: dict[str, Any] = field(default_factory=dict)
     waiting: dict[str, int] = field(default_factory=dict)
     lag: dict[str, Any] = field(default_factory=dict)
+    boxes: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "seconds": round(self.seconds, 3)}

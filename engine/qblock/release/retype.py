@@ -29,11 +29,12 @@ from qblock.ledger.stores import place_of
 from qblock.release import private_state
 from qblock.release.plan import Plan
 from qblock.release.steps import UpgradeLedger
+from qblock.source import recoded_columns
 from qblock.source.columns import checked_columns
 from qblock.spec import Spec
 from qblock.warehouse import TableName, warehouse_of
 from qblock.warehouse.kept_sessions import kept_sessions
-from qblock.warehouse.protocol import Session
+from qblock.warehouse.protocol import Column, Session
 
 UNKNOWN = "unknown"
 """The type before of a crosswalk that kept none."""
@@ -120,7 +121,7 @@ def type_note(made: Plan) -> str | None:
     warehouse = warehouse_of(spec)
     try:
         with warehouse.snapshot() as session:
-            columns = checked_columns(spec, session, TableName.parse(spec.source.table))
+            columns = _columns(spec, session, TableName.parse(spec.source.table))
             with open_book(place, session, read_only=True) as book:
                 own = [v for v in recorded(book, spec.release) if v.key.version in shown]
     except Busy:
@@ -137,7 +138,7 @@ def type_note(made: Plan) -> str | None:
 
 def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:
     table = TableName.parse(spec.source.table)
-    columns = checked_columns(spec, session, table)
+    columns = _columns(spec, session, table)
     relation = session.relation(table)
     own = recorded(book, spec.release)
     if not own:
@@ -176,3 +177,9 @@ def _record(place: Place, book: Book, spec: Spec, result: RetypeResult) -> None:
         reason=f"what the crosswalk keeps is moved to other column types: {said}",
     )
     record_with(place, book, event)
+
+
+def _columns(spec: Spec, session: Session, table: TableName) -> dict[str, Column]:
+    """The source's columns as versions record them: the labels of a recoding map are text, whatever they stand for."""
+    found = checked_columns(spec, session, table)
+    return recoded_columns(spec, found, session.engine) if spec.search.recoding == "multidimensional" else found

@@ -28,6 +28,7 @@ from qblock.release.plan import Plan
 from qblock.release.result import ReleaseResult, waiting_words
 from qblock.search.answer import requirements_json
 from qblock.search.progress import Progress
+from qblock.search.recoding.shares import shares
 from qblock.search.run import SearchResult
 from qblock.search.task import Task
 from qblock.spec import same_spec, spec_digest
@@ -129,7 +130,7 @@ class Run(Job):
     def hierarchy_digest(self) -> str:
         """sha256 over every hierarchy, and the domain or taxonomy of every sensitive attribute."""
         source = self.task.source
-        digests = {h.attribute: h.digest() for h in source.hierarchies}
+        digests = {h.attribute: h.digest() for h in source.origins}
         digests |= {name: values.hierarchy.digest() for name, values in source.sensitives.items()}
         return hashlib.sha256(canonical(digests).encode()).hexdigest()
 
@@ -140,14 +141,25 @@ class Run(Job):
             return True
         if self.fell_back or self.chosen.assessment.suppressed:
             return False
-        inherited = self.joint.inherited
+        inherited = self._inherited
         return bool(inherited.protected) if inherited else self.found.choice != "minimal"
+
+    @property
+    def boxes(self) -> int | None:
+        """How many boxes a recoding map publishes; None for a node."""
+        return None if self.task.source.recoding is None else int(self.chosen.assessment.kept.sum())
 
     @property
     def how_chosen(self) -> HowChosen:
         """How the node was chosen: for one that is kept, how the first version's was."""
-        inherited = self.joint.inherited
+        inherited = self._inherited
         return inherited.choice or "pinned" if inherited else self.found.choice
+
+    @property
+    def _inherited(self) -> RecordedEvent | None:
+        """The version whose node, or map, this one has."""
+        kept = self.task.source.recoding is not None and self.found.recoded is None
+        return self.current if kept else self.joint.inherited
 
     @property
     def tightest(self) -> list[Tightest]:
@@ -198,7 +210,7 @@ class Run(Job):
             run=self.id,
             version=self.version,
             quasi_identifiers=self.spec.quasi_identifiers,
-            node=chosen.assessment.node,
+            node=None if self.boxes is not None else chosen.assessment.node,
             choice=self.how_chosen,
             protected=self.protected,
             joint=joint,
@@ -212,7 +224,7 @@ class Run(Job):
             stamp=self.stamp,
             view=self.target.view,
             stale_after=self.spec.versions.stale_after,
-            detail=self.joint.detail,
+            detail=self.joint.detail if self.boxes is None else {"boxes": self.boxes, **self.joint.detail},
             reason=self._reason(state),
             **self.identity.columns(),
             source_files=None if self.task.source.files is None else self.task.source.files.text(),
@@ -252,7 +264,10 @@ class Run(Job):
             release=self.spec.release,
             run=self.id,
             version=self.version,
-            node=dict(zip(self.spec.quasi_identifiers, chosen.assessment.node, strict=True)),
+            node={}
+            if self.boxes is not None
+            else dict(zip(self.spec.quasi_identifiers, chosen.assessment.node, strict=True)),
+            boxes=self.boxes,
             rows=chosen.copy.rows,
             suppressed=chosen.assessment.suppressed,
             view=self.target.view,
@@ -265,10 +280,24 @@ class Run(Job):
             joint=joint_check(self.spec),
             seconds=time.monotonic() - self.started,
             notes=self._notes(),
-            search={k: v for k, v in self.found.to_json().items() if k in SEARCH_FIGURES},
+            search=self._searched(),
             waiting=self.joint.waits(),
             lag=self.joint.lag(),
         )
+
+    def _searched(self) -> dict[str, Any]:
+        figures = {k: v for k, v in self.found.to_json().items() if k in SEARCH_FIGURES}
+        recoding, chosen = self.task.source.recoding, self.chosen.assessment
+        if recoding is None:
+            return figures
+        texts = [hierarchy.shown(0) for hierarchy in self.task.source.hierarchies]
+        boxes = []
+        kept = zip(chosen.counts.keys[chosen.kept].tolist(), chosen.counts.rows[chosen.kept].tolist(), strict=True)
+        for key, rows in kept:
+            part = recoding.part(tuple(text[code] for text, code in zip(texts, key, strict=True)))
+            if part is not None:
+                boxes.append((recoding.tree.labels[part], rows))
+        return {**figures, "attributes": shares(recoding.tree.ladders, recoding.read, boxes)}
 
     def _head(self) -> str | None:
         with ledger_reader(self.place) as reader:

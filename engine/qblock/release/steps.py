@@ -115,6 +115,33 @@ class Search(Step):
 
 
 @dataclass(frozen=True)
+class SearchMap(Step):
+    strategy: str
+    choose_from: str
+    choose_by: str
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        what = "by block sizes alone, then check every box with" if self.choose_from == "sizes" else "all of which pass"
+        return (
+            f"Search the lattice ({self.strategy}), and split from its top and from its best node into boxes {what} "
+            f"{', '.join(self.models)}; choose splits by {self.choose_by.replace('_', ' ')}."
+        )
+
+
+@dataclass(frozen=True)
+class CheckMap(Step):
+    version: int
+    models: tuple[str, ...]
+
+    def describe(self) -> str:
+        return (
+            f"Give every row its box of the recoding map of version {self.version}, and check the boxes against "
+            f"{', '.join(self.models)}; nothing is searched."
+        )
+
+
+@dataclass(frozen=True)
 class CheckNode(Step):
     node: tuple[int, ...]
     models: tuple[str, ...]

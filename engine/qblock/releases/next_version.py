@@ -40,7 +40,8 @@ class Levels:
 class Changes:
     """What waits, by sizes alone, where versions lag behind the source (docs/json.md). newcomers wait in `blocks`
     blocks, of whom `closing` in `closing_blocks` are enough for a batch; cohorts: least and most that close one in the
-    others. tried: whether a run would try a version, as far as sizes tell; why: in words."""
+    others, never: blocks in which none ever closes, both of `looked_at` blocks. tried: whether a run would try a
+    version, as far as sizes tell; why: in words."""
 
     newcomers: int
     blocks: int
@@ -48,6 +49,7 @@ class Changes:
     closing_blocks: int
     cohorts: tuple[int, int] | None
     never: int
+    looked_at: int
     leavers: int
     changed: int
     whole_cells: int

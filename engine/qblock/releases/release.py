@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from qblock.errors import all_plainly
 from qblock.files import OwnFile
 from qblock.releases.granted import Grants
+from qblock.releases.recodings import ComparedRecodings
 from qblock.releases.results import (
     Adopted,
     Checked,
@@ -79,6 +80,7 @@ class Release:
         InputError for a churn of versions that do not lag.
         """
         from qblock.joint.later import lags, later_versions
+        from qblock.search.hidden import hidden
         from qblock.search.run import open_task, refusal, run_search
 
         asked = forecast = None
@@ -91,11 +93,13 @@ class Release:
             found = run_search(task, strategy=strategy, progress=progress, all_nodes=all_nodes, best_only=best_only)
             task.warnings += later_versions(self.spec)
             refused = None if found.chosen is not None else str(refusal(found))
+            shows_nothing = [one.to_json() for one in hidden(found)]
             if lags(self.spec):
                 from qblock.release.forecast import forecast_of_search
 
                 forecast = forecast_of_search(found, asked)
-            made = found.to_json() | ({} if forecast is None else {"forecast": forecast.to_json()})
+            made = found.to_json() | {"hidden": shows_nothing}
+            made |= {} if forecast is None else {"forecast": forecast.to_json()}
             return replace(Searched.of(made), refused=refused)
 
     def explain_sql(self, node: str | None = None) -> list[tuple[str, str]]:
@@ -138,6 +142,19 @@ class Release:
 
         with open_task(self.spec, name_values=False) as task:
             return compare(task, sensitives=sensitive, file=definitions, progress=progress)
+
+    def compare_recodings(self, *, progress: Progress | None = None) -> ComparedRecodings:
+        """What the privacy models and the suppression limit of the spec leave of the data at the node of full-domain
+        recoding and in a recoding map, whichever of them the spec asks for. Raises InputError for what only one of them
+        has: a pinned node, a metric that cannot choose between splits, (n,t)-closeness but of variant own_or_top.
+        """
+        from qblock.search.comparison.recodings import check_both, compare_recodings
+        from qblock.search.run import open_task
+
+        check_both(self.spec)  # before the source is scanned
+        with open_task(self.spec, name_values=self.name_values) as task:
+            found = compare_recodings(task, progress=progress)
+            return replace(ComparedRecodings.of(found.to_json()), refused=found.refused)
 
     def plan(self, *, churn: float | None = None) -> Planned:
         """The steps of `publish`. churn: as of `search`; before a first version the lattice is searched for it."""

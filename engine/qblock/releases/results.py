@@ -64,6 +64,7 @@ class Searched(Answer):
     refused: str | None = None
     forecast: tuple[Expected, ...] = ()
     recommended: tuple[int, ...] | None = None
+    boxes: int | None = None
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -77,6 +78,7 @@ class Searched(Answer):
             "guarantees": tuple(map(Guarantee.of, chosen["tightest"])),
             "metrics": tuple(chosen["metrics"].items()),
             "why": found["why"],
+            "boxes": chosen.get("boxes"),
             **Expected.all_of(found),
         }
 
@@ -156,9 +158,10 @@ class Planned(Answer):
 @dataclass(frozen=True)
 class Published(Answer):
     """How a release or a rollback ended. status: published, rolled_back or unchanged; levels: of the node, by
-    quasi-identifier; guarantees: counted again in what was published; ledger_head: of the newest event, to be kept
-    elsewhere; waiting: how many the view does not show as the source has them, by why; lag: how many rows of the
-    source, their share, and how long the oldest has waited. Both for nobody who reads it."""
+    quasi-identifier (none of a recoding map, of which boxes is how many are published); guarantees: counted again in
+    what was published; ledger_head: of the newest event, to be kept elsewhere; waiting: how many the view does not show
+    as the source has them, by why; lag: how many rows of the source, their share, and how long the oldest has waited.
+    Both for nobody who reads it."""
 
     columns = COLUMNS
 
@@ -175,6 +178,7 @@ class Published(Answer):
     ledger_head: str | None
     waiting: tuple[tuple[str, int], ...]
     lag: tuple[tuple[str, Any], ...]
+    boxes: int | None = None
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -186,6 +190,7 @@ class Published(Answer):
             "guarantees": tuple(map(Guarantee.of, found["tightest"])),
             "waiting": tuple(found["waiting"].items()),
             "lag": tuple((name, tuple(n) if isinstance(n, list) else n) for name, n in found["lag"].items()),
+            "boxes": found.get("boxes"),
         }
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 
 from qblock.models import Tightest, asked
 from qblock.models.examples import in_words
-from qblock.spec import Requirement
+from qblock.spec import Requirement, Spec
 
 GREATEST = Fraction(sys.float_info.max)
 
@@ -57,6 +57,13 @@ def _exact(value: Any) -> dict[str, str]:
 
 def metrics_json(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {name: number_json(value) for name, value in metrics.items()}
+
+
+def weights_json(spec: Spec) -> dict[str, Any] | None:
+    """The weight of each quasi-identifier in the metrics; None where they count alike."""
+    if len(set(spec.weights)) < 2:
+        return None
+    return {name: number_json(weight) for name, weight in zip(spec.quasi_identifiers, spec.weights, strict=True)}
 
 
 def requirements_json(requirements: Iterable[Requirement], tightest: Iterable[Tightest]) -> list[dict[str, Any]]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -93,3 +95,20 @@ def worst(parts: Sequence[Tightest], model: Model) -> Tightest:
         pick = min if bound.stricter == "larger" else max
         values.append(pick(candidates, key=lambda v: float("-inf") if v.value is None else v.value))
     return Tightest(parts[0].model, all(p.holds for p in parts), tuple(values))
+
+
+def same(one: Tightest, other: Tightest) -> bool:
+    """Whether two verdicts agree; logarithms of equal counts may differ in the last of their 60 digits."""
+    if (one.model, one.holds, len(one.values)) != (other.model, other.holds, len(other.values)):
+        return False
+    return all(
+        a.parameter == b.parameter and a.attained == b.attained and close(a.value, b.value)
+        for a, b in zip(one.values, other.values, strict=True)
+    )
+
+
+def close(one: Any, other: Any) -> bool:
+    """Equal, or two long decimals that differ by rounding alone."""
+    if isinstance(one, Decimal) and isinstance(other, Decimal):
+        return abs(one - other) <= Decimal("1e-24") * max(abs(one), abs(other))
+    return bool(one == other)

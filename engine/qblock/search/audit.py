@@ -13,11 +13,11 @@ from qblock import attacks
 from qblock.errors import InputError
 from qblock.lattice import Node
 from qblock.models import asked as asked_of
-from qblock.search.answer import asked_json, metrics_json, requirements_json, tightest_json
+from qblock.search.answer import asked_json, metrics_json, requirements_json, tightest_json, weights_json
 from qblock.search.assessment import worst
 from qblock.search.attack_sentences import Sentences
 from qblock.search.nodes import parse_node, pinned_node
-from qblock.search.run import open_task
+from qblock.search.run import open_task, recoded, refusal, run_search
 from qblock.search.task import Task
 from qblock.search.unasked import question, unasked
 from qblock.search.utility.measure import Metrics
@@ -28,13 +28,26 @@ URL_VARIABLE = "QBLOCK_AUDIT_URL"
 
 
 def audit_spec(spec: Spec, node: str | None = None) -> dict[str, Any]:
-    """The audit of a node of a spec's source; by default its pinned node, else the table as it is."""
+    """The audit of a node of a spec's source; by default its pinned node, or the recoding map that a search finds now,
+    else the table as it is. Raises Refused where there is no map."""
     with open_task(spec, name_values=False) as task:
+        if node is None and spec.search.recoding == "multidimensional":
+            return _of_map(task)
         if node is not None:
             levels = parse_node(task, node)
         else:
             levels = task.lattice.bottom if spec.pinned is None else pinned_node(task, spec.pinned)
         return audit_node(task, levels)
+
+
+def _of_map(task: Task) -> dict[str, Any]:
+    found = run_search(task)
+    if found.recoded is None:
+        raise refusal(found)
+    with recoded(task, found.recoded) as again:
+        answer = audit_node(again, again.lattice.bottom)
+    figures = {"metrics": metrics_json(found.metrics), "warnings": task.warnings}
+    return {**answer, "node": {}, "levels": None, "boxes": len(found.recoded.boxes), **figures}
 
 
 def audit_table(url: str, table: str, quasi_identifiers: Sequence[str], sensitives: Sequence[str]) -> dict[str, Any]:
@@ -86,6 +99,7 @@ def audit_node(task: Task, node: Node, *, asked: bool = True) -> dict[str, Any]:
         "not_computed": [one.to_json() for one in missing],
         "attacks": found_attacks,
         "metrics": metrics_json(Metrics(task).of(assessment)),
+        "weights": weights_json(task.spec),
         "warnings": [*task.warnings, *repeated_people(task.spec, task.source.session)],
     }
 

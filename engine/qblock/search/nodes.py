@@ -34,8 +34,10 @@ def pinned_node(task: Task, node: Sequence[int]) -> Node:
 
 
 def _levels(task: Task) -> str:
-    names = task.spec.quasi_identifiers
-    return ", ".join(f"{name} 0..{height}" for name, height in zip(names, task.lattice.heights, strict=True))
+    found = []
+    for hierarchy, highest in zip(task.source.hierarchies, task.lattice.heights, strict=True):
+        found.append(f"{hierarchy.attribute} 0..{highest}" + (" (max)" if highest < hierarchy.height else ""))
+    return ", ".join(found)
 
 
 def _named(text: str, names: tuple[str, ...]) -> dict[str, int]:

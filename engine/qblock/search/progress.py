@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-Stage = Literal["search", "choice", "nodes"]
-"""search: verdicts of the lattice; choice: metrics of satisfying nodes; nodes: every node, one after the other."""
+Stage = Literal["search", "choice", "boxes", "nodes"]
+"""search: verdicts of the lattice; choice: metrics of satisfying nodes; boxes: of a recoding map, those that are done,
+and parts that may be split; nodes: every node, one after the other."""
 
 
 @dataclass(frozen=True)

@@ -15,15 +15,16 @@ from qblock.lattice import Lattice, Node
 from qblock.models import asked as asked_of
 from qblock.models.ratios import double
 from qblock.search import search
-from qblock.search.answer import metrics_json, requirements_json
+from qblock.search.answer import metrics_json, requirements_json, weights_json
 from qblock.search.assessment import Assessment
 from qblock.search.choose import candidates, choose
 from qblock.search.nodes import pinned_node
 from qblock.search.progress import Pace, Progress, Stage
+from qblock.search.recoding import Recoded, check_same, specialized
 from qblock.search.strategies.evaluator import Outcome
 from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
-from qblock.source import Admitted, SourceTable, open_source
+from qblock.source import Admitted, Recoding, SourceTable, open_source, recoded_spec
 from qblock.source.local import local_frequency_sets, pays
 from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
@@ -80,9 +81,28 @@ def task_over(source: SourceTable) -> Iterator[Task]:
             yield Task(source, bring if pays(source) else None)
 
 
+@contextmanager
+def recoded(task: Task, found: Recoded, relation: Admitted | None = None) -> Iterator[Task]:
+    """The same questions about the source as a map shows it, at the bottom of its lattice. task: of the source as it
+    is, of which nothing can be asked any more; relation: as of `open_task`.
+
+    Raises QblockError where its boxes are not those that the search counted.
+    """
+    spec, session = found.task.spec, task.source.session
+    session.clear()
+    flat, recoding = recoded_spec(spec), Recoding(spec, found.stated)
+    source = open_source(flat, session, name_values=False, relation=relation, recoding=recoding)
+    with task_over(source) as again:
+        check_same(again.assess(again.lattice.bottom), found)
+        yield again
+
+
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """What a search found. outcome: None for a pinned node. chosen: None where no node satisfies."""
+    """What a search found. outcome: None for a pinned node. chosen: None where nothing satisfies; of a recoding map the
+    verdict over its boxes. recoded: the map, where one was searched for; full_domain: with it, what
+    would have been chosen without, as JSON. begun: the node that splits of a map begin at; by sizes also one that fails
+    other models."""
 
     task: Task
     outcome: Outcome | None
@@ -94,6 +114,9 @@ class SearchResult:
     seconds: float
     why: str
     nodes: list[dict[str, Any]] | None = field(default=None)
+    recoded: Recoded | None = field(default=None)
+    full_domain: dict[str, Any] | None = field(default=None)
+    begun: Node | None = field(default=None)
 
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:
@@ -127,20 +150,30 @@ class SearchResult:
             "seconds": round(self.seconds, 3),
             "satisfying": int(self.outcome.satisfied.sum()) if self.outcome and not self.best_only else None,
             "minimal": [list(node) for node in self.minimal],
+            "weights": weights_json(self.task.spec),
             "chosen": None
             if chosen is None
             else {
-                "levels": list(chosen.node),
-                "node": self.levels(),
+                **self._where(chosen),
                 "suppressed": chosen.suppressed,
                 "metrics": metrics_json(self.metrics),
                 "tightest": requirements_json(self.task.spec.privacy, chosen.tightest),
             },
             "warnings": self.task.warnings,
         }
+        if self.task.spec.search.recoding == "multidimensional":
+            answer["recoding"] = "multidimensional"
+            by_values = self.task.spec.search.choose_by == "kl_divergence" or not self.task.protected
+            answer["looked_at_sensitive"] = by_values and self.choice == "minimal"
+            answer["full_domain"] = self.full_domain
         if self.nodes is not None:
             answer["nodes"] = self.nodes
         return answer
+
+    def _where(self, chosen: Assessment) -> dict[str, Any]:
+        if self.recoded is None:
+            return {"levels": list(chosen.node), "node": self.levels()}
+        return {"levels": None, "node": {}, **self.recoded.to_json()}
 
 
 class _BySizes:
@@ -181,16 +214,21 @@ def run_search(
     progress: Progress | None = None,
     all_nodes: bool = False,
     best_only: bool = False,
+    recoding: Literal["full_domain"] | None = None,
 ) -> SearchResult:
     """Search the lattice of a task (or check its pinned node) and choose a node.
 
-    best_only: leave nodes undecided that cannot be the one to choose; then no minimal nodes are known.
+    best_only: leave nodes undecided that cannot be the one to choose; then no minimal nodes are known. recoding: look
+    for a node, whatever the spec asks for.
 
     Where no node satisfies, that is not an error here: `chosen` is None, as for a pinned node that fails (`why` says
     so).
     """
     started = time.perf_counter()
     spec = task.spec
+    recoded: Recoded | None = None
+    full: dict[str, Any] | None = None
+    begun: Node | None = None
     if spec.pinned is None or all_nodes:
         task.bring_near()
     task.warnings += repeated_people(task.spec, task.source.session)
@@ -219,8 +257,17 @@ def run_search(
         if among:
             best = choose(among, lambda n: ranked.rank(n, by), by, lambda n: ranked.bound(n, by), tally("choice"))
             chosen = task.assess(best)
+            # By sizes the splits begin at the node whether or not it satisfies all models: which map it is must not
+            # tell that.
+            begun = best if chosen.satisfied or by_sizes else None
             if not chosen.satisfied:
                 why = f"the node {list(best)}, chosen by block sizes alone, fails {failed(chosen)}"
+    if (recoding or spec.search.recoding) == "multidimensional" and spec.pinned is None:
+        if chosen is not None and chosen.satisfied:
+            figures = metrics_json(metrics.of(chosen))
+            full = {"levels": list(chosen.node), "suppressed": chosen.suppressed, "metrics": figures}
+        recoded = specialized(task, begun, lambda: tally("boxes"))
+        chosen, why = of_map(recoded)
     if all_nodes:
         nodes, told = [], tally("nodes")
         for node in task.in_turn():
@@ -229,10 +276,38 @@ def run_search(
                 told(len(nodes), len(task.lattice) - len(nodes), 0.0)
     if chosen is not None and not chosen.satisfied:
         chosen = None
-    found = metrics.of(chosen) if chosen is not None else {}
+    found: dict[str, Any] = {}
+    if chosen is not None:
+        found = metrics.of(chosen) if recoded is None else recoded.metrics(metrics.names(spec.search.choose_by))
     choice = spec.search.choose_from if spec.pinned is None else "pinned"
     return SearchResult(
-        task, outcome, minimal, chosen, found, choice, task.statements, time.perf_counter() - started, why, nodes
+        task,
+        outcome,
+        minimal,
+        chosen,
+        found,
+        choice,
+        task.statements,
+        time.perf_counter() - started,
+        why,
+        nodes,
+        recoded if chosen is not None else None,
+        full,
+        begun,
+    )
+
+
+def of_map(recoded: Recoded | None) -> tuple[Assessment | None, str]:
+    """The verdict over the boxes of a map, and where it comes from in words."""
+    if recoded is None:
+        return None, "neither the most general labels nor a node of the lattice satisfies the spec: there is no map"
+    found = recoded.assessment
+    if not found.satisfied:
+        return found, f"the map, whose cuts were chosen by block sizes alone, fails {failed(found)}"
+    begun = "the most general labels" if recoded.start == "top" else "the chosen full-domain node"
+    return found, (
+        f"{len(found.counts.rows):,} boxes after {recoded.found.rounds} rounds of splits from {begun}: no further "
+        "split of one box leaves parts that all pass; that is no proof that no map loses less"
     )
 
 
@@ -260,14 +335,35 @@ def refusal(result: SearchResult) -> Refused:
     if result.outcome is None or (result.choice != "minimal" and result.minimal):
         return Refused(result.why)
     top = task.assess(task.lattice.top)
+    general = "the most general node"
+    if task.lattice.top != task.source.frequency_sets.lattice.top:
+        general += " within `max`"
     reasons = []
     for requirement, verdict in zip(task.spec.privacy, top.tightest, strict=True):
         if not verdict.holds:
             reached = ", ".join(f"{v.parameter} {_short(v.value)}" for v in verdict.values)
             asked = ", ".join(f"{k} {_short(v)}" for k, v in asked_of(requirement.model).items() if v is not None)
-            reasons.append(f"{verdict.model} asks {asked}; the most general node reaches {reached}")
-    detail = "; ".join(reasons) or "even the most general node has too many rows to suppress"
-    return Refused(f"no node satisfies the spec: {detail}. Ask for less, or coarsen the sensitive attribute")
+            reasons.append(f"{verdict.model} asks {asked}; {general} reaches {reached}")
+    detail = "; ".join(reasons) or f"even {general} has too many rows to suppress"
+    kept = in_the_way(task)
+    instead = "Ask for less, or coarsen the sensitive attribute"
+    if kept:
+        are, it = ("is", "it") if len(kept) == 1 else ("are", "them")
+        instead = f"`max` of {' and of '.join(kept)} {are} in the way: raise {it}, or ask for less"
+    return Refused(f"no node satisfies the spec: {detail}. {instead}")
+
+
+def in_the_way(task: Task) -> list[str]:
+    """The quasi-identifiers whose `max` is why the top of the lattice fails: one where raising it is enough, else all
+    that have one; none where even `*` everywhere fails."""
+    top, whole = task.lattice.top, task.source.frequency_sets.lattice.top
+    below = [i for i in range(len(top)) if top[i] < whole[i]]
+    for i in below:
+        if task.assess((*top[:i], whole[i], *top[i + 1 :])).satisfied:
+            return [task.spec.quasi_identifiers[i]]
+    if len(below) > 1 and task.assess(whole).satisfied:
+        return [task.spec.quasi_identifiers[i] for i in below]
+    return []
 
 
 def _short(value: Any) -> str:

@@ -13,17 +13,18 @@ import numpy as np
 
 from qblock.blocks import Blocks, Containing, Floats, Ints, Reference
 from qblock.errors import InputError
-from qblock.frequency import Sizes, number, positions
+from qblock.frequency import FrequencySets, Sizes, number, positions
 from qblock.frequency.portions import ALL, SAMPLED, Portion
-from qblock.lattice import Lattice, Node, is_generalization
+from qblock.lattice import Lattice, Node, down, is_generalization
 from qblock.models import KAnonymity, Model
 from qblock.models.multi import split
+from qblock.recoding.unions import united
 from qblock.search.assessment import Assessment, NodeCounts, Part, worst
 from qblock.search.lacking import how_to_give, lacking
 from qblock.search.refutation import Refutation
 from qblock.source import SourceTable
 from qblock.source.guards import GuardSets
-from qblock.source.population import Population
+from qblock.source.population import Population, RecodedPopulation
 from qblock.source.priors import with_prior
 from qblock.spec import GuardTable, Requirement, Spec
 
@@ -42,7 +43,7 @@ class Task:
         self.source = source
         self._bring = bring
         self.spec: Spec = source.spec
-        self.lattice: Lattice = source.frequency_sets.lattice
+        self.lattice: Lattice = source.lattice
         self.budget = self.spec.suppressed_rows_allowed(source.rows)
         self.warnings: list[str] = list(self.spec.warnings)
         if source.quarantined:
@@ -52,7 +53,7 @@ class Task:
         self._sizes = Reference(source.rows, (), np.zeros(0, dtype=np.int64))
         self._guards: dict[tuple[GuardTable, str], GuardSets] = {}
         self._bounds = {id(q): self._bind(q) for q in self.spec.privacy}
-        self._populations: dict[str, Population] = {}
+        self._populations: dict[str, Population | RecodedPopulation] = {}
         for requirement in self.spec.privacy:
             for model, reference in self._bound(requirement):
                 self._check(requirement, model, reference)
@@ -156,11 +157,15 @@ class Task:
 
     def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
         sets = self.source.frequency_sets
+        # Levels that may not be published are not asked for either.
+        inside = down(self.lattice.top)
+        whole = np.zeros(sets.lattice.shape)
+        whole[inside] = wanted
         if sizes or self.sizes_only or not self._needed:
-            return sets.expect(wanted)
-        total = sets.expect(wanted) * SIZES if self.least > 1 else np.zeros(self.lattice.shape)
+            return sets.expect(whole)[inside]
+        total = sets.expect(whole)[inside] * SIZES if self.least > 1 else np.zeros(self.lattice.shape)
         for i in self._needed:
-            total += sets.expect(wanted, (i,))
+            total += sets.expect(whole, (i,))[inside]
         return total
 
     def in_turn(self) -> Iterator[Node]:
@@ -172,7 +177,8 @@ class Task:
             left[node] = 0
 
     def alike(self, node: Node) -> tuple[Node, Node]:
-        return self.source.frequency_sets.coding.alike(node)
+        finest, coarsest = self.source.frequency_sets.coding.alike(node)
+        return finest, tuple(map(min, coarsest, self.lattice.top))
 
     def sizes(self, node: Node) -> Sizes:
         return self.source.frequency_sets.sizes(node)
@@ -222,6 +228,11 @@ class Task:
         return flags.suppression if self.budget else flags.generalization
 
     @property
+    def bound_models(self) -> list[tuple[Requirement, list[tuple[Model, Reference]]]]:
+        """Each requirement with its models and the quantities of the whole table that they are checked with."""
+        return [(requirement, self._bound(requirement)) for requirement in self.spec.privacy]
+
+    @property
     def references(self) -> list[list[Reference]]:
         """The quantities of the whole table for each requirement, one for each of its sensitive attributes."""
         return [[reference for _, reference in self._bound(q)] if q.sensitive else [] for q in self.spec.privacy]
@@ -248,13 +259,29 @@ class Task:
             self.warnings += self._guards[key].warnings
         return self._guards[key]
 
-    def _population(self, requirement: Requirement) -> Population:
+    def guard_frequency_sets(self, requirement: Requirement) -> FrequencySets:
+        """Who guards what, for a requirement whose predicates a table lists."""
+        return self._guard_sets(requirement).frequency_sets
+
+    def population_sets(self, requirement: Requirement) -> FrequencySets:
+        """The population that a requirement counts."""
+        found = self._population(requirement)
+        assert isinstance(found, Population)
+        return found.frequency_sets
+
+    def _population(self, requirement: Requirement) -> Population | RecodedPopulation:
         table = getattr(requirement.model, "population", None)
         place = self.spec.at_requirement(requirement)
         if table is None:
             raise InputError(f"{place}: {requirement.model.name} needs `population: {{table: ...}}`")
         if table not in self._populations:
-            self._populations[table] = Population(self.source, table, place, f"qblock_population_{next(TASKS)}")
+            prefix = f"qblock_population_{next(TASKS)}"
+            recoded = self.source.recoding is not None
+            self._populations[table] = (
+                RecodedPopulation(self.source, table, place)
+                if recoded
+                else Population(self.source, table, place, prefix)
+            )
         return self._populations[table]
 
     def _check(self, requirement: Requirement, model: Model, reference: Reference) -> None:
@@ -282,7 +309,13 @@ class Task:
         if len(requirement.sensitive) == 1:
             blocks = single[self._index[requirement.sensitive[0]]]
             if "containing" in bound[0][0].needs:
-                blocks = replace(blocks, containing=self._containing(node, requirement.sensitive[0], blocks))
+                partition = getattr(bound[0][0], "variant", "") == "partition"
+                around = (
+                    self._split_from(node, requirement, blocks)
+                    if partition
+                    else self._containing(node, requirement, blocks)
+                )
+                blocks = replace(blocks, containing=around)
             if requirement.guards is not None:
                 blocks = self._guard_sets(requirement).counted(node, blocks)
             return (Part(bound[0][0], blocks, bound[0][1]),)
@@ -305,11 +338,35 @@ class Task:
             for (model, reference), (blocks, owner) in zip(bound, split(block, values, rows), strict=True)
         )
 
-    def _containing(self, node: Node, sensitive: str, blocks: Blocks) -> tuple[Containing, ...]:
+    def _split_from(self, node: Node, requirement: Requirement, blocks: Blocks) -> tuple[Containing, ...]:
+        """The parts that the boxes of a recoding map were split from: one node of them for each depth. The blocks of a
+        node were split from nothing but the table."""
+        recoding = self.source.recoding
+        if recoding is None or not len(blocks):
+            return ()
         assert blocks.keys is not None
+        texts = [hierarchy.shown(level) for hierarchy, level in zip(self.source.hierarchies, node, strict=True)]
+        keys = enumerate(blocks.keys.tolist(), 1)
+        boxes = ((i, tuple(text[code] for text, code in zip(texts, key, strict=True))) for i, key in keys)
+        # Of a box that was never split from anything that is known, the table is all that it is within.
+        paths = [recoding.path(labels) or [0, -i] for i, labels in boxes]
+        numbers = []
+        for depth in range(max(map(len, paths))):
+            # A shorter path ends in the box itself.
+            at = [path[min(depth, len(path) - 1)] for path in paths]
+            numbers.append(np.unique(at, return_inverse=True)[1].reshape(-1).astype(np.int64))
         sets = self.source.frequency_sets
+        if not sets.entities:
+            return tuple(Containing(blocks.merged(index), index) for index in numbers)
+        unions = united(sets, node, blocks.keys, numbers, self._index[requirement.sensitive[0]])
+        return tuple(Containing(union, index) for union, index in zip(unions, numbers, strict=True))
+
+    def _containing(self, node: Node, requirement: Requirement, blocks: Blocks) -> tuple[Containing, ...]:
+        assert blocks.keys is not None
+        sets, sensitive = self.source.frequency_sets, requirement.sensitive[0]
         result = []
-        for coarser in self.lattice.nodes():
+        # Natural supersets, whether or not they may be published: of the whole lattice, above `max` too.
+        for coarser in sets.lattice.nodes():
             if coarser != node and is_generalization(coarser, node):
                 leaves = [d.leaves for d in self.source.dimensions]
                 keys = self.generalize(blocks.keys, coarser)

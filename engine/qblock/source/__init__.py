@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from qblock.source.recoded import Recoding, ladders_of, recoded_columns, recoded_spec, stated_map
 from qblock.source.table import Admitted, SourceTable, Values, open_source
 
-__all__ = ["Admitted", "SourceTable", "Values", "open_source"]
+__all__ = [
+    "Admitted",
+    "Recoding",
+    "SourceTable",
+    "Values",
+    "ladders_of",
+    "open_source",
+    "recoded_columns",
+    "recoded_spec",
+    "stated_map",
+]

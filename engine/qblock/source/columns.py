@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError
 from qblock.source.reads import columns_read
-from qblock.spec import Spec
+from qblock.spec import Cuts, Spec
 from qblock.warehouse import queries
 from qblock.warehouse.copied import no_column
 from qblock.warehouse.protocol import Column, Session, TableName
@@ -128,12 +128,16 @@ def _uncovered(spec: Spec, name: str, missing: list[dict[str, Any]], name_values
     if values:
         rows = sum(row["n"] for row in values)
         what = "hierarchy" if quasi else "taxonomy or domain"
+        missed, remedy = f"missing in its {what}", f"add them to the {what}"
+        if isinstance(attribute.hierarchy or attribute.taxonomy, Cuts):
+            missed, remedy = "outside the bounds of its cuts", "correct them, or widen low and high"
+            remedy += ", or write `uncovered: top` (they become *)" if quasi else ""
         shown = ""
         if name_values:
             listed = ", ".join(f"{row['value']!r} ({row['n']} rows)" for row in values[:NAMED])
             shown = f": {listed}" + (f" and {len(values) - NAMED} more" if len(values) > NAMED else "")
         problems.append(
-            f"{place}: {len(values)} values of column {name} ({rows} rows) are missing in its {what}{shown}; "
-            f"add them to the {what}" + ("" if name_values else "; `qblock hierarchy check` lists them")
+            f"{place}: {len(values)} values of column {name} ({rows} rows) are {missed}{shown}; {remedy}"
+            + ("" if name_values else "; `qblock hierarchy check` lists them")
         )
     return problems

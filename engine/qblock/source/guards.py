@@ -43,11 +43,11 @@ class GuardSets:
                 "must leave some out"
             )
         self.warnings = [] if texts else [f"{place}: nobody in the source is in {self._table}, so nothing is guarded"]
-        self._sets = self._counts(scan, texts)
+        self.frequency_sets = self._counts(scan, texts)
 
     def counted(self, node: Node, blocks: Blocks) -> Blocks:
         """The blocks with what their people guard."""
-        theirs = self._sets.blocks(node, (0,))[0]
+        theirs = self.frequency_sets.blocks(node, (0,))[0]
         assert blocks.keys is not None
         assert theirs.keys is not None
         place = positions(theirs.keys, blocks.keys, self._leaves)

@@ -33,7 +33,7 @@ def fits(rows: int, words: int, *, entities: bool, limit: str | None) -> bool:
 
 def pays(source: SourceTable) -> bool:
     """Whether a search is quicker with the coded table here, and the table small enough for that."""
-    return source.rows >= LEAST_ROWS and len(source.frequency_sets.lattice) > FEW and _fits(source)
+    return source.rows >= LEAST_ROWS and len(source.lattice) > FEW and _fits(source)
 
 
 def _fits(source: SourceTable, further: int = 0) -> bool:

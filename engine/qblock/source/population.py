@@ -5,18 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import sqlalchemy as sa
 
 from qblock.blocks import Blocks
 from qblock.errors import InputError
 from qblock.frequency import FrequencySets, number
 from qblock.frequency.coding import Coding
 from qblock.frequency.packing import packed
+from qblock.hierarchy import TOP
 from qblock.lattice import Node
 from qblock.source.columns import check_covered
 from qblock.source.local import beside
+from qblock.source.recoded import Recoding
 from qblock.source.table import SourceTable
 from qblock.warehouse.protocol import TableName
-from qblock.warehouse.queries import Expression
+from qblock.warehouse.queries import Expression, whole
 
 
 class Population:
@@ -49,8 +52,8 @@ class Population:
             raise InputError(f"{place}: in the population {table}: {error}") from None
         self._leaves = [d.leaves for d in source.dimensions]
         sets = FrequencySets(session, base, coding, rows, name=f"{prefix}_set")
-        self._sets = beside(source, sets, f"{prefix}_set")
-        bottom = self._sets.lattice.bottom
+        self.frequency_sets = beside(source, sets, f"{prefix}_set")
+        bottom = self.frequency_sets.lattice.bottom
         mine = self.counted(bottom, source.frequency_sets.blocks(bottom, ())[0])
         lost = 0 if mine.population is None else int(np.count_nonzero(mine.population == 0))
         if lost:
@@ -61,7 +64,7 @@ class Population:
 
     def counted(self, node: Node, blocks: Blocks) -> Blocks:
         """The blocks with the population's rows in each, and the sizes of the population's other blocks."""
-        theirs = self._sets.blocks(node, ())[0]
+        theirs = self.frequency_sets.blocks(node, ())[0]
         assert blocks.keys is not None
         assert theirs.keys is not None
         numbers, _ = number(np.concatenate([blocks.keys, theirs.keys]), self._leaves)
@@ -69,3 +72,36 @@ class Population:
         rows[numbers[len(blocks) :]] = theirs.rows
         alone = ~np.isin(numbers[len(blocks) :], numbers[: len(blocks)])
         return replace(blocks, population=rows[numbers[: len(blocks)]], population_only=theirs.rows[alone])
+
+
+class RecodedPopulation:
+    """The same of a source that a recoding map shows, by which the population is recoded, too."""
+
+    def __init__(self, source: SourceTable, table_name: str, place: str) -> None:
+        session, spec = source.session, source.spec
+        table = TableName.parse(table_name)
+        assert source.recoding is not None
+        recoding = Recoding(source.recoding.spec, source.recoding.stated)
+        try:
+            labelled = recoding.relation(session, session.relation(table), session.columns(table))
+        except InputError as error:
+            raise InputError(f"{place}: in the population {table}: {error}") from None
+        names = [labelled.c[name] for name in spec.quasi_identifiers]
+        columns = [name.label(f"t{i}") for i, name in enumerate(names)]
+        found = session.fetch(sa.select(*columns, whole(sa.func.count()).label("n")).group_by(*names))
+        session.drop(labelled)
+        self._labels = [hierarchy.labels for hierarchy in source.hierarchies]
+        texts = zip(*(found[f"t{i}"].to_pylist() for i in range(len(names))), strict=True)
+        self._rows = dict(zip(texts, found["n"].to_pylist(), strict=True))
+
+    def counted(self, node: Node, blocks: Blocks) -> Blocks:
+        """As of `Population`."""
+        assert blocks.keys is not None
+        rows: dict[tuple[str, ...], int] = {}
+        for texts, n in self._rows.items():
+            key = tuple(TOP if level else text for level, text in zip(node, texts, strict=True))
+            rows[key] = rows.get(key, 0) + n
+        shown = [labels[level] for labels, level in zip(self._labels, node, strict=True)]
+        keys = [tuple(str(text[code]) for text, code in zip(shown, key, strict=True)) for key in blocks.keys.tolist()]
+        counted = np.array([rows.pop(key, 0) for key in keys], dtype=np.int64)
+        return replace(blocks, population=counted, population_only=np.array(sorted(rows.values()), dtype=np.int64))

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
-from qblock.errors import Refused
+from qblock.errors import InputError, Refused
 from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Coding
 from qblock.frequency.packing import packed
 from qblock.hierarchy import Hierarchy
+from qblock.lattice import Lattice
 from qblock.source.columns import check_covered, check_entity, checked_columns, covered, rows_uncovered
 from qblock.source.levels import build_hierarchy, domain_of, observed, ordered, origin_of, reference_of, with_null
+from qblock.source.recoded import Recoding
 from qblock.spec import Spec
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse.dimensions import load_dimension
@@ -41,7 +44,8 @@ class SourceTable:
 
     hierarchies and dimensions: one for each quasi-identifier, in the order of the spec; sensitives by name.
     quarantined: rows left out since a hierarchy does not cover them yet (`uncovered: quarantine`). files: what the
-    source was copied from, where it is not a table of a database.
+    source was copied from, where it is not a table of a database. recoding: the map by which its quasi-identifiers are
+    labels.
     """
 
     spec: Spec
@@ -55,10 +59,23 @@ class SourceTable:
     frequency_sets: FrequencySets
     quarantined: int = 0
     files: SourceFacts | None = None
+    recoding: Recoding | None = None
 
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:
         return self.spec.quasi_identifiers
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The nodes that may be published: up to `max` of each hierarchy. Those of frequency_sets go on to `*`."""
+        highest = [self.spec.attributes[name].highest for name in self.quasi_identifiers]
+        heights = [hierarchy.height for hierarchy in self.hierarchies]
+        return Lattice(tuple(h if most is None else most for most, h in zip(highest, heights, strict=True)))
+
+    @property
+    def origins(self) -> tuple[Hierarchy, ...]:
+        """The hierarchies of the source as it is, also where its quasi-identifiers are labels."""
+        return self.hierarchies if self.recoding is None else self.recoding.hierarchies
 
     @property
     def coded(self) -> dict[str, tuple[Hierarchy, Dimension]]:
@@ -77,7 +94,8 @@ class SourceTable:
 
 
 Admitted = Callable[[Session, sa.TableClause, dict[str, Column]], sa.FromClause]
-"""Takes the source's table and gives what is released of it: a relation with the columns that a run reads."""
+"""Takes the source's table and gives what is released of it: a relation with the columns that a run reads. One whose
+attribute `instead` is true reads nothing of the table."""
 
 
 def open_source(
@@ -88,14 +106,16 @@ def open_source(
     published: bool = True,
     relation: Admitted | None = None,
     instead_of: SourceTable | None = None,
+    recoding: Recoding | None = None,
 ) -> SourceTable:
     """Check the source against the spec, scan it once and code it.
 
     name_values: whether a message may list values that a hierarchy does not cover (interactive commands), or only the
     column and their number (output that ends in logs). published: whether labels are for publication, so that no two
     may read the same. relation: what stands for the table, where not all of it is released as it is. instead_of: what
-    was opened of it in this session before, with the same spec, and is used no more. Raises InputError, and Refused for
-    an empty table.
+    was opened of it in this session before, with the same spec, and is used no more. recoding: by which its
+    quasi-identifiers are labels; spec: is `recoded_spec` of the release's then. Raises InputError, and Refused for an
+    empty table.
     """
     earlier = {} if instead_of is None else instead_of.coded
     if instead_of is not None:
@@ -103,6 +123,10 @@ def open_source(
     table = TableName.parse(spec.source.table)
     columns = checked_columns(spec, session, table)
     base = session.relation(table)
+    if recoding is not None:
+        if not getattr(relation, "instead", False):
+            base = recoding.relation(session, base, columns)
+        columns = recoding.columns(columns, session.engine)
     quasi = {f"q{i}": name for i, name in enumerate(spec.quasi_identifiers)}
     sensitive = {f"s{i}": name for i, name in enumerate(spec.sensitives)}
     entities = spec.count == "entities"
@@ -143,6 +167,12 @@ def open_source(
         attribute = spec.attributes[name]
         seen = observed(session, scanned, value(name), columns[name])
         hierarchy = build_hierarchy(spec, session, name, columns[name], seen)
+        if attribute.highest is not None and attribute.highest > hierarchy.height:
+            place, most = spec.at("attributes", name, "hierarchy", "max"), hierarchy.height
+            raise InputError(
+                f"{place}: max {attribute.highest} of {name} is above the top of its hierarchy, which is level {most} "
+                f"(`*`); write 0 to {most}"
+            )
         if attribute.nulls == "top" or attribute.uncovered == "top":
             hierarchy = with_null(hierarchy, published=published)
         hierarchies.append(hierarchy)
@@ -182,6 +212,8 @@ def open_source(
         reference = replace(reference, ordered=ordered(spec.attributes[name], columns[name], reference.domain))
         values[name] = Values(name, columns[name], domain, dimension, reference)
     quasi_dimensions = tuple(dimensions[name] for name in quasi.values())
+    if recoding is not None:
+        quarantined += recoding.quarantined
     return SourceTable(
         spec,
         session,
@@ -194,4 +226,5 @@ def open_source(
         sets,
         quarantined,
         session.files,
+        recoding,
     )

@@ -18,11 +18,12 @@ from qblock.spec.model import (
 )
 from qblock.spec.prior import PriorTable, PriorValues
 from qblock.spec.schema import json_schema
-from qblock.spec.sources import CsvFile, Dates, Digits, DimensionTable, HierarchySource, Ranges, Suppress
+from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, HierarchySource, Ranges, Suppress
 
 __all__ = [
     "Attribute",
     "CsvFile",
+    "Cuts",
     "Dates",
     "Digits",
     "DimensionTable",

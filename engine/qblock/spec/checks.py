@@ -17,6 +17,8 @@ ONLY: dict[str, tuple[str, ...]] = {
 }
 SPELLED = ("true", "false", "nan", "inf", "infinity", "-inf", "-infinity")
 """Texts without a digit that can be written in several ways."""
+SPLIT_CHOICES = ("loss", "discernibility", "kl_divergence")
+"""Metrics that add up over boxes, so that a split of one has a gain."""
 NULLS = {"quasi_identifier": ("refuse", "top"), "sensitive": ("refuse", "value")}
 
 
@@ -40,8 +42,11 @@ def check(document: Document, columns: dict[str, str | None], entries: tuple[Req
     if written and None not in columns.values() and "quasi_identifier" not in columns.values():
         document.wrong(("attributes",), "no column is a quasi_identifier; at least one must be")
     _entity(document, columns)
-    _node(document, [name for name, role in columns.items() if role == "quasi_identifier"])
+    quasi = [name for name, role in columns.items() if role == "quasi_identifier"]
+    _node(document, quasi)
+    _weights(document, quasi)
     _workload(document, columns)
+    _recoding(document, entries)
     for entry in entries:
         _needs(document, entry)
     _audience(document)
@@ -58,6 +63,10 @@ def _attribute(document: Document, path: Path, role: str, entry: dict[str, Any])
     nulls = entry.get("nulls")
     if role in NULLS and nulls in ("top", "value") and nulls not in NULLS[role]:
         document.wrong((*path, "nulls"), f"{{it}} is not valid for a {role}; {choices(NULLS[role])}")
+    taxonomy = entry.get("taxonomy")
+    if isinstance(taxonomy, dict) and "max" in taxonomy:
+        what = "max is the highest level that may be published, and a taxonomy is not generalized by; remove it"
+        document.wrong((*path, "taxonomy", "max"), what)
     if role == "sensitive":
         _domain(document, path, entry)
 
@@ -106,6 +115,53 @@ def _node(document: Document, names: list[str]) -> None:
             document.wrong(path, f"no level for {', '.join(missing)}; a pinned node has one per quasi_identifier")
     elif isinstance(node, list) and len(node) != len(names):
         document.wrong(path, f"{len(node)} levels given; write one for each of {', '.join(names)}")
+
+
+def _recoding(document: Document, entries: tuple[Requirement, ...]) -> None:
+    found = document.data.get("search")
+    search: dict[str, Any] = found if isinstance(found, dict) else {}
+    multidimensional = search.get("recoding") == "multidimensional"
+    for entry in entries:
+        variant = getattr(entry.model, "variant", None)
+        place: Path = ("privacy", entry.index, entry.model.name, "variant")
+        if variant == "partition" and not multidimensional:
+            document.wrong(
+                place,
+                "partition asks for the parts that a block was split from, which only a recoding map has; add "
+                "`recoding: multidimensional` to search, or write own_or_top or lattice",
+            )
+        if variant == "lattice" and multidimensional:
+            document.wrong(
+                place, "the blocks of a recoding map are at no node of the lattice; write partition or own_or_top"
+            )
+    if not multidimensional:
+        return
+    if search.get("choose_by") not in (None, *SPLIT_CHOICES):
+        document.wrong(
+            ("search", "choose_by"),
+            f"{{it}} cannot choose between splits; with `recoding: multidimensional` {choices(SPLIT_CHOICES)}",
+        )
+    if search.get("node") is not None:
+        document.wrong(
+            ("search", "node"),
+            "a recoding map has no node; leave it out, or search with `recoding: full_domain`",
+        )
+    versions = document.data.get("versions")
+    refusal = versions.get("on_refusal") if isinstance(versions, dict) else None
+    if refusal in ("pin", "coarsen"):
+        document.wrong(
+            ("versions", "on_refusal"),
+            "{it} takes another node, and all versions of a recoding map have the same boxes; write hold_back, or "
+            "refuse",
+        )
+
+
+def _weights(document: Document, names: list[str]) -> None:
+    search = document.data.get("search")
+    weights = search.get("weights") if isinstance(search, dict) else None
+    for name in weights if isinstance(weights, dict) else ():
+        if name not in names:
+            document.wrong(("search", "weights", name), f"{name} is not a quasi_identifier; {choices(names, name)}")
 
 
 def _workload(document: Document, columns: dict[str, str | None]) -> None:

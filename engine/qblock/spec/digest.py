@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from datetime import timedelta
+from datetime import date, timedelta
 from fractions import Fraction
 from typing import Any
 
@@ -72,6 +72,8 @@ def _plain(value: Any, format_: int) -> Any:
         return str(value) if value.denominator > 1 else int(value)
     if isinstance(value, timedelta):
         return value.total_seconds()
+    if isinstance(value, date):
+        return value.isoformat()
     if isinstance(value, tuple | list):
         return [_plain(item, format_) for item in value]
     if isinstance(value, dict):

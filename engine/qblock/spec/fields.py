@@ -251,4 +251,5 @@ Cohort = Annotated[
     BeforeValidator(_cohort),
     WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1}]}),
 ]
+Level = Annotated[int, BeforeValidator(least(0)), WithJsonSchema({"type": "integer", "minimum": 0})]
 Positive = Annotated[int, BeforeValidator(least(1)), WithJsonSchema({"type": "integer", "minimum": 1})]

@@ -69,6 +69,14 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
 }
 DEFAULTS[2] = {
     **DEFAULTS[1],
+    "Digits": {**DEFAULTS[1]["Digits"], "max": None},
+    "Ranges": {**DEFAULTS[1]["Ranges"], "max": None},
+    "Dates": {"max": None},
+    "Cuts": {"max": None},
+    "Cutting": {"start": None},
+    "CsvFile": {"max": None},
+    "Search": {**DEFAULTS[1]["Search"], "weights": {}, "recoding": "full_domain"},
+    "DimensionTable": {"max": None},
     # Versions lag behind the source where they are checked together, and say so nowhere: on_refusal is left out.
     "Versions": {
         **DEFAULTS[1]["Versions"],

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import BeforeValidator, InstanceOf, WithJsonSchema
 from pydantic.dataclasses import dataclass
+from pydantic_core import PydanticCustomError
 
 from qblock.metrics import METRICS
 from qblock.models import Model
@@ -30,6 +31,7 @@ from qblock.spec.fields import (
     Share,
     TableName,
     Url,
+    exact_number,
     least,
     listed,
     null_or_text,
@@ -74,6 +76,21 @@ def _version(raw: object) -> int:
     return 1
 
 
+def _weights(raw: object) -> dict[str, Fraction]:
+    if not isinstance(raw, dict):
+        raise ValueError("{it} is not a mapping; write the weights by quasi_identifier: {age: 3, country: 0.5}")
+    found = {}
+    for name, item in raw.items():
+        try:
+            found[name] = Fraction(exact_number(item))
+            if found[name] <= 0:
+                raise ValueError("{it} is out of range; valid: a number above 0")
+        except ValueError as error:
+            raise PydanticCustomError("item", "{message}", {"message": str(error), "index": name}) from None
+    # The default written out is the same spec.
+    return {name: weight for name, weight in found.items() if weight != 1}
+
+
 def _levels(raw: object) -> dict[str, int] | tuple[int, ...]:
     level = least(0)
     if isinstance(raw, dict):
@@ -104,6 +121,11 @@ class Attribute:
         Literal["observed"] | tuple[str | None, ...] | None, BeforeValidator(_domain), _values("observed", "null")
     ] = None
 
+    @property
+    def highest(self) -> int | None:
+        """The highest level of a quasi-identifier that may be published (`max`); None for any."""
+        return None if self.hierarchy is None else self.hierarchy.highest
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Source:
@@ -129,14 +151,21 @@ class Source:
 class Search:
     """How the lattice is searched. node: a pinned node, as a mapping name -> level or as a list of levels.
 
-    workload: the queries of the metric query_error; without it, queries are drawn as DrawnWorkload says. answer: all
-    minimal nodes, or the one to choose alone.
+    workload: the queries of the metric query_error; without it, queries are drawn as DrawnWorkload says. weights: of
+    quasi-identifiers in loss, precision and non_uniform_entropy, where they are not 1 (`Spec.weights` has all). answer:
+    all minimal nodes, or the one to choose alone.
     """
 
+    recoding: Literal["full_domain", "multidimensional"] = "full_domain"
     strategy: Literal["chains", "incognito", "exhaustive"] = "chains"
     choose_from: Literal["minimal", "sizes"] = "minimal"
     choose_by: MetricName = "discernibility"
     workload: WorkloadField | None = None
+    weights: Annotated[
+        dict[str, Fraction],
+        BeforeValidator(_weights),
+        WithJsonSchema({"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}}),
+    ] = field(default_factory=dict)
     node: Annotated[
         dict[str, int] | tuple[int, ...] | None,
         BeforeValidator(_levels),
@@ -304,6 +333,11 @@ class Spec:
     def on_refusal(self) -> OnRefusal:
         """What a run does where versions together would be refused; without a word in the spec, versions lag behind."""
         return self.versions.on_refusal or ("hold_back" if self.checked_together else "refuse")
+
+    @property
+    def weights(self) -> tuple[Fraction, ...]:
+        """The weight of each quasi-identifier, in the order of `quasi_identifiers`."""
+        return tuple(self.search.weights.get(name, Fraction(1)) for name in self.quasi_identifiers)
 
     @property
     def pinned(self) -> tuple[int, ...] | None:

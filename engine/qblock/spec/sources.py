@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass as dataclass_
 from dataclasses import fields
+from datetime import date
 from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Union
 
@@ -12,10 +14,11 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, Wit
 from pydantic.dataclasses import dataclass
 
 from qblock.comparison import Kind
-from qblock.hierarchy import Hierarchy, HierarchyError, dates, digits, ranges, suppress
+from qblock.hierarchy import Grid, Hierarchy, HierarchyError, cuts, dates, digits, ranges, suppress
 from qblock.hierarchy.builders import UNITS, check_units, check_widths
-from qblock.spec.fields import NUMBERS, Name, Positive, TableName, exact_number, listed, read_items, text_of
+from qblock.spec.fields import NUMBERS, Level, Name, Positive, TableName, exact_number, listed, read_items, text_of
 
+DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 STRICT = ConfigDict(
     extra="forbid",
     hide_input_in_errors=True,
@@ -41,10 +44,27 @@ def _units(raw: object) -> tuple[str, ...]:
     return units
 
 
+def _point(raw: object) -> int | Fraction | date:
+    if isinstance(raw, date):
+        return raw
+    try:
+        return date.fromisoformat(raw) if isinstance(raw, str) and DAY.fullmatch(raw) else exact_number(raw)
+    except ValueError:
+        raise ValueError("{it} is neither a number nor a date; write 0, or 2000-01-01") from None
+
+
 class HierarchySource:
-    """Where a hierarchy comes from: one of the forms. form: the key that tells it, or the word that is all of it."""
+    """Where a hierarchy comes from: one of the forms. form: the key that tells it, or the word that is all of it.
+
+    max, of every form with keys: the highest level that may be published; None for any.
+    """
 
     form: ClassVar[str]
+
+    @property
+    def highest(self) -> int | None:
+        """`max`, where it is given."""
+        return getattr(self, "max", None)
 
 
 Builder = Callable[[Any, str, Iterable[str], Kind], Hierarchy]
@@ -64,6 +84,7 @@ class Digits(HierarchySource):
     form = "digits"
     digits: Positive
     from_: Annotated[Literal["right", "left"], Field(alias="from")] = "right"
+    max: Level | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -77,6 +98,7 @@ class Ranges(HierarchySource):
         WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": "number", "exclusiveMinimum": 0}}),
     ]
     start: Annotated[int | Fraction, BeforeValidator(exact_number), WithJsonSchema(NUMBERS)] = 0
+    max: Level | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -89,6 +111,48 @@ class Dates(HierarchySource):
         BeforeValidator(_units),
         WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"enum": list(UNITS)}}),
     ]
+    max: Level | None = None
+
+
+Point = Annotated[
+    int | Fraction | date,
+    BeforeValidator(_point),
+    WithJsonSchema({"anyOf": [NUMBERS, {"type": "string", "pattern": f"^{DAY.pattern}$"}]}),
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Cutting:
+    """The cuts of numbers or of dates: every min_width (of dates, days) from start, which is low unless given, and
+    between the bounds."""
+
+    start: Point | None = None
+    min_width: Annotated[
+        int | Fraction,
+        BeforeValidator(exact_number),
+        WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
+    ]
+    low: Point
+    high: Point
+
+    def __post_init__(self) -> None:
+        if self.start is None:
+            object.__setattr__(self, "start", self.low)
+        self.grid  # noqa: B018 (raises ValueError)
+
+    @property
+    def grid(self) -> Grid:
+        start = self.low if self.start is None else self.start
+        return Grid(start, self.min_width, self.low, self.high)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Cuts(HierarchySource):
+    """Cells between declared bounds, whose ends are no values of the data; from level to level twice as wide."""
+
+    form = "cuts"
+    cuts: Cutting
+    max: Level | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -97,6 +161,7 @@ class CsvFile(HierarchySource):
 
     form = "file"
     file: Name
+    max: Level | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -110,6 +175,7 @@ class DimensionTable(HierarchySource):
         BeforeValidator(listed(text_of, "columns, leaf first", 1)),
         WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}}),
     ]
+    max: Level | None = None
 
 
 @dataclass_(frozen=True)
@@ -158,6 +224,13 @@ FORMS: tuple[Form, ...] = (
         lambda form, name, values, kind: dates(name, values, form.dates, kind),
         ("2025-12-31", "2026-01-01", "2026-01-02"),
         "date",
+    ),
+    Form(
+        Cuts,
+        "{cuts: {min_width: 5, low: 0, high: 120}}",
+        lambda form, name, values, kind: cuts(name, values, form.cuts.grid, kind),
+        ("0", "7", "31", "120"),
+        "integer",
     ),
     Form(CsvFile, "{file: CSV}"),
     Form(DimensionTable, "{table: T, levels: [...]}"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +18,7 @@ from qblock.release.run import NOT_PROTECTED
 from qblock.release.turnover import source_digest
 from qblock.search.answer import metrics_json, requirements_json
 from qblock.search.assessment import Assessment
-from qblock.search.run import open_task, refusal, run_search
+from qblock.search.run import open_task, recoded, refusal, run_search
 from qblock.spec import Spec
 from qblock.tables.results import Anonymized, Guarantee
 from qblock.warehouse.duckdb import DuckdbWarehouse
@@ -34,7 +35,8 @@ def anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
 
     Raises Refused where no node satisfies the spec, or what was made fails its own check, and InputError.
     """
-    with open_task(spec, name_values=False, warehouse=warehouse) as task:
+    with ExitStack() as stack:
+        task = stack.enter_context(open_task(spec, name_values=False, warehouse=warehouse))
         names = nearly_unique(task)
         if names:
             raise disclosure(spec, names)
@@ -42,15 +44,19 @@ def anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
         chosen = found.chosen
         if chosen is None:
             raise refusal(found)
+        warnings = list(task.warnings)
+        source = source_digest(task.source, TEXT_FORM)
+        if found.recoded is not None:
+            task = stack.enter_context(recoded(task, found.recoded))
+            chosen = task.assess(task.lattice.bottom)
         labels, copy = label_codes(task, chosen.node), copy_of(task, chosen)
         session = task.source.session
         digest = content_digest(session, copy.query.subquery("qblock_copy"), copy.columns)
-        source = source_digest(task.source, TEXT_FORM)
         references = [[part.reference for part in parts] for parts in chosen.counts.parts]
         # By what is published: the order of the source would link its rows.
         table = session.fetch(copy.ordered)
         protected = task.protected or (not chosen.suppressed and found.choice != "minimal")
-        warnings = list(task.warnings)
+        warnings = list(dict.fromkeys([*warnings, *task.warnings]))
     counted = _counted_again(spec, table, copy.columns, references, chosen, labels, digest)
     tightest = [again or first for again, first in zip(counted.tightest, chosen.tightest, strict=True)]
     alone = [q.model.name for q, t in zip(spec.privacy, counted.tightest, strict=True) if t is None]
@@ -60,7 +66,8 @@ def anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
     answer: dict[str, Any] = {
         "rows": table.num_rows,
         "suppressed": chosen.suppressed,
-        "node": dict(zip(spec.quasi_identifiers, chosen.node, strict=True)),
+        "node": {} if found.recoded is not None else dict(zip(spec.quasi_identifiers, chosen.node, strict=True)),
+        "boxes": None if found.recoded is None else len(found.recoded.boxes),
         "tightest": requirements_json(spec.privacy, tightest),
         "metrics": metrics_json(found.metrics),
         "minimal": [list(node) for node in found.minimal],

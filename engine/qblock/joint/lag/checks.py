@@ -36,7 +36,7 @@ def check_layout(spec: Spec, kept: Kept) -> None:
 
 def check_node(kept: Kept, source: SourceTable) -> None:
     """Raise Refused where the hierarchies have no longer the node of the versions."""
-    if kept.node not in source.frequency_sets.lattice:
+    if kept.node not in source.lattice:
         raise Refused(
             f"the published node {list(kept.node)} is no longer in the lattice: hierarchies have changed; nothing "
             f"is published. Change them back, or write {UNPROTECTED}"

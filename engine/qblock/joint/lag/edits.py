@@ -37,7 +37,7 @@ def units_moved(book: Book, source: SourceTable, shown: sa.FromClause, node: Nod
     """How many units the hierarchies as they are now put in another block than the state has, where people have several
     rows. shown: the state, as the hook `Shown` gives it; source: with these hierarchies."""
     newest = recorded(book, source.spec.release)[-1]
-    if newest.hierarchies == canonical({h.attribute: h.digest() for h in source.hierarchies}):
+    if newest.hierarchies == canonical({h.attribute: h.digest() for h in source.origins}):
         return 0
     joined, codes = coded(replace(source, relation=shown), node)
     name = sa.func.substr(shown.c[UNIT], HEXADECIMAL + 1, type_=sa.Text).label("name")

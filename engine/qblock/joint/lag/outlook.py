@@ -7,7 +7,7 @@ other ones, and of leavers what versions show of their joint cell. Whether a bat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from qblock.joint.lag.policy import rules_of, sensitive_of
 from qblock.joint.lag.sizes import Sizes
 from qblock.joint.steady import Cell, Pending, Person, Rules, Unit
 from qblock.joint.steady.proposals import in_cells, touched, whole_cells
+from qblock.joint.steady.state import Block
 from qblock.joint.versions import recorded
 from qblock.source import SourceTable
 
@@ -29,15 +30,20 @@ AS_IT_IS = "as far as sizes tell no version would be tried: nobody came, left or
 STOPPED = "a version would be tried: an earlier run decided what it shows, and was stopped before it was published"
 
 
+MOST_SIZED = 100
+"""Blocks in which nobody could close a batch whose cohorts are reckoned all the same: each takes up to a tenth of a
+second, and a recoding map has thousands."""
+
+
 @dataclass(frozen=True)
 class Outlook:
     """newcomers: who wait, in `blocks` blocks, of whom `closing` in `closing_blocks` blocks are enough for a batch;
     cohorts: the least and the most that close one in the others, None where there is none; never: blocks of them in
-    which no batch ever closes. leavers: shown, and not in the source, or withdrawn; changed: shown with another value;
-    units, where people have several rows. whole_cells: joint cells that everybody has left, or that go whole with
-    somebody (`leavers: withdraw`); leaver_cells: others of which enough have left; changed_cells: in which as many
-    changed as a batch needs, at least. gone: shown, and erased since; stopped: a run before decided, and published
-    nothing."""
+    which no batch ever closes; both of `looked_at` blocks, where there are too many. leavers: shown, and not in the
+    source, or withdrawn; changed: shown with another value; units, where people have several rows. whole_cells: joint
+    cells that everybody has left, or that go whole with somebody (`leavers: withdraw`); leaver_cells: others of which
+    enough have left; changed_cells: in which as many changed as a batch needs, at least. gone: shown, and erased since;
+    stopped: a run before decided, and published nothing."""
 
     newcomers: int
     blocks: int
@@ -45,6 +51,7 @@ class Outlook:
     closing_blocks: int
     cohorts: tuple[int, int] | None
     never: int
+    looked_at: int
     leavers: int
     changed: int
     whole_cells: int
@@ -95,6 +102,8 @@ class Outlook:
                 one += f" (closing at {least:,})" if least == most else f" (closing at {least:,} to {most:,})"
             if self.never:
                 one += f" ({plural(self.never, 'block')} in which none closes)"
+            if self.looked_at < self.blocks:
+                one += f" (as {self.looked_at:,} of the blocks say)"
             found.append(one)
         found += [plural(self.leavers, "leaver")] if self.leavers else []
         found += [plural(self.changed, "changed value")] if self.changed else []
@@ -103,6 +112,13 @@ class Outlook:
         waits = "waits" if self.newcomers + self.leavers + self.changed == 1 else "wait"
         named = found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
         return f"{named} {waits}"
+
+
+def _spread(blocks: Sequence[Block]) -> list[Block]:
+    """At most MOST_SIZED of them, evenly spread."""
+    if len(blocks) <= MOST_SIZED:
+        return list(blocks)
+    return [blocks[i * len(blocks) // MOST_SIZED] for i in range(MOST_SIZED)]
 
 
 def outlook(book: Book, source: SourceTable, kept: Kept, newest: int) -> Outlook:
@@ -118,7 +134,8 @@ def outlook(book: Book, source: SourceTable, kept: Kept, newest: int) -> Outlook
     first = next(v for v in versions if v.key.release == release and v.key.version == kept.first)
     size = Sizes(book, spec, kept, first, rules)
     waiting = Counter(one.block for one in found.newcomers.values())
-    sizes = {block: size(block) for block in sorted(waiting)}
+    enough = {block for block, n in waiting.items() if n >= size.least}
+    sizes = {block: size(block) for block in [*sorted(enough), *_spread(sorted(waiting.keys() - enough))]}
     closing = [block for block, n in sizes.items() if n is not None and waiting[block] >= n]
     others = [n for block, n in sizes.items() if n is not None and block not in closing]
     whole, leaver_cells, changed_cells = _cells(book, source, kept, found, rules)
@@ -129,6 +146,7 @@ def outlook(book: Book, source: SourceTable, kept: Kept, newest: int) -> Outlook
         closing_blocks=len(closing),
         cohorts=(min(others), max(others)) if others else None,
         never=sum(n is None for n in sizes.values()),
+        looked_at=len(sizes),
         leavers=len(found.left),
         changed=len(found.values),
         whole_cells=whole,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -165,6 +166,12 @@ def decide(
 
     rules = rules_of(spec, several)
     sizes = Sizes(book, spec, kept, first, rules)
+    come = Counter(new.block for new in found.newcomers.values())
+
+    def cohort(block: Block) -> int | None:
+        # A simulation of each of thousands of blocks in which nobody could close a batch would take minutes.
+        return sizes(block) if come[block] >= sizes.least else None
+
     memory = replace(kept.memory, pending={one: p for one, p in kept.memory.pending.items() if one not in found.gone})
     stands = kept.awaits == newest
     if stands:
@@ -176,7 +183,7 @@ def decide(
             memory,
             rules,
             judged(spec, first, current, of_blocks),
-            cohort=sizes,
+            cohort=cohort,
             coin=private_coin(_secret(book), release, spec.versions.skip) if rules.coin else no_coin,
             least=2 * rules.k,
             counted=lambda value: sensitive(str(value)),

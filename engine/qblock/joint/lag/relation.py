@@ -27,6 +27,7 @@ class Shown(Admission):
     or shown otherwise than in the snapshot.
     """
 
+    instead = True
     layout: Layout = field(default_factory=partial(Layout, (), (), ()))
     gone: Collection[str] = ()
     rows: Mapping[str, Row] | None = None

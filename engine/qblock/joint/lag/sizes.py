@@ -28,7 +28,8 @@ Key = TypeVar("Key", bound=Hashable)
 class Sizes:
     """The people who close a batch of newcomers of a block (`joint.steady.cohort`).
 
-    From what the first version shows, and kept from then on; computed when somebody first waits in a block.
+    From what the first version shows, and kept from then on; computed when it is first asked. least: that no size is
+    below, whatever a block shows.
     """
 
     def __init__(self, book: Book, spec: Spec, kept: Kept, first: RecordedVersion, rules: Rules) -> None:
@@ -37,7 +38,7 @@ class Sizes:
         self.hidden = kept.hidden
         self.blocks: dict[Block, int | None] = dict(kept.sizes)
         self.whole = kept.whole
-        self._least = rules.k
+        self.least = max(2 * rules.k, 2) if self.declared is None else self.declared
         self._of_first = cache(lambda: first_counts(book, first, spec.bundles))
         references = cache(lambda: first.references)
         sized = _size_of_bundles if spec.bundles else _size

@@ -189,6 +189,11 @@ def _verdict(task: Task, counts: NodeCounts, parts: Sequence[Part], figures: Fig
 
 def _figures(task: Task, counts: NodeCounts, kept: Mask) -> Figures:
     published = Published.of_blocks(
-        counts.node, task.source.hierarchies, counts.keys[kept], counts.rows[kept], task.source.rows
+        counts.node,
+        task.source.hierarchies,
+        counts.keys[kept],
+        counts.rows[kept],
+        task.source.rows,
+        weights=task.spec.weights,
     )
     return {name: BY_NAME[name].of(published) for name in FIGURES}

@@ -2,8 +2,9 @@
 
 Subsets of the quasi-identifiers are searched by size. A node of a subset is a candidate where its projection to every
 smaller subset survived; candidates are asked breadth-first from the finest, and what generalizes a passing node passes
-without being asked. Every hierarchy ends in a single value, so that a node of a subset has the blocks of the full node
-whose other attributes are at their top: one evaluator serves all subsets, and a verdict given once is not asked again.
+without being asked. A node of a subset stands for the full node whose other attributes are at their top, which has its
+blocks where the top is a single value, and passes in any case where a node below it passes: one evaluator serves all
+subsets, and a verdict given once is not asked again.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ def _search(subset: Subset, candidates: Mask, tags: Tags, ask: Ask) -> Mask:
 
 
 def _whole(lattice: Lattice, subset: Subset, levels: Node) -> Node:
-    """The node of the full lattice with the blocks of a subset's node: all other attributes at their top."""
+    """The node of the full lattice that stands for a subset's node: all other attributes at their top."""
     node = list(lattice.top)
     for attribute, level in zip(subset, levels, strict=True):
         node[attribute] = level

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -52,10 +53,13 @@ class Metrics:
             if metric.needs != "workload" or search.workload is not None or search.choose_by == metric.name
         )
 
+    def names(self, asked: str) -> list[str]:
+        """Those of `shown` that are computed: of a large table those that need every leaf only where asked for."""
+        large = self._sets.rows > LEAF_ROWS and self._sets.leaves > LEAF_ROWS
+        return [name for name in self.shown if not (large and BY_NAME[name].needs in ALL_LEAVES and name != asked)]
+
     def of(self, assessment: Assessment, names: tuple[str, ...] | None = None) -> dict[str, Any]:
         """The metrics of an assessed node, by name."""
-        large = self._sets.rows > LEAF_ROWS and self._sets.leaves > LEAF_ROWS
-        asked = self._task.spec.search.choose_by
         keys, rows = assessment.counts.keys[assessment.kept], assessment.counts.rows[assessment.kept]
 
         def measured(name: str) -> Any:
@@ -65,11 +69,7 @@ class Metrics:
                 return self._divergence(assessment.node)
             return BY_NAME[name].of(self._published(assessment.node, name, keys, rows))
 
-        return {
-            name: measured(name)
-            for name in names or self.shown
-            if not (large and BY_NAME[name].needs in ALL_LEAVES and name != asked)
-        }
+        return {name: measured(name) for name in names or self.names(self._task.spec.search.choose_by)}
 
     def rank(self, node: Node, name: str) -> Any:
         """One metric of one satisfying node, from its block sizes alone where that is enough."""
@@ -94,13 +94,8 @@ class Metrics:
         if name == "kl_divergence" and not task.budget and not self._sets.entities:
             return self._divergence(node)
         if metric.needs in ALL_LEAVES and not task.budget:
-            nothing = np.zeros(0, dtype=np.int64)
             leaves, queries = self._needed(name)
-            return metric.of(
-                Published(
-                    node, task.source.hierarchies, task.source.rows, 0, nothing, nothing, leaves=leaves, queries=queries
-                )
-            )
+            return metric.of(replace(self._unsuppressed(node), leaves=leaves, queries=queries))
         return metric.of(self._published(node, name, *self._kept(node)))
 
     def bound(self, node: Node, name: str) -> Any:
@@ -122,28 +117,35 @@ class Metrics:
         """float64 over the lattice: `unsuppressed` of every node."""
         lattice = self._task.lattice
         total: Floats = np.zeros(lattice.shape)
+        shares = formulas.scaled(self._task.spec.weights)
         for i, height in enumerate(lattice.heights):
             levels: Floats = np.arange(height + 1, dtype=np.float64)
             if name == "precision":
-                levels /= max(height, 1)
+                levels /= max(self._task.source.hierarchies[i].height, 1)
             elif name != "height":
                 levels = np.array([self._of_attribute(i, level, name) for level in range(height + 1)])
             levels = np.log1p(levels) if name == "loss" else levels
-            total += levels.reshape([-1 if i == axis else 1 for axis in range(total.ndim)])
-        count = max(total.ndim, 1)
-        found: Floats = {"loss": np.expm1(total / count), "precision": 1 - total / count}.get(name, total)
-        return found
+            share = 1.0 if shares is None or name == "height" else float(shares[i])
+            total += share * levels.reshape([-1 if i == axis else 1 for axis in range(total.ndim)])
+        count = max(total.ndim, 1) if shares is None else math.fsum(shares)
+        if name == "loss":
+            return np.expm1(total / count)
+        if name == "precision":
+            return 1 - total / count
+        return total if shares is None or name == "height" else total * (len(shares) / count)
 
     def unsuppressed(self, node: Node, name: str) -> Any:
         """A metric of MARGINAL where nothing is suppressed."""
-        source = self._task.source
         if name in ("height", "precision"):
-            nothing = np.zeros(0, dtype=np.int64)
-            return BY_NAME[name].of(Published(node, source.hierarchies, source.rows, 0, nothing, nothing))
+            return BY_NAME[name].of(self._unsuppressed(node))
+        parts, weights = [self._of_attribute(i, level, name) for i, level in enumerate(node)], self._task.spec.weights
         if name == "non_uniform_entropy":
-            return math.fsum(self._of_attribute(i, level, name) for i, level in enumerate(node))
-        parts = [math.log1p(self._of_attribute(i, level, name)) for i, level in enumerate(node)]
-        return math.expm1(math.fsum(parts) / len(parts)) if parts else 0.0
+            return formulas.weighted_sum(parts, weights)
+        return math.expm1(formulas.weighted_mean(list(map(math.log1p, parts)), weights)) if parts else 0.0
+
+    def _unsuppressed(self, node: Node) -> Published:
+        source, nothing = self._task.source, np.zeros(0, dtype=np.int64)
+        return Published(node, source.hierarchies, source.rows, 0, nothing, nothing, weights=self._task.spec.weights)
 
     def _divergence(self, node: Node) -> float:
         """KL divergence where nothing is suppressed."""
@@ -187,7 +189,8 @@ class Metrics:
     def _sized(self, node: Node, size: Ints, blocks: Ints) -> Published:
         source = self._task.source
         suppressed = source.rows - int((size * blocks).sum())
-        return Published(node, source.hierarchies, source.rows, suppressed, size, blocks)
+        weights = self._task.spec.weights
+        return Published(node, source.hierarchies, source.rows, suppressed, size, blocks, weights=weights)
 
     def _kept(self, node: Node) -> tuple[Ints, Ints]:
         """Keys and rows of the blocks that would be published."""
@@ -206,7 +209,8 @@ class Metrics:
     def _published(self, node: Node, name: str, keys: Ints, rows: Ints) -> Published:
         source = self._task.source
         leaves, queries = self._needed(name)
-        return Published.of_blocks(node, source.hierarchies, keys, rows, source.rows, leaves, queries)
+        weights = self._task.spec.weights
+        return Published.of_blocks(node, source.hierarchies, keys, rows, source.rows, leaves, queries, weights)
 
     def _needed(self, name: str) -> tuple[Leaves | None, tuple[Query, ...] | None]:
         if BY_NAME[name].needs == "workload":

@@ -1,0 +1,11 @@
+"""Recoding maps: the labels that they give, the splits that make them, and the part of each combination of leaves."""
+
+from __future__ import annotations
+
+from qblock.recoding.keys import Keys
+from qblock.recoding.ladder import Label, Ladder, ladders
+from qblock.recoding.parted import Found, PartedLeaves
+from qblock.recoding.replay import replay
+from qblock.recoding.tree import Split, Tree
+
+__all__ = ["Found", "Keys", "Label", "Ladder", "PartedLeaves", "Split", "Tree", "ladders", "replay"]

@@ -1,0 +1,246 @@
+"""A recoding map as the splits that made it: each part of the table is one label for each quasi-identifier.
+
+The parts that are not split are boxes: no two have a combination of leaves in common, and together they have all. So a
+combination that nobody had when the map was made falls into exactly one of them, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from qblock.errors import InputError, quoted
+from qblock.lattice import Node
+from qblock.recoding.ladder import Bounds, Label, Ladder, Sides
+
+Kind = Literal["each", "cut", "rest"]
+
+
+@dataclass(eq=False)
+class Split:
+    """How a part is divided by the labels of one attribute at one level.
+
+    kind: `each` label by itself; `cut`: neighbours on two sides; `rest`: some by themselves, the others together.
+    children: parts by the code of the label that each has alone; others: the part of the rest, or of both sides of the
+    cut, of which bounds and ranks are. A label that is between none of them came later, and stands alone.
+    """
+
+    attribute: int
+    level: int
+    kind: Kind
+    children: dict[int, int] = field(default_factory=dict)
+    others: tuple[int, ...] = ()
+    bounds: tuple[Bounds, ...] = ()
+    ranks: tuple[tuple[int, int], ...] = ()
+
+
+class Tree:
+    """Part 0 is the whole table, and its children are the blocks of the node where the splits began."""
+
+    def __init__(self, ladders: Sequence[Ladder], start: Node) -> None:
+        self.ladders, self.start = tuple(ladders), start
+        tops = tuple(ladder.plain(ladder.hierarchy.height, 0) for ladder in ladders)
+        self.labels: list[tuple[Label, ...]] = [tops]
+        self.parents: list[int] = [0]
+        self.starts: dict[tuple[int, ...], int] = {}
+        self.splits: dict[int, Split] = {}
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def begin(self, codes: Sequence[int]) -> int:
+        """The part of a block of the node where the splits began, by the codes of its labels."""
+        key = tuple(codes)
+        if key not in self.starts:
+            labels = [
+                ladder.plain(*at) for ladder, at in zip(self.ladders, zip(self.start, key, strict=True), strict=True)
+            ]
+            self.starts[key] = self._add(0, tuple(labels))
+        return self.starts[key]
+
+    def child(self, part: int, code: int) -> int:
+        """The part that holds the rows of a part that is split whose label has this code."""
+        split = self.splits[part]
+        if code in split.children:
+            return split.children[code]
+        ladder = self.ladders[split.attribute]
+        rank = int(ladder.rank(split.level)[code])
+        null = bool(split.bounds) and ladder.name(split.level, code) is None
+        for side, bounds, (low, high) in zip(split.others, split.bounds, split.ranks, strict=False):
+            if bounds.null if null else low <= rank <= high:
+                return side
+        if split.kind == "rest":
+            return split.others[0]
+        split.children[code] = self._with(part, split.attribute, ladder.plain(split.level, code))
+        return split.children[code]
+
+    def each(self, part: int, attribute: int, level: int) -> Split:
+        """Divide a part by single labels."""
+        return self._split(part, Split(attribute, level, "each"))
+
+    def cut(self, part: int, attribute: int, level: int, at: int) -> Split:
+        """Divide a part of an ordered attribute before the label of this code."""
+        return self._cut(part, attribute, level, self.ladders[attribute].cut(self.labels[part][attribute], level, at))
+
+    def _cut(self, part: int, attribute: int, level: int, sides: Sides) -> Split:
+        others = tuple(self._with(part, attribute, label) for label in sides.labels)
+        return self._split(part, Split(attribute, level, "cut", others=others, bounds=sides.bounds, ranks=sides.ranks))
+
+    def rest(self, part: int, attribute: int, level: int, alone: Iterable[int], stated: str | None = None) -> Split:
+        """Divide a part into these labels and one rest. stated: how the rest reads, where that was said before."""
+        split = Split(attribute, level, "rest")
+        for code in alone:
+            split.children[code] = self._with(part, attribute, self.ladders[attribute].plain(level, code))
+        members = self.ladders[attribute].members(self.labels[part][attribute], level)
+        others = members[~np.isin(members, list(split.children))]
+        within = self.labels[part][attribute]
+        split.others = (self._with(part, attribute, self.ladders[attribute].group(level, others, within, stated)),)
+        return self._split(part, split)
+
+    def boxes(self) -> list[int]:
+        """The parts that are not split."""
+        return [part for part in range(1, len(self)) if part not in self.splits]
+
+    def path(self, part: int) -> list[int]:
+        """The parts that hold this one, itself included, from the whole table down."""
+        found = [part]
+        while found[-1]:
+            found.append(self.parents[found[-1]])
+        return found[::-1]
+
+    def texts(self, parts: Collection[int]) -> dict[Label, str]:
+        """How the labels of these boxes read. Raises InputError where two that stand for different values would read
+        the same."""
+        found: dict[Label, str] = {}
+        for attribute, ladder in enumerate(self.ladders):
+            used = dict.fromkeys(self.labels[part][attribute] for part in parts)
+            rests: dict[Label | None, list[Label]] = {}
+            for label in used:
+                if label.form == "rest" and label.stated is None:
+                    rests.setdefault(label.within, []).append(label)
+            numbers: dict[Label, int] = {}
+            for within, labels in rests.items():
+                known = sum(1 for one in used if one.stated is not None and one.within is within)
+                labels.sort(key=lambda label: (label.level, ladder.rank(label.level)[label.codes].tolist()))
+                numbers |= {label: known + i for i, label in enumerate(labels, 1)}
+            for label in used:
+                found[label] = ladder.text(label, numbers.get(label, 1))
+            _check_apart(ladder, [(label, found[label]) for label in used])
+        return found
+
+    def to_json(self, texts: Mapping[Label, str]) -> dict[str, Any]:
+        """The splits by the names of labels, which do not depend on what else a hierarchy holds."""
+        starts = {part: codes for codes, part in self.starts.items()}
+        needed = sorted(self.splits)
+        names = [
+            [
+                part,
+                [
+                    ladder.name(level, code)
+                    for ladder, level, code in zip(self.ladders, self.start, starts[part], strict=True)
+                ],
+            ]
+            for part in needed
+            if part in starts
+        ]
+        return {
+            "format": 1,
+            "quasi_identifiers": [ladder.hierarchy.attribute for ladder in self.ladders],
+            "start": list(self.start),
+            "starts": names,
+            "splits": [self._split_json(part, texts) for part in needed],
+        }
+
+    def _split_json(self, part: int, texts: Mapping[Label, str]) -> dict[str, Any]:
+        split = self.splits[part]
+        ladder = self.ladders[split.attribute]
+        found: dict[str, Any] = {
+            "part": part,
+            "attribute": split.attribute,
+            "level": split.level,
+            "kind": split.kind,
+            "children": [
+                [ladder.name(split.level, code), child]
+                for code, child in split.children.items()
+                if split.kind == "rest" or child in self.splits
+            ],
+        }
+        if split.others:
+            labels = [self.labels[child][split.attribute] for child in split.others]
+            found["others"] = [[child, texts.get(label)] for child, label in zip(split.others, labels, strict=True)]
+        if split.bounds:
+            found["bounds"] = [[list(of.names), list(of.leaves), of.null] for of in split.bounds]
+        return found
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any], ladders: Sequence[Ladder]) -> Tree:
+        """The same splits over hierarchies that may hold other leaves by now. Raises InputError where one is cut that
+        does not keep the order of its values any more."""
+        made = cls(ladders, tuple(found["start"]))
+        parts = {0: 0}
+        for number, names in found["starts"]:
+            codes = [ladder.code(level, name) for ladder, level, name in zip(ladders, made.start, names, strict=True)]
+            if None not in codes:
+                parts[number] = made.begin([code for code in codes if code is not None])
+        # A part has a smaller number than those that it is split into.
+        for split in found["splits"]:
+            if split["part"] in parts:
+                made._restore(parts[split["part"]], split, parts)
+        return made
+
+    def _restore(self, part: int, found: Mapping[str, Any], parts: dict[int, int]) -> None:
+        attribute, level = found["attribute"], found["level"]
+        ladder = self.ladders[attribute]
+        codes = {number: ladder.code(level, name) for name, number in found["children"]}
+        known = {number: code for number, code in codes.items() if code is not None}
+        if found["kind"] == "each":
+            split = self.each(part, attribute, level)
+            for code in known.values():
+                self.child(part, code)
+        elif found["kind"] == "rest":
+            split = self.rest(part, attribute, level, known.values(), found["others"][0][1])
+        else:
+            split = self._cut_again(part, attribute, level, found)
+        parts |= {number: split.children[code] for number, code in known.items()}
+        for (number, _), child in zip(found.get("others", ()), split.others, strict=True):
+            parts[number] = child
+
+    def _cut_again(self, part: int, attribute: int, level: int, found: Mapping[str, Any]) -> Split:
+        ladder = self.ladders[attribute]
+        if not ladder.ordered:
+            raise InputError(
+                f"{ladder.hierarchy.attribute}: the recoding map is cut between neighbours, and the labels of the "
+                "hierarchy do not keep the order of its values any more; correct the hierarchy"
+            )
+        bounds = [Bounds(tuple(names), tuple(leaves), null) for names, leaves, null in found["bounds"]]
+        texts = [text for _, text in found["others"]]
+        sides = ladder.cut_again(self.labels[part][attribute], level, bounds, texts)
+        return self._cut(part, attribute, level, sides)
+
+    def _with(self, part: int, attribute: int, label: Label) -> int:
+        labels = self.labels[part]
+        return self._add(part, (*labels[:attribute], label, *labels[attribute + 1 :]))
+
+    def _add(self, parent: int, labels: tuple[Label, ...]) -> int:
+        self.labels.append(labels)
+        self.parents.append(parent)
+        return len(self.labels) - 1
+
+    def _split(self, part: int, split: Split) -> Split:
+        self.splits[part] = split
+        return split
+
+
+def _check_apart(ladder: Ladder, read: Sequence[tuple[Label, str]]) -> None:
+    seen: dict[str, Label] = {}
+    for label, text in read:
+        other = seen.setdefault(text, label)
+        if other is not label and (ladder.leaf_sets(other) != ladder.leaf_sets(label)).any():
+            raise InputError(
+                f"{ladder.hierarchy.attribute}: the label {quoted(text)} would stand for different values in different "
+                "boxes of a recoding map; rename it in one level of the hierarchy, or search with "
+                "`recoding: full_domain`"
+            )

@@ -1,0 +1,64 @@
+"""The recoding map of a release: found for its first version, and kept for all that are checked together with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from qblock.errors import QblockError, Refused
+from qblock.ledger.events import RecordedEvent
+from qblock.ledger.kept import Kept, kept_digest
+from qblock.ledger.place import Place
+from qblock.ledger.reader import ledger_reader
+from qblock.source import Recoding, SourceTable, open_source, recoded_spec
+from qblock.source.table import Admitted
+from qblock.spec import Spec
+from qblock.warehouse.protocol import Session
+
+KEPT_MAP = "the published recoding map was kept: all versions that are checked together have the same boxes"
+SWITCHED = (
+    "version {} of release {} was published {}, and the spec asks for `recoding: {}`: versions that are checked "
+    "together have the same blocks; nothing is published. Write `recoding: {}`, or publish under another release name"
+)
+
+
+def kept_map(spec: Spec, place: Place, current: RecordedEvent | None) -> Mapping[str, Any] | None:
+    """The map that the next version has; None where one is to be searched for, or the release has a node.
+
+    Raises Refused where the spec asks for another recoding than the published version has, QblockError for what is kept
+    with it and was altered.
+    """
+    if current is None or current.version is None or spec.versions.joint == "none":
+        return None
+    found = map_of(spec, place, current)
+    if (found is not None) != (spec.search.recoding == "multidimensional"):
+        was = ("with a recoding map", "multidimensional") if found is not None else ("at a node", "full_domain")
+        raise Refused(SWITCHED.format(current.version, spec.release, was[0], spec.search.recoding, was[1]))
+    return found
+
+
+def map_of(spec: Spec, place: Place, event: RecordedEvent) -> Mapping[str, Any] | None:
+    """The map that a version was published with, None for a node. Raises QblockError where it was altered."""
+    if event.node is not None or event.version is None:
+        return None
+    with ledger_reader(place) as reader:
+        text = reader.reference(spec.release, event.version)
+    if text is None or kept_digest(text) != event.reference_digest:
+        raise QblockError(f"the quantities kept with version {event.version}, its map among them, were altered")
+    return Kept.of_text(text).map
+
+
+def open_recoded(
+    spec: Spec,
+    session: Session,
+    stated: Mapping[str, Any] | None,
+    *,
+    relation: Admitted | None = None,
+    instead_of: SourceTable | None = None,
+) -> SourceTable:
+    """The source as a map shows it, or as it is where there is none. stated: the map."""
+    if stated is None:
+        return open_source(spec, session, name_values=False, relation=relation, instead_of=instead_of)
+    recoding = instead_of.recoding if instead_of is not None else Recoding(spec, stated)
+    flat = recoded_spec(spec)
+    return open_source(flat, session, name_values=False, relation=relation, instead_of=instead_of, recoding=recoding)

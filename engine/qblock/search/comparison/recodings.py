@@ -1,0 +1,183 @@
+"""Full-domain and multidimensional recoding of one spec side by side: utility at equal guarantees."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qblock.errors import InputError, choices
+from qblock.hierarchy import Hierarchy
+from qblock.lattice import Node
+from qblock.metrics.boxes import MEASURED
+from qblock.search.answer import metrics_json, requirements_json, weights_json
+from qblock.search.assessment import Assessment
+from qblock.search.progress import Pace, Progress
+from qblock.search.recoding import specialized
+from qblock.search.run import SearchResult, of_map, refusal, run_search
+from qblock.search.task import Task
+from qblock.search.utility.measure import Metrics
+from qblock.spec import Spec
+from qblock.spec.checks import SPLIT_CHOICES
+from qblock.spec.workload import DrawnWorkload
+
+FIGURES = tuple(MEASURED)
+"""The metrics that nodes and maps both have."""
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """What one recoding of the source would publish.
+
+    levels: of the node, None of a map; attributes: how much of each quasi-identifier is shown at which level, as
+    `Recoded.shares`; seconds, statements: of its search and its figures.
+    """
+
+    chosen: Assessment
+    levels: Node | None
+    metrics: dict[str, Any]
+    attributes: list[dict[str, Any]]
+    seconds: float
+    statements: int
+
+    def to_json(self, spec: Spec) -> dict[str, Any]:
+        return {
+            "levels": None if self.levels is None else list(self.levels),
+            "blocks": int(self.chosen.kept.sum()),
+            "suppressed": self.chosen.suppressed,
+            "metrics": metrics_json(self.metrics),
+            "attributes": self.attributes,
+            "tightest": requirements_json(spec.privacy, self.chosen.tightest),
+            "seconds": round(self.seconds, 3),
+            "statements": self.statements,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Recodings:
+    """Both recodings of one source, each None where it has no answer. why: of each, in words; refused: why neither has
+    one, where that is so; statements: all of them, those that opened the source included; seconds: without these."""
+
+    task: Task
+    full_domain: Side | None
+    multidimensional: Side | None
+    why: tuple[str, str]
+    refused: str | None
+    seconds: float
+    statements: int
+
+    def to_json(self) -> dict[str, Any]:
+        task, spec = self.task, self.task.spec
+        asked = spec.search.workload or DrawnWorkload()
+        drawn = isinstance(asked, DrawnWorkload)
+        sides = {"full_domain": self.full_domain, "multidimensional": self.multidimensional}
+        return {
+            "release": spec.release,
+            "rows": task.source.rows,
+            "quasi_identifiers": list(spec.quasi_identifiers),
+            "suppressed_rows_allowed": task.budget,
+            "choice": spec.search.choose_from,
+            "choose_by": spec.search.choose_by,
+            "weights": weights_json(spec),
+            "workload": {
+                "queries": asked.queries if isinstance(asked, DrawnWorkload) else len(asked.queries),
+                "drawn": drawn,
+            },
+            "queries": self.statements,
+            "seconds": round(self.seconds, 3),
+            "recodings": {name: None if side is None else side.to_json(spec) for name, side in sides.items()},
+            "why": dict(zip(sides, self.why, strict=True)),
+            "warnings": task.warnings,
+        }
+
+
+def check_both(spec: Spec) -> None:
+    """Raise InputError for what only one of the recodings has: a pinned node, a metric that cannot choose between
+    splits, and the variants lattice and partition of (n,t)-closeness."""
+    if spec.pinned is not None:
+        raise InputError(
+            f"{spec.at('search', 'node')}: a recoding map has no node; leave it out to compare both recodings"
+        )
+    if spec.search.choose_by not in SPLIT_CHOICES:
+        raise InputError(
+            f"{spec.at('search', 'choose_by')}: {spec.search.choose_by} cannot choose between splits; to compare both "
+            f"recodings choose by another metric, {choices(SPLIT_CHOICES)}"
+        )
+    for requirement in spec.privacy:
+        variant = getattr(requirement.model, "variant", None)
+        if variant in ("lattice", "partition"):
+            place = spec.at("privacy", requirement.index, requirement.model.name, "variant")
+            of = "nodes of the lattice" if variant == "lattice" else "recoding maps"
+            raise InputError(
+                f"{place}: the variant {variant} has a meaning for {of} alone; write `variant: own_or_top` to compare "
+                "both recodings at equal guarantees"
+            )
+
+
+def compare_recodings(task: Task, *, progress: Progress | None = None) -> Recodings:
+    """Search for a node, and from it and from the top for a map, whichever the spec asks for. Raises InputError as
+    `check_both`."""
+    check_both(task.spec)
+    clock, best_only = _Clock(task), task.spec.search.answer == "best"
+    found = run_search(task, progress=progress, best_only=best_only, recoding="full_domain")
+    full = _of_node(found, clock)
+    refused = None if full is not None else str(refusal(found))
+    why = found.why if refused is None else refused
+
+    def tally() -> Pace | None:
+        return None if progress is None else Pace("boxes", progress, lambda: task.source.frequency_sets.rows_read)
+
+    clock.lap()
+    made = specialized(task, found.begun, tally)
+    chosen, why_map = of_map(made)
+    mapped = None
+    if made is not None and chosen is not None and chosen.satisfied:
+        metrics, shares = made.metrics(FIGURES), made.shares()
+        mapped = Side(chosen, None, metrics, shares, *clock.lap())
+    return Recodings(
+        task,
+        full,
+        mapped,
+        (why, why_map),
+        refused if mapped is None else None,
+        time.perf_counter() - clock.began,
+        task.statements,
+    )
+
+
+def _of_node(found: SearchResult, clock: _Clock) -> Side | None:
+    if found.chosen is None:
+        return None
+    metrics = Metrics(found.task).of(found.chosen, FIGURES)
+    levels = found.chosen.node
+    return Side(found.chosen, levels, metrics, _shown(found.task.source.hierarchies, levels), *clock.lap())
+
+
+def _shown(hierarchies: Sequence[Hierarchy], node: Node) -> list[dict[str, Any]]:
+    """The levels of a node as `Recoded.shares` says those of a map: each for all rows."""
+    found = []
+    for hierarchy, level in zip(hierarchies, node, strict=True):
+        hidden = level == hierarchy.height and len(hierarchy.leaves) > 1
+        name = hierarchy.level_names[level]
+        labels = [] if hidden else [{"level": level, "name": name, "form": "plain", "share": 1.0}]
+        words = "hidden" if hidden else "as it is" if not level else name
+        found.append(
+            {"attribute": hierarchy.attribute, "hidden": float(hidden), "labels": labels, "words": f"{words} for 100 %"}
+        )
+    return found
+
+
+class _Clock:
+    """Seconds and statements since it was last asked."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self.began = self._time = time.perf_counter()
+        self._statements = task.statements
+
+    def lap(self) -> tuple[float, int]:
+        now, sent = time.perf_counter(), self._task.statements
+        found = now - self._time, sent - self._statements
+        self._time, self._statements = now, sent
+        return found

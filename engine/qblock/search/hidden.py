@@ -1,0 +1,86 @@
+"""Quasi-identifiers of which the chosen node shows nothing, and what it would take to show one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from qblock.hierarchy import TOP, Hierarchy
+from qblock.lattice import Node
+from qblock.search.recoding import Recoded
+from qblock.search.run import SearchResult
+from qblock.search.utility.measure import MARGINAL, Metrics
+
+
+@dataclass(frozen=True)
+class Hidden:
+    """A quasi-identifier that is `*` in every row.
+
+    level: the highest at which it would not be; shown_at: a node that satisfies the spec and shows it; None where there
+    is none, or none is known. rows_to_suppress: at the chosen node with this attribute at `level`; None where these
+    would be all rows.
+    """
+
+    attribute: str
+    level: int
+    shown_at: Node | None
+    rows_to_suppress: int | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "attribute": self.attribute,
+            "level": self.level,
+            "shown_at": None if self.shown_at is None else list(self.shown_at),
+            "rows_to_suppress": self.rows_to_suppress,
+        }
+
+
+def hidden(found: SearchResult) -> list[Hidden]:
+    """The hidden quasi-identifiers of the chosen node, in their order. Counts one node for each."""
+    if found.chosen is None:
+        return []
+    if found.recoded is not None:
+        return _of_map(found, found.recoded)
+    node, task = found.chosen.node, found.task
+    result = []
+    for i, hierarchy in enumerate(task.source.hierarchies):
+        level = _shown_below(hierarchy, node[i])
+        if level is not None:
+            failing = task.counts((*node[:i], level, *node[i + 1 :])).failing_rows
+            rows = failing if failing < task.source.rows else None
+            result.append(Hidden(hierarchy.attribute, level, _shown_at(found, i, level), rows))
+    return result
+
+
+def _of_map(found: SearchResult, recoded: Recoded) -> list[Hidden]:
+    """Those of which no published box shows anything: no split by one of them passes, whatever it would suppress."""
+    result = []
+    for i, hierarchy in enumerate(found.task.source.hierarchies):
+        level = _shown_below(hierarchy, hierarchy.height)
+        if level is not None and recoded.hides(i):
+            result.append(Hidden(hierarchy.attribute, level, _shown_at(found, i, level), None))
+    return result
+
+
+def _shown_below(hierarchy: Hierarchy, level: int) -> int | None:
+    """The highest level below this one at which rows differ from `*`; None where this one shows something, or none
+    does."""
+    if not _all_top(hierarchy, level):
+        return None
+    return next((lower for lower in range(level - 1, -1, -1) if not _all_top(hierarchy, lower)), None)
+
+
+def _all_top(hierarchy: Hierarchy, level: int) -> bool:
+    return set(hierarchy.columns[level].distinct.to_pylist()) <= {TOP, None}
+
+
+def _shown_at(found: SearchResult, attribute: int, level: int) -> Node | None:
+    """Of the nodes that are known to satisfy and show the attribute, the best by what is known without a count: the
+    metric of the choice, or else the loss, as if no row were suppressed."""
+    outcome, task = found.outcome, found.task
+    if outcome is None or (found.choice == "sizes" and not task.sizes_only):
+        return None  # none was searched for, or block sizes alone were looked at
+    nodes = [node for node in outcome.satisfying() if node[attribute] <= level]
+    by = task.spec.search.choose_by if task.spec.search.choose_by in MARGINAL else "loss"
+    metrics, sign = Metrics(task), -1 if by == "precision" else 1
+    return min(nodes, key=lambda n: (float(f"{sign * metrics.unsuppressed(n, by):.12g}"), sum(n), n), default=None)

@@ -1,0 +1,8 @@
+"""Multidimensional recoding: a map that gives every block labels of levels of its own."""
+
+from __future__ import annotations
+
+from qblock.search.recoding.found import Recoded, check_same
+from qblock.search.recoding.run import specialized
+
+__all__ = ["Recoded", "check_same", "specialized"]

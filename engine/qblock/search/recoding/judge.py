@@ -1,0 +1,130 @@
+"""Which groups of rows satisfy all models of a spec: the models' own checks over counts, whatever made the groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from qblock.blocks import Blocks, Containing, Guards, Ints, Mask, Reference
+from qblock.models import Model
+from qblock.models.multi import split
+from qblock.search.assessment import Part
+from qblock.search.recoding.groups import Groups
+from qblock.search.task import Task
+from qblock.spec import Requirement
+
+Path = Callable[[Ints, int], Sequence[Containing]]
+"""The parts on the way from the whole table to each of some parts, themselves included, as blocks of the sensitive
+attribute in a column of their values: for (n,t)-closeness."""
+
+
+class Judge:
+    """needed: the sensitive attributes, by number, that groups tell apart. sizes: whether nothing counts but the least
+    size that the models imply."""
+
+    def __init__(self, task: Task, needed: Sequence[int], *, sizes: bool = False) -> None:
+        self._requirements = task.bound_models
+        asked = [requirement for requirement, _ in self._requirements]
+        self._populations = {id(q): i for i, q in enumerate(with_population(asked))}
+        self._guards = {id(q): i for i, q in enumerate(with_guards(asked))}
+        self._column = {name: needed.index(i) for i, name in enumerate(task.source.sensitives) if i in needed}
+        self.least = task.least
+        self._sizes = sizes
+        self.looks_up = any("containing" in bound[0][0].needs for _, bound in self._requirements)
+
+    def failing(self, groups: Groups, parts: Ints, path: Path) -> Mask:
+        """bool[G]: the groups that fail. parts: int64[G], the part that each one is in; path: of parts."""
+        empty = groups.rows == 0
+        failing: Mask = (groups.size < self.least) & ~empty
+        if self._sizes:
+            return failing
+        for requirement, bound in self._requirements:
+            # A part of the population that nobody of the table is in.
+            if id(requirement) in self._populations and getattr(bound[0][0], "min", 0) > 0:
+                failing |= empty & (groups.population[self._populations[id(requirement)]] > 0)
+        large = np.flatnonzero(~failing & ~empty)
+        if not len(large):
+            return failing
+        asked = groups if len(large) == len(groups) else groups.select(large)
+        bad = np.zeros(len(large), dtype=bool)
+        for made in self.parts(asked, parts[large], path):
+            for part in made:
+                bad |= part.failing(len(large))
+        failing[large] = bad
+        return failing
+
+    def parts(
+        self, groups: Groups, parts: Ints, path: Path, empty: Sequence[Ints] | None = None
+    ) -> list[tuple[Part, ...]]:
+        """The models to apply, for each requirement. empty: of each population, the sizes of its parts that nobody of
+        the table is in."""
+        return [
+            self._parts(requirement, bound, groups, parts, path, empty) for requirement, bound in self._requirements
+        ]
+
+    def _parts(
+        self,
+        requirement: Requirement,
+        bound: Sequence[tuple[Model, Reference]],
+        groups: Groups,
+        parts: Ints,
+        path: Path,
+        empty: Sequence[Ints] | None,
+    ) -> tuple[Part, ...]:
+        if not requirement.sensitive:
+            blocks = plain_blocks(groups)
+            if id(requirement) in self._populations:
+                number = self._populations[id(requirement)]
+                alone = groups.size[:0] if empty is None else empty[number]
+                blocks = replace(blocks, population=groups.population[number], population_only=alone)
+            return (Part(bound[0][0], blocks, bound[0][1]),)
+        columns = [self._column[name] for name in requirement.sensitive]
+        if len(columns) == 1:
+            blocks = blocks_of(groups, columns[0])
+            if "containing" in bound[0][0].needs:
+                blocks = replace(blocks, containing=tuple(path(parts, columns[0])))
+            if id(requirement) in self._guards:
+                owner, predicate = groups.guards[self._guards[id(requirement)]]
+                start = np.searchsorted(owner, np.arange(len(groups) + 1)).astype(np.int64)
+                blocks = replace(blocks, guards=Guards(start, predicate))
+            return (Part(bound[0][0], blocks, bound[0][1]),)
+        return tuple(
+            Part(model, blocks, reference, owner)
+            for (model, reference), (blocks, owner) in zip(
+                bound, split(groups.owner, groups.values[:, columns], groups.n), strict=True
+            )
+        )
+
+
+def with_population(requirements: Sequence[Requirement]) -> list[Requirement]:
+    """Those that count a population."""
+    return [requirement for requirement in requirements if "population" in requirement.model.needs]
+
+
+def with_guards(requirements: Sequence[Requirement]) -> list[Requirement]:
+    """Those whose predicates people guard."""
+    return [requirement for requirement in requirements if requirement.guards is not None]
+
+
+def plain_blocks(groups: Groups) -> Blocks:
+    """Groups as blocks without any sensitive value."""
+    start = np.arange(len(groups) + 1, dtype=np.int64)
+    return Blocks(start, np.zeros_like(groups.size), groups.size, groups.size)
+
+
+def blocks_of(groups: Groups, column: int) -> Blocks:
+    """Groups as blocks of one sensitive attribute; column: of their values."""
+    value = groups.values[:, column]
+    span = int(value.max(initial=0)) + 1
+    key = groups.owner * span + value
+    order = np.argsort(key)
+    key = key[order]
+    new = np.ones(len(key), dtype=bool)
+    new[1:] = key[1:] != key[:-1]
+    first = np.flatnonzero(new)
+    count = np.add.reduceat(groups.n[order], first) if len(first) else groups.n
+    owner = key[first] // span
+    start = np.searchsorted(owner, np.arange(len(groups) + 1)).astype(np.int64)
+    return Blocks(start, key[first] % span, count, groups.size)

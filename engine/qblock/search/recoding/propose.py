@@ -1,0 +1,188 @@
+"""Splits of open parts by one quasi-identifier whose children all pass: into single labels, else into groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from qblock.blocks import Ints, Mask
+from qblock.recoding import Label, Ladder
+from qblock.recoding.tree import Kind
+from qblock.search.recoding.counting import Atoms, Counting
+from qblock.search.recoding.gain import Gain, Value
+from qblock.search.recoding.groups import Groups, added
+from qblock.search.recoding.judge import Judge, Path
+
+CUTS = 24
+"""Cuts of a part that are tried, the one nearest the median of its rows first."""
+RESTS = 24
+"""Rests of a part that are tried, the smallest first."""
+COUNTED = 2
+"""Of either where each try is a statement."""
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A split of one part. at: the code of the label of a cut; alone: the codes of labels that stand alone beside a
+    rest; failing: the codes of labels that are suppressed, with so many rows."""
+
+    part: int
+    attribute: int
+    level: int
+    kind: Kind
+    gain: Value
+    at: int = 0
+    alone: tuple[int, ...] = ()
+    failing: tuple[int, ...] = ()
+    suppressed: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """One quasi-identifier in one round. labels: of the parts in `atoms`; failing: bool[atoms]; leaves: int64[atoms],
+    how many each label stands for."""
+
+    attribute: int
+    labels: Sequence[tuple[Label, ...]]
+    atoms: Atoms
+    failing: Mask
+    leaves: Ints
+
+    def run(self, p: int) -> slice:
+        """The atoms of the part at a place."""
+        return slice(int(self.atoms.start[p]), int(self.atoms.start[p + 1]))
+
+    def label(self, p: int) -> Label:
+        return self.labels[p][self.attribute]
+
+    def proposal(self, p: int, kind: Kind, gain: Value, **more: Any) -> Proposal:
+        atoms = self.atoms
+        return Proposal(int(atoms.parts[p]), self.attribute, int(atoms.level[atoms.start[p]]), kind, gain, **more)
+
+
+class Proposer:
+    def __init__(self, counting: Counting, ladders: Sequence[Ladder], judge: Judge, gain: Gain, path: Path) -> None:
+        self._counting, self._ladders, self._judge, self._gain, self._path = counting, ladders, judge, gain, path
+
+    def propose(
+        self, attribute: int, labels: Sequence[tuple[Label, ...]], atoms: Atoms, budget: int
+    ) -> Iterator[Proposal]:
+        """At most two for each part: one without and one with suppressed rows. labels: of the parts in `atoms`."""
+        ladder, place, number = self._ladders[attribute], atoms.place, len(atoms.parts)
+        failing = self._judge.failing(atoms.groups, atoms.part, self._path)
+        bad = added(np.where(failing, atoms.groups.rows, 0), place, number)
+        leaves = np.zeros(len(atoms.part), dtype=np.int64)
+        for level in np.unique(atoms.level).tolist():
+            here = atoms.level == level
+            leaves[here] = ladder.under(level)[atoms.code[here]]
+        asked = Asked(attribute, labels, atoms, failing, leaves)
+        there = atoms.groups.rows > 0
+        some, blocked = np.zeros(number, dtype=bool), np.zeros(number, dtype=bool)
+        some[place[~failing & there]] = True
+        # Nobody can be suppressed where only the population has somebody.
+        blocked[place[failing & ~there]] = True
+        fits = ~blocked & ((bad == 0) | ((bad <= budget) & some))
+        gains = self._gain.of(attribute, labels, atoms.groups, place, leaves, failing)
+        for p in np.flatnonzero(fits).tolist():
+            if not bad[p] or gains[p] > 0:
+                run = asked.run(p)
+                lost = tuple(atoms.code[run][failing[run]].tolist())
+                yield asked.proposal(p, "each", gains[p], failing=lost, suppressed=int(bad[p]))
+        unsplit = blocked | (bad > 0)
+        if not self._counting.entities:
+            # Fewer rows than two groups need, or a single label, are in no two groups that pass.
+            unsplit &= added(atoms.groups.size, place, number) >= 2 * max(1, self._judge.least)
+            unsplit &= np.diff(atoms.start) > 1
+        left = np.flatnonzero(unsplit).tolist()
+        if left:
+            yield from (self._cuts if ladder.ordered else self._rests)(asked, left)
+
+    def _cuts(self, asked: Asked, left: Sequence[int]) -> Iterator[Proposal]:
+        ladder, atoms = self._ladders[asked.attribute], asked.atoms
+        least, entities = self._judge.least, self._counting.entities
+        tries: dict[int, list[int]] = {}
+        for p in left:
+            sizes = atoms.groups.size[asked.run(p)]
+            below, whole = np.cumsum(sizes)[:-1], int(sizes.sum())
+            # Entities may be in several labels: none is left out before it is counted.
+            fit = slice(None) if entities else (below >= least) & (whole - below >= least)
+            places = np.arange(1, len(sizes))[fit]
+            order = np.lexsort((places, np.abs(2 * below[fit] - whole)))
+            tries[p] = places[order][: COUNTED if entities else CUTS].tolist()
+        for turn in range(max(map(len, tries.values()))):
+            here = [p for p, places in tries.items() if len(places) > turn]
+            group = np.full(len(atoms.part), -1, dtype=np.int64)
+            for j, p in enumerate(here):
+                run = asked.run(p)
+                group[run] = 2 * j
+                group[run.start + tries[p][turn] : run.stop] = 2 * j + 1
+            groups = self._counting.by_group(asked.attribute, atoms, group, 2 * len(here))
+            bad = self._judge.failing(groups, np.repeat(atoms.parts[here], 2), self._path)
+            passing = np.flatnonzero(~bad.reshape(-1, 2).any(axis=1)).tolist()
+            found = [here[j] for j in passing]
+            at = [int(atoms.code[asked.run(p).start + tries[p][turn]]) for p in found]
+            levels = [int(atoms.level[asked.run(p).start]) for p in found]
+            cuts = [ladder.cut(asked.label(p), *of) for p, of in zip(found, zip(levels, at, strict=True), strict=True)]
+            leaves = np.array([side.leaves for cut in cuts for side in cut.labels], dtype=np.int64)
+            both = groups.select(np.array([2 * j + side for j in passing for side in (0, 1)], dtype=np.int64))
+            gains = self._gained(asked, found, both, np.repeat(np.arange(len(found), dtype=np.int64), 2), leaves)
+            for p, code, gain in zip(found, at, gains, strict=True):
+                yield asked.proposal(p, "cut", gain, at=code)
+                del tries[p]
+
+    def _rests(self, asked: Asked, left: Sequence[int]) -> Iterator[Proposal]:
+        atoms, entities = asked.atoms, self._counting.entities
+        tries: dict[int, tuple[Ints, list[int]]] = {}
+        for p in left:
+            run = asked.run(p)
+            sizes, failing = atoms.groups.size[run], asked.failing[run]
+            alone = np.flatnonzero(~failing & (atoms.groups.rows[run] > 0))
+            # The smallest of those that could stand alone join the rest first.
+            order = alone[np.argsort(sizes[alone], kind="stable")]
+            least, missing = 0, self._judge.least - int(sizes[failing].sum())
+            if not entities and missing > 0:
+                least = int(np.searchsorted(np.cumsum(sizes[order]), missing)) + 1
+            moved = [n for n in _further(least, COUNTED if entities else RESTS) if n < len(order)]
+            tries[p] = order, moved
+        for turn in range(max(len(moved) for _, moved in tries.values())):
+            here = [p for p, (_, moved) in tries.items() if len(moved) > turn]
+            group = np.full(len(atoms.part), -1, dtype=np.int64)
+            for j, p in enumerate(here):
+                run = asked.run(p)
+                order, moved = tries[p]
+                group[run] = j
+                group[run.start + order[moved[turn] :]] = -1
+            rests = self._counting.by_group(asked.attribute, atoms, group, len(here))
+            passing = np.flatnonzero(~self._judge.failing(rests, atoms.parts[here], self._path))
+            found = [here[j] for j in passing.tolist()]
+            # As groups of their own: what stands alone, and one rest for each part.
+            place_of = np.full(len(atoms.parts), -1, dtype=np.int64)
+            place_of[found] = np.arange(len(found))
+            place = place_of[atoms.place]
+            alone = np.flatnonzero((place >= 0) & (group < 0))
+            whole = np.array([asked.label(p).leaves for p in found], dtype=np.int64)
+            standing = added(asked.leaves[alone], place[alone], len(found))
+            leaves = np.concatenate((asked.leaves[alone], whole - standing))
+            beside = Groups.concatenated([atoms.groups.select(alone), rests.select(passing)])
+            gains = self._gained(asked, found, beside, np.concatenate((place[alone], np.arange(len(found)))), leaves)
+            for p, gain in zip(found, gains, strict=True):
+                run = asked.run(p)
+                yield asked.proposal(p, "rest", gain, alone=tuple(atoms.code[run][group[run] < 0].tolist()))
+                del tries[p]
+
+    def _gained(self, asked: Asked, found: Sequence[int], groups: Groups, place: Ints, leaves: Ints) -> list[Value]:
+        """What some parts gain that are split into groups, all of which pass."""
+        nothing = np.zeros(len(place), dtype=bool)
+        return self._gain.of(asked.attribute, [asked.labels[p] for p in found], groups, place, leaves, nothing)
+
+
+def _further(least: int, most: int) -> Iterator[int]:
+    """How many labels join a rest: one more at first, and then ever more at once."""
+    step = 1
+    for turn in range(most):
+        yield least
+        least += step
+        step = step if turn < most // 2 else 2 * step

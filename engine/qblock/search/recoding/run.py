@@ -1,0 +1,73 @@
+"""One search for a recoding map: from the top, and from the node that full-domain recoding would take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from qblock.lattice import Node
+from qblock.search.recoding.counting import Counting
+from qblock.search.recoding.found import Recoded, Start
+from qblock.search.recoding.gain import Gain
+from qblock.search.recoding.judge import Judge, with_guards, with_population
+from qblock.search.recoding.specialize import Specialization, Told
+from qblock.search.strategies.evaluator import Tally
+from qblock.search.task import Task
+from qblock.search.utility.measure import Metrics
+from qblock.source import ladders_of
+
+NOISE = 1e-12
+"""Of a loss that is computed in two ways."""
+
+
+def specialized(task: Task, node: Node | None, told: Callable[[], Tally | None]) -> Recoded | None:
+    """The map with less loss of those that begin at the top and at a node; None where neither can begin.
+
+    node: that full-domain recoding would take, None where there is none. told: gives what is told of each of them: the
+    boxes that are done, and the parts that are open.
+    """
+    starts: list[tuple[Start, Node]] = [("top", task.lattice.top)]
+    if node is not None and node != task.lattice.top:
+        starts.append(("node", node))
+    best: Recoded | None = None
+    for start, at in starts:
+        made = _from(task, start, at, _rounds(told()))
+        if made is not None and (best is None or made.loss() < best.loss()):
+            best = made
+    if best is not None and node is not None and task.budget and best.loss() > _loss(task, node) + NOISE:
+        # Rows were suppressed for what a split gains by another metric, or of some attributes alone.
+        made = _from(task, "node", node, _rounds(told()), spend=False)
+        best = best if made is None else made
+    return best
+
+
+def _loss(task: Task, node: Node) -> float:
+    by_sizes = task.spec.search.choose_from == "sizes"
+    return float(Metrics(task, by_sizes=by_sizes).rank(node, "loss"))
+
+
+def _rounds(tally: Tally | None) -> Told | None:
+    return None if tally is None else lambda done, left: tally(done, left, 0.0)
+
+
+def _from(task: Task, start: Start, node: Node, told: Told | None, *, spend: bool = True) -> Recoded | None:
+    source, spec = task.source, task.spec
+    by_sizes, by = spec.search.choose_from == "sizes", spec.search.choose_by
+    steps = ladders_of(spec, source.hierarchies, source.columns)
+    index = {name: i for i, name in enumerate(source.sensitives)}
+    asked = {index[name] for requirement in spec.privacy for name in requirement.sensitive}
+    if by == "kl_divergence" and source.sensitives:
+        asked.add(0)
+    needed = sorted(asked)
+    populations = [task.population_sets(requirement) for requirement in with_population(spec.privacy)]
+    guards = [task.guard_frequency_sets(requirement) for requirement in with_guards(spec.privacy)]
+    counting = Counting(source.frequency_sets, steps, needed, populations, guards)
+    gain = Gain(
+        by, steps, source.rows, task.spec.weights, needed.index(0) if by == "kl_divergence" and needed else None
+    )
+    judge = Judge(task, needed, sizes=by_sizes)
+    made = Specialization(counting, steps, judge, gain, task.budget)
+    found = made.run(node, told, spend=spend)
+    if found is None:
+        return None
+    checked = Judge(task, needed) if by_sizes else judge
+    return Recoded(task, found, checked, start, made.path)

@@ -1,0 +1,58 @@
+"""How much of each quasi-identifier a recoding map shows, and with labels of which kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from qblock.recoding import Label, Ladder
+
+
+def shares(
+    ladders: Sequence[Ladder], read: Mapping[Label, str], boxes: Sequence[tuple[tuple[Label, ...], int]]
+) -> list[dict[str, Any]]:
+    """For each quasi-identifier, the share of the rows with labels of each kind: of a level, or of several labels of a
+    level; like: the label of the kind that most of them have. read: how labels read; boxes: labels and rows of each.
+    """
+    found = []
+    total = max(1, sum(rows for _, rows in boxes))
+    for i, ladder in enumerate(ladders):
+        counted: dict[tuple[int, str], Counter[str]] = {}
+        hidden = 0
+        for labels, rows in boxes:
+            label = labels[i]
+            if label.leaves == ladder.size > 1:
+                hidden += rows
+            else:
+                counted.setdefault((label.level, label.form), Counter())[read[label]] += rows
+        shown = [
+            {
+                "level": level,
+                "name": ladder.hierarchy.level_names[level],
+                "form": form,
+                "like": min(texts, key=lambda text: (-texts[text], text)),
+                "share": sum(texts.values()) / total,
+            }
+            for (level, form), texts in sorted(counted.items())
+        ]
+        attribute = {"attribute": ladder.hierarchy.attribute, "hidden": hidden / total, "labels": shown}
+        found.append({**attribute, "words": in_words(shown, hidden / total)})
+    return found
+
+
+def in_words(labels: Sequence[dict[str, Any]], hidden: float) -> str:
+    """What readers see of an attribute: `groups like 15-19 for 71 %, hidden for 7 %`."""
+    parts = []
+    for one in labels:
+        what = {"plain": "groups like {}", "range": "ranges like {}", "rest": "several together like {}"}[one["form"]]
+        as_it_is = one["form"] == "plain" and not one["level"]
+        parts.append(f"{'as it is' if as_it_is else what.format(one['like'])} for {percent(one['share'])}")
+    return ", ".join([*parts, *([f"hidden for {percent(hidden)}"] if hidden else [])])
+
+
+def percent(share: float) -> str:
+    """A share as people write it, never rounded to nothing or to all."""
+    if 0 < share < 0.01:
+        return "under 1 %"
+    return "over 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"

@@ -1,0 +1,175 @@
+"""A source as a recoding map shows it: a table whose quasi-identifiers are the labels of the boxes.
+
+So all that comes after the search is what it is for a node: blocks, copy, crosswalk and recheck see such a table at the
+bottom of hierarchies of two levels, the label and `*`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+from sqlalchemy.sql import quoted_name
+
+from qblock.frequency.coding import Coding
+from qblock.frequency.packing import packed
+from qblock.hierarchy import Hierarchy
+from qblock.hierarchy.labels import texts
+from qblock.recoding import Keys, Label, Ladder, PartedLeaves, Tree, ladders, replay
+from qblock.source.columns import check_covered, covered, rows_uncovered
+from qblock.source.levels import build_hierarchy, observed, origin_of, with_null
+from qblock.source.reads import columns_read
+from qblock.spec import Attribute, Spec
+from qblock.spec.sources import CsvFile, Cuts, DimensionTable, Suppress
+from qblock.warehouse.arrow import whole_numbers
+from qblock.warehouse.dimensions import load_dimension
+from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.protocol import Column, Session
+from qblock.warehouse.queries import Dimension, Expression, Query
+
+NAMES = itertools.count()
+Boxes = dict[tuple[str, ...], int]
+"""The part of the tree that each box is, by its labels."""
+
+
+def recoded_spec(spec: Spec) -> Spec:
+    """The spec of a table whose quasi-identifiers are labels: nothing of them is left to be searched."""
+    flat = Attribute(role="quasi_identifier", hierarchy=Suppress())
+    attributes = {name: flat if name in spec.quasi_identifiers else of for name, of in spec.attributes.items()}
+    node = (0,) * len(spec.quasi_identifiers)
+    return replace(spec, attributes=attributes, search=replace(spec.search, node=node))
+
+
+def recoded_columns(spec: Spec, columns: Mapping[str, Column], engine: str) -> dict[str, Column]:
+    """The columns of a source whose quasi-identifiers are labels."""
+    text = ENGINES[engine].facts.text_type
+    return {
+        name: Column(name, text, "text", text) if name in spec.quasi_identifiers else column
+        for name, column in columns.items()
+    }
+
+
+def ladders_of(spec: Spec, hierarchies: Sequence[Hierarchy], columns: Mapping[str, Column]) -> tuple[Ladder, ...]:
+    """The labels of each quasi-identifier. Of a grid of cuts the cells are the finest: no label is a value."""
+    names = spec.quasi_identifiers
+    finest = [1 if isinstance(spec.attributes[name].hierarchy, Cuts) else 0 for name in names]
+    return ladders(hierarchies, [columns[name].kind for name in names], finest)
+
+
+class Recoding:
+    """The hook of `open_source` that recodes it. spec: the release's own; stated: the map as JSON (Tree.to_json, and
+    `boxes`: the part of each box and its labels).
+
+    After the first call: hierarchies, of the source as it is; tree; read: how the labels of its boxes read;
+    quarantined: rows that were left out since a hierarchy does not cover them yet.
+    """
+
+    hierarchies: tuple[Hierarchy, ...] = ()
+    tree: Tree
+    read: Mapping[Label, str]
+
+    def __init__(self, spec: Spec, stated: Mapping[str, Any], *, name_values: bool = False) -> None:
+        self.spec, self.stated, self._name_values = spec, dict(stated), name_values
+        self.quarantined = 0
+        self._seen: Boxes = {}
+        """Of the map, and those that somebody who came later is the first in."""
+
+    def columns(self, columns: Mapping[str, Column], engine: str) -> dict[str, Column]:
+        return recoded_columns(self.spec, columns, engine)
+
+    def part(self, labels: tuple[str, ...]) -> int | None:
+        """The part of the tree that a box is; None for one that nobody of the source is in now."""
+        return self._seen.get(labels)
+
+    def path(self, labels: tuple[str, ...]) -> list[int]:
+        """The parts that a box was split from, the whole table first and itself last; none where that is not known."""
+        part = self.part(labels)
+        return [] if part is None else self.tree.path(part)
+
+    def relation(self, session: Session, base: sa.TableClause, columns: Mapping[str, Column]) -> sa.TableClause:
+        """The rows of a table of the warehouse with the columns that a release reads, quasi-identifiers as labels.
+
+        Raises InputError as opening the source does.
+        """
+        spec, prefix = self.spec, f"qblock_map_{next(NAMES)}"
+        admitted: sa.FromClause = base
+        names = spec.quasi_identifiers
+
+        def value(name: str) -> Expression:
+            return session.comparable(admitted.c[name], columns[name])
+
+        dimensions: dict[str, Dimension] = {}
+        hierarchies = []
+        for i, name in enumerate(names):
+            attribute = spec.attributes[name]
+            hierarchy = build_hierarchy(
+                spec, session, name, columns[name], observed(session, base, value(name), columns[name])
+            )
+            top, others = attribute.nulls == "top", attribute.uncovered == "top"
+            if top or others:
+                hierarchy = with_null(hierarchy, published=True)
+            own = not isinstance(attribute.hierarchy, CsvFile | DimensionTable)
+            dimensions[name] = load_dimension(
+                session,
+                f"{prefix}_dimension_{i}",
+                hierarchy,
+                columns[name],
+                origin_of(spec, name, "hierarchy"),
+                nulls=top,
+                others=others,
+                observed=own,
+            )
+            hierarchies.append(hierarchy)
+        waiting = {name: d for name, d in dimensions.items() if spec.attributes[name].uncovered == "quarantine"}
+        self.quarantined = rows_uncovered(session, admitted, [(value(name), d) for name, d in waiting.items()])
+        if self.quarantined:
+            admitted = covered(spec, session, admitted, waiting, dict(columns))
+        self.hierarchies = tuple(hierarchies)
+        coding = Coding(hierarchies, ())
+        coded = {name: (value(name), dimensions[name]) for name in names}
+        read = [name for name in columns_read(spec) if name in columns and name not in names]
+        kept = {f"c{i}": admitted.c[name] for i, name in enumerate(read)}
+        rows = session.store(f"{prefix}_rows", packed(admitted, coding, list(coded.values()), (), kept))
+        words = [f"k{i}" for i in range(coding.words)]
+        check_covered(spec, session, rows, coding.words, admitted, coded, columns, self._name_values)
+        combinations: Query = sa.select(
+            *(rows.c[word] for word in words), sa.cast(sa.func.count(), sa.BigInteger).label("n")
+        ).group_by(*(rows.c[word] for word in words))
+        leaves = PartedLeaves(session, session.store(f"{prefix}_keys", combinations), range(coding.words))
+        self.tree = Tree.of_json(self.stated, ladders_of(spec, hierarchies, columns))
+        labels = self._labels(session, f"{prefix}_labels", replay(self.tree, leaves, Keys(coding, range(coding.words))))
+        parts = leaves.table
+        joined = rows.join(parts, sa.and_(*(rows.c[word] == parts.c[word] for word in words)))
+        joined = joined.join(labels, labels.c.part == parts.c.part)
+        selected: dict[str, Expression] = {name: rows.c[f"c{i}"] for i, name in enumerate(read)}
+        selected |= {name: sa.cast(labels.c[f"t{i}"], sa.Text) for i, name in enumerate(names)}
+        ordered = [name for name in columns if name in selected]
+        query = sa.select(*(selected[name].label(quoted_name(name, quote=True)) for name in ordered))
+        made = session.store(f"{prefix}_recoded", query.select_from(joined))
+        leaves.drop()
+        for table in (rows, labels, *(d.table for d in dimensions.values())):
+            session.drop(table)
+        return made
+
+    def _labels(self, session: Session, name: str, parts: list[int]) -> sa.TableClause:
+        tree, read = self.tree, self.tree.texts(parts)
+        self.read = read
+        shown = {part: tuple(read[label] for label in tree.labels[part]) for part in parts}
+        self._seen |= {labels: part for part, labels in shown.items()}
+        width = len(self.spec.quasi_identifiers)
+        arrays = {"part": whole_numbers(np.array(parts, dtype=np.int64))}
+        arrays |= {f"t{i}": texts([shown[part][i] for part in parts]) for i in range(width)}
+        made = session.load(name, pa.table(arrays))
+        session.analyze(made)
+        return made
+
+
+def stated_map(tree: Tree, read: Mapping[Any, str], boxes: list[int]) -> dict[str, Any]:
+    """A map as it is kept: its splits, and the part of each box with its labels."""
+    listed = [[part, [read[label] for label in tree.labels[part]]] for part in boxes]
+    return {**tree.to_json(read), "boxes": listed}

@@ -1,0 +1,154 @@
+"""Faults in recoding maps: boxes that fail, values on the wrong side, too many rows suppressed, worse splits."""
+
+from __future__ import annotations
+
+from mutation.mutation import Mutation
+
+SEARCH = ("tests/recoding/test_laws.py::test_the_map_is_the_one_that_a_slow_search_finds",)
+LIMIT = "tests/recoding/test_limits.py"
+LOSES = (f"{LIMIT}::test_rows_are_not_suppressed_where_more_is_lost",)
+CHAIN = ("tests/recoding/test_partition.py::test_a_chain", "tests/recoding/test_partition.py::test_a_grid")
+PEOPLE = ("tests/recoding/test_partition.py::test_people_of_the_whole_table_count_once",)
+REPLAY = ("tests/recoding/test_replay.py::test_every_combination_has_one_box_and_keeps_it",)
+CUT = ("tests/recoding/test_replay.py::test_a_cut_needs_the_order_that_it_was_made_in",)
+NAMED = ("tests/recoding/test_replay.py::test_a_cut_stays_where_the_label_has_another_name",)
+GAINED = ("tests/recoding/test_replay.py::test_a_label_that_gained_a_smaller_value_stays",)
+TEXTS = ("tests/recoding/test_texts.py",)
+FIGURES = ("tests/recoding/test_figures.py",)
+
+RECODING: tuple[Mutation, ...] = (
+    Mutation(
+        "map: a box of the least size fails",
+        "search/recoding/judge.py",
+        "failing: Mask = (groups.size < self.least) & ~empty",
+        "failing: Mask = (groups.size <= self.least) & ~empty",
+        "k_anonymity",
+        SEARCH,
+    ),
+    Mutation(
+        "map: a child that fails may stand alone beside a rest",
+        "search/recoding/propose.py",
+        "alone = np.flatnonzero(~failing & (atoms.groups.rows[run] > 0))",
+        "alone = np.arange(len(sizes))",
+        tests=SEARCH,
+    ),
+    Mutation(
+        "map: a cut is one label off",
+        "search/recoding/propose.py",
+        "at = [int(atoms.code[asked.run(p).start + tries[p][turn]]) for p in found]",
+        "at = [int(atoms.code[asked.run(p).start + tries[p][turn] - 1]) for p in found]",
+        tests=SEARCH,
+    ),
+    Mutation(
+        "map: of cuts as near to the median, the higher one",
+        "search/recoding/propose.py",
+        "np.lexsort((places, np.abs(2 * below[fit] - whole)))",
+        "np.lexsort((-places, np.abs(2 * below[fit] - whole)))",
+        tests=SEARCH,
+    ),
+    Mutation(
+        "map: each split may suppress the whole limit",
+        "search/recoding/specialize.py",
+        "                self._budget -= proposal.suppressed\n",
+        "",
+        tests=(f"{LIMIT}::test_the_limit_is_one_for_all_parts",),
+    ),
+    Mutation(
+        "map: what the first blocks suppress is not of the limit",
+        "search/recoding/specialize.py",
+        "        self._budget -= lost\n",
+        "",
+        tests=(f"{LIMIT}::test_what_the_node_suppresses_is_of_the_limit",),
+    ),
+    Mutation(
+        "map: labels with the same first child are one",
+        "recoding/ladder.py",
+        "key = (level, codes.tobytes(), stated)",
+        "key = (level, codes[:1].tobytes(), stated)",
+        tests=SEARCH,
+    ),
+    Mutation(
+        "map: a part is not among those on its way",
+        "recoding/tree.py",
+        "        found = [part]\n        while",
+        "        found = [self.parents[part]]\n        while",
+        tests=CHAIN,
+    ),
+    Mutation(
+        "map: only the whole table is on the way of a part",
+        "search/recoding/judge.py",
+        "tuple(path(parts, columns[0]))",
+        "tuple(path(parts, columns[0]))[:1]",
+        tests=CHAIN,
+    ),
+    Mutation(
+        "map: the whole table adds up the people of its blocks",
+        "search/recoding/specialize.py",
+        "        if self._counting.entities:\n            # Entities",
+        "        if False:\n            # Entities",
+        tests=PEOPLE,
+    ),
+    Mutation(
+        "map: the split with the least gain",
+        "search/recoding/gain.py",
+        "rows * (before[place] - leaves)",
+        "rows * (leaves - before[place])",
+        tests=SEARCH,
+    ),
+    Mutation(
+        "map: more is lost than by the node",
+        "search/recoding/run.py",
+        "_rounds(told()), spend=False)",
+        "_rounds(told()))",
+        tests=LOSES,
+    ),
+    Mutation(
+        "map: suppressed rows lose nothing",
+        "metrics/boxes.py",
+        " + boxes.suppressed * size\n",
+        " + boxes.suppressed\n",
+        tests=FIGURES,
+    ),
+    Mutation(
+        "replay: a label with another name is on no side of its cut",
+        "recoding/ladder.py",
+        "found[i] = low <= first and last <= high",
+        "found[i] = low < first and last <= high",
+        tests=NAMED,
+    ),
+    Mutation(
+        "replay: boxes that are done lose their rows",
+        "recoding/replay.py",
+        "Found(found.part, found.words, child, child), keep=True)\n        parts =",
+        "Found(found.part, found.words, child, child), keep=False)\n        parts =",
+        tests=REPLAY,
+    ),
+    Mutation(
+        "replay: what no child has is in a part of its own",
+        "recoding/tree.py",
+        '        if split.kind == "rest":\n            return split.others[0]\n',
+        "",
+        tests=REPLAY,
+    ),
+    Mutation(
+        "replay: cuts go by names where the order is lost",
+        "recoding/tree.py",
+        "        if not ladder.ordered:\n            raise",
+        "        if False:\n            raise",
+        tests=CUT,
+    ),
+    Mutation(
+        "replay: a label that gained a smaller value leaves its side",
+        "recoding/ladder.py",
+        "elif name in bounds.names:",
+        "elif False:",
+        tests=GAINED,
+    ),
+    Mutation(
+        "map: neighbouring months read like a month",
+        "recoding/ladder.py",
+        "all(map(WHOLE.fullmatch, ends)) and list(ends) == sorted(ends, key=int)",
+        "all(map(WHOLE.fullmatch, ends))",
+        tests=TEXTS,
+    ),
+)

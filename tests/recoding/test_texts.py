@@ -1,0 +1,46 @@
+"""How neighbours read that are published as one label."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from qblock.hierarchy import Hierarchy
+from qblock.recoding import Ladder
+from qblock.recoding.ladder import joined
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "read"),
+    [
+        ("15-19", "25-29", "15-29"),
+        ("0-4", "5-9", "0-9"),
+        ("15", "19", "15-19"),
+        ("-3", "5", "-3 to 5"),
+        ("-3 to -1", "2 to 5", "-3 to 5"),
+        ("[0, 5)", "[10, 15)", "[0, 15)"),
+        ("[1.5, 2)", "[3, 4)", "[1.5, 4)"),
+        ("1.5", "2.5", "1.5 to 2.5"),
+        ("1-5", "7", "1-5 to 7"),
+        ("2023", "2024", "2023-2024"),
+        ("2024-01", "2024-03", "2024-01 to 2024-03"),
+        ("2023-11", "2024-02", "2023-11 to 2024-02"),
+        ("2024-W01", "2024-W03", "2024-W01 to 2024-W03"),
+        ("2024-01-05", "2024-01-25", "2024-01-05 to 2024-01-25"),
+    ],
+)
+def test_neighbours(first: str, last: str, read: str) -> None:
+    assert joined(first, last) == read
+
+
+def test_neighbouring_months_never_read_like_a_month() -> None:
+    days = [f"{year}-{month:02}-05" for year in (2023, 2024) for month in (1, 2, 3, 11)]
+    months = [day[:7] for day in days]
+    ladder = Ladder(Hierarchy("day", ("day", "month", "all"), (tuple(days), tuple(months), ("*",) * 8)), "date")
+    top = ladder.plain(2, 0)
+    read = {}
+    for i, j in itertools.combinations(range(len(days) + 1), 2):
+        group = ladder.group(1, ladder.members(top, 1)[i:j], top)
+        read[i, j] = ladder.text(group)
+    assert len(set(read.values())) == len(read)

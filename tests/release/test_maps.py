@@ -1,0 +1,226 @@
+"""A release whose blocks are the boxes of a recoding map, through the job itself."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from qblock.errors import Refused
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
+from qblock.release.dry_run import dry_run
+from qblock.release.foresee import foreseen
+from qblock.release.retype import retype
+from qblock.release.rollback import rollback
+from qblock.release.verify import verify
+from qblock.search.audit import audit_spec
+from qblock.search.run import open_task, run_search
+from release.jobs import Job, MakeJob
+from release.test_waiting import events
+
+pytestmark = pytest.mark.either_engine
+
+ATTRIBUTES: dict[str, Any] = {
+    "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [10, 20], "start": 0}},
+    "town": {"role": "quasi_identifier", "hierarchy": "suppress"},
+    "value": "sensitive",
+}
+AGES = (21, 22, 23, 24, 25, 31, 32, 33, 34, 35, 47, 48)
+TOWNS = ("oslo", "oslo", "oslo", "rome", "rome", "rome", "lima", "bonn")
+PEOPLE: dict[str, list[Any]] = {
+    "id": [f"p{i:02}" for i in range(48)],
+    "age": [AGES[i % len(AGES)] for i in range(48)],
+    "town": [TOWNS[i % len(TOWNS)] for i in range(48)],
+    "value": ["abc"[i % 3] for i in range(48)],
+}
+PRIVACY = [{"k_anonymity": {"k": 3}}, {"distinct_l_diversity": {"l": 2}}]
+SEARCH = {"recoding": "multidimensional", "choose_by": "loss"}
+
+
+def map_job(make_job: MakeJob, **settings: Any) -> Job:
+    known: dict[str, Any] = {
+        "attributes": ATTRIBUTES,
+        "privacy": PRIVACY,
+        "search": SEARCH,
+        "entity": "id",
+        "versions": {"cohort": 3},
+    }
+    return make_job(PEOPLE, {"age": "INTEGER"}, **{**known, **settings})
+
+
+def boxes(job: Job) -> Counter[tuple[str, ...]]:
+    """How many rows each box shows."""
+    return Counter(tuple(row[:2]) for row in job.published())
+
+
+def test_the_first_version_shows_the_boxes_that_a_search_finds(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    with open_task(job.spec) as task:
+        found = run_search(task)
+        assert found.recoded is not None
+        expected, shares = found.recoded.boxes, found.recoded.shares()
+    made = job.begin()
+    assert made.search["attributes"] == shares
+    assert (made.status, made.node, made.boxes) == ("published", {}, len(expected))
+    assert sorted(boxes(job)) == expected
+    assert min(boxes(job).values()) >= 3
+    assert len({town for _, town in expected}) > 1
+    assert not verify(job.spec).problems
+    assert events(job, "published")[0]["node"] is None
+    assert events(job, "published")[0]["detail"]["boxes"] == len(expected)
+
+
+def test_unchanged_data_stays_and_publishes_the_same_when_forced(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    first = job.begin()
+    assert (job.run().status, job.run().version) == ("unchanged", 1)
+    again = job.run(force=True)
+    assert (again.status, again.version, again.digest) == ("published", 2, first.digest)
+    assert again.choice == first.choice
+    assert again.protected is first.protected is False
+
+
+def test_later_versions_have_the_boxes_of_the_first(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    job.begin()
+    before = boxes(job)
+    # A combination that nobody had falls into a box all the same.
+    job.change("INSERT INTO people VALUES ('n1', 22, 'oslo', 'a'), ('n2', 22, 'oslo', 'b'), ('n3', 22, 'oslo', 'c')")
+    job.change("INSERT INTO people VALUES ('n4', 29, 'bonn', 'a'), ('n5', 29, 'bonn', 'c'), ('n6', 29, 'bonn', 'b')")
+    found = job.run()
+    assert (found.status, found.version, found.waiting) == ("published", 2, {})
+    after = boxes(job)
+    assert set(before) == set(after)
+    assert sum(after.values()) == sum(before.values()) + 6
+    assert not verify(job.spec).problems
+
+
+def test_a_value_that_came_later_has_a_box_of_its_own(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    job.begin()
+    before = boxes(job)
+    job.change("INSERT INTO people VALUES ('n1', 95, 'cairo', 'a'), ('n2', 95, 'cairo', 'b'), ('n3', 95, 'cairo', 'c')")
+    found = job.run()
+    with ledger_reader(place_of(job.spec)) as reader:
+        kept = json.loads(reader.reference("people", 1) or "{}")["map"]
+    assert found.status in ("published", "unchanged")
+    assert set(before) <= set(boxes(job))
+    assert kept["quasi_identifiers"] == ["age", "town"]
+    assert not verify(job.spec).problems
+
+
+def test_who_leaves_and_who_waits(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    job.begin()
+    job.change("DELETE FROM people WHERE id IN ('p00', 'p01')")
+    insert_one = "INSERT INTO people VALUES ('n1', 22, 'oslo', 'a')"
+    job.change(insert_one)
+    found = job.run()
+    assert (found.status, found.waiting) == ("unchanged", {"newcomers": 1, "leavers": 2})
+    said = foreseen(job.spec)
+    assert [step.name for step in said.steps if step.name.startswith(("search", "check_map"))] == ["check_map"]
+    assert said.changes is not None
+    assert (said.changes["newcomers"], said.changes["leavers"]) == (1, 2)
+    assert job.run().status == "unchanged"
+
+
+def test_rolling_back_and_dry_runs(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    job.begin()
+    before = boxes(job)
+    job.change("INSERT INTO people VALUES ('n1', 22, 'oslo', 'a'), ('n2', 22, 'oslo', 'b'), ('n3', 22, 'oslo', 'c')")
+    assert dry_run(job.spec).status == "dry_run"
+    assert "version 2 would be published" in events(job, "dry_run")[-1]["reason"]
+    job.run()
+    back = rollback(job.spec, 1)
+    assert (back.status, back.node, back.boxes) == ("rolled_back", {}, len(before))
+    assert boxes(job) == before
+    assert (job.run().status, len(boxes(job))) == ("published", len(before))
+
+
+def test_recoding_does_not_change_between_versions(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    job.begin()
+    job.set(search={"choose_by": "loss"})
+    with pytest.raises(Refused, match="was published with a recoding map"):
+        job.run(force=True)
+    job.set(search=SEARCH)
+    assert job.run().status == "unchanged"
+
+
+def test_a_node_is_not_followed_by_a_map(make_job: MakeJob) -> None:
+    job = map_job(make_job, search={"choose_by": "loss"})
+    job.begin()
+    with pytest.raises(Refused, match="was published at a node"):
+        job.set(search=SEARCH).run(force=True)
+
+
+def test_a_kept_map_that_fails_other_models_is_refused(make_job: MakeJob) -> None:
+    job = map_job(make_job, versions={"on_refusal": "refuse"})
+    job.begin()
+    job.set(privacy=[{"k_anonymity": {"k": 20}}])
+    with pytest.raises(Refused, match=r"the published recoding map was kept.*fails"):
+        job.run()
+
+
+def test_suppressed_boxes_stay_suppressed(make_job: MakeJob) -> None:
+    job = map_job(make_job, suppression_limit=8, privacy=[{"k_anonymity": {"k": 6}}], versions={})
+    made = job.begin()
+    assert made.suppressed > 0
+    assert sum(boxes(job).values()) == 48 - made.suppressed
+    assert job.run().status == "unchanged"
+    assert not verify(job.spec).problems
+
+
+def test_the_partition_check_is_verified_from_what_is_kept(make_job: MakeJob) -> None:
+    asked = {"n": 20, "t": 0.2, "variant": "partition"}
+    job = map_job(make_job, privacy=[{"k_anonymity": {"k": 3}}, {"nt_closeness": asked}], versions={"joint": "none"})
+    made = job.begin()
+    assert made.boxes is not None
+    assert made.boxes > 1
+    found = verify(job.spec)
+    assert (found.problems, found.recomputed_privately) == ([], ["nt_closeness"])
+
+
+def test_people_with_several_rows(make_job: MakeJob) -> None:
+    people = {**PEOPLE, "id": [f"p{i % 24:02}" for i in range(48)]}
+    settings = {"attributes": ATTRIBUTES, "privacy": PRIVACY, "search": SEARCH, "entity": "id", "count": "entities"}
+    job = make_job(people, {"age": "INTEGER"}, **settings, versions={"cohort": 4})
+    made = job.begin()
+    assert made.boxes is not None
+    assert made.boxes > 1
+    assert job.run().status == "unchanged"
+    job.change("INSERT INTO people VALUES " + ", ".join(f"('n{i}', 22, 'oslo', '{'abcd'[i]}')" for i in range(4)))
+    assert job.run().status in ("published", "unchanged")
+    assert not verify(job.spec).problems
+
+
+def test_null_has_a_label_of_its_own(make_job: MakeJob) -> None:
+    attributes = {**ATTRIBUTES, "town": {"role": "quasi_identifier", "hierarchy": "suppress", "nulls": "top"}}
+    people = {**PEOPLE, "town": [None if town == "rome" else town for town in PEOPLE["town"]]}
+    settings = {"attributes": attributes, "privacy": PRIVACY, "search": SEARCH, "entity": "id"}
+    job = make_job(people, {"age": "INTEGER"}, **settings)
+    job.begin()
+    assert "(missing)" in {town for _, town in boxes(job)}
+    assert not verify(job.spec).problems
+
+
+def test_an_audit_is_of_the_map(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    found = audit_spec(job.spec)
+    assert (found["node"], found["levels"]) == ({}, None)
+    assert found["boxes"] > 1
+    assert found["satisfied"] is True
+    assert {one["model"] for one in found["tightest"]} >= {"k_anonymity", "entropy_l_diversity"}
+    assert audit_spec(job.spec, "top")["levels"] == [3, 1]
+
+
+def test_the_type_of_a_source_column_is_not_that_of_its_labels(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    job.begin()
+    said = foreseen(job.spec)
+    assert not [note for note in said.notes if "types have changed" in note]
+    assert retype(job.spec).to_json()["columns"] == []
