@@ -284,6 +284,9 @@ def test_who_a_row_is_about(
     assert column is None or spec.attributes[column].role == "identifying"
     assert ran.json["regime"] == ("once" if column is None else "steady")
     assert f"this spec is ({'b' if column else 'c'})" in text
+    # Newcomers wait long for small boxes.
+    assert spec.search.recoding == ("multidimensional" if column is None else "full_domain")
+    assert "search: {recoding: multidimensional, choose_by: loss}\n" in text
     for one in found["candidates"]:
         assert (f"\n# entity: {one['column']}  # " in text) == (column is None)
     searched = qblock("search", file)

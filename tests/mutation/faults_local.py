@@ -60,7 +60,7 @@ ROLLED_UP: tuple[Mutation, ...] = (
     Mutation(
         "roll_up: a pinned node copies the table",
         "search/run.py",
-        "    if spec.pinned is None or all_nodes:\n",
+        "    if not settled or all_nodes:\n",
         "    if True:\n",
         tests=(f"{LOCAL}::test_one_node_is_counted_where_the_table_is",),
     ),

@@ -14,6 +14,7 @@ CUT = ("tests/recoding/test_replay.py::test_a_cut_needs_the_order_that_it_was_ma
 NAMED = ("tests/recoding/test_replay.py::test_a_cut_stays_where_the_label_has_another_name",)
 GAINED = ("tests/recoding/test_replay.py::test_a_label_that_gained_a_smaller_value_stays",)
 TEXTS = ("tests/recoding/test_texts.py",)
+OF_VERSION = ("tests/release/test_maps.py",)
 FIGURES = ("tests/recoding/test_figures.py",)
 
 RECODING: tuple[Mutation, ...] = (
@@ -150,5 +151,40 @@ RECODING: tuple[Mutation, ...] = (
         "all(map(WHOLE.fullmatch, ends)) and list(ends) == sorted(ends, key=int)",
         "all(map(WHOLE.fullmatch, ends))",
         tests=TEXTS,
+    ),
+    Mutation(
+        "named map: boxes that fail are suppressed beyond the limit",
+        "search/recoding/specialize.py",
+        "suppressed=failing if affordable else np.zeros_like(failing)",
+        "suppressed=failing",
+        tests=OF_VERSION,
+    ),
+    Mutation(
+        "named map: boxes that fail are published",
+        "search/recoding/specialize.py",
+        "suppressed=failing if affordable else np.zeros_like(failing)",
+        "suppressed=np.zeros_like(failing)",
+        tests=OF_VERSION,
+    ),
+    Mutation(
+        "named map: it goes with its version",
+        "release/run.py",
+        "            if version != self.spec.map_version:\n                forget",
+        "            if True:\n                forget",
+        tests=OF_VERSION,
+    ),
+    Mutation(
+        "named map: nobody asks how it was chosen",
+        "release/run.py",
+        "        if self.named is not None:\n            return self.named.event\n",
+        "",
+        tests=OF_VERSION,
+    ),
+    Mutation(
+        "named map: each version has one of its own",
+        "search/recoding/found.py",
+        "return dict(self.known) if self.known is not None else stated_map",
+        "return stated_map",
+        tests=SEARCH,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+
+from qblock.search.assessment import same
+from qblock.search.run import open_task, run_search
+from qblock.spec import Spec
 
 from .answers import Answer, answered
 from .drawn import SUPPORTED, Drawn, drawn
@@ -66,6 +71,24 @@ def check_figures(answer: Answer, made: Drawn) -> None:
         assert found["loss"] <= answer.result.full_domain["metrics"]["loss"] + 1e-12
 
 
+def check_named(answer: Answer, spec: Spec) -> None:
+    """What is kept of a map gives it again, with all that was said of it."""
+    stated = json.loads(json.dumps(answer.map.stated))
+    with open_task(spec) as task:
+        result = run_search(task, stated=stated)
+        again = result.recoded
+        assert again is not None
+        assert (result.chosen is not None, result.choice, result.minimal) == (True, "pinned", [])
+        assert again.boxes == answer.map.boxes
+        assert again.stated == stated
+        assert (again.start, again.found.rounds) == (answer.map.start, answer.map.found.rounds)
+        assert again.shares() == answer.map.shares()
+        assert again.assessment.suppressed == answer.map.assessment.suppressed
+        pairs = zip(again.assessment.tightest, answer.map.assessment.tightest, strict=True)
+        assert all(same(one, other) for one, other in pairs)
+        assert result.metrics == pytest.approx(answer.result.metrics, abs=1e-11)
+
+
 @pytest.mark.parametrize("model", SUPPORTED)
 @few
 @given(seed=seeds)
@@ -77,6 +100,7 @@ def test_the_map_is_the_one_that_a_slow_search_finds(warehouse: Any, tmp_path: P
     with answered(made.table, spec) as answer:
         check_boxes(answer, made, 0)
         check_figures(answer, made)
+        check_named(answer, spec)
         assert answer.result.chosen is not None
         assert answer.result.chosen.satisfied
     found = made.table.specialize(answer.begun, by, made.passes)
@@ -99,6 +123,7 @@ def test_people_and_a_limit(warehouse: Any, tmp_path: Path, people: bool, limit:
     with answered(made.table, spec) as answer:
         check_boxes(answer, made, limit)
         check_figures(answer, made)
+        check_named(answer, spec)
     if limit:
         return
     for box, path in answer.boxes.items():

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from qblock.errors import Refused
+import qblock
+from qblock.errors import InputError, Refused
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from qblock.release.dry_run import dry_run
@@ -224,3 +225,121 @@ def test_the_type_of_a_source_column_is_not_that_of_its_labels(make_job: MakeJob
     said = foreseen(job.spec)
     assert not [note for note in said.notes if "types have changed" in note]
     assert retype(job.spec).to_json()["columns"] == []
+
+
+def kept(job: Job, version: int) -> dict[str, Any]:
+    with ledger_reader(place_of(job.spec)) as reader:
+        found: dict[str, Any] = json.loads(reader.reference("people", version) or "{}")["map"]
+    return found
+
+
+NAMED: dict[str, Any] = {**SEARCH, "node": {"version": 1}}
+"""A map by its version."""
+MORE = "INSERT INTO people VALUES " + ", ".join(
+    f"('n{i}', {21 + i % 2 * 26}, 'bonn', '{'abc'[i % 3]}')" for i in range(12)
+)
+"""Where more people are alike a search splits further."""
+APART: dict[str, Any] = {"joint": "none"}
+
+
+def test_a_version_has_the_map_that_the_spec_names(make_job: MakeJob) -> None:
+    job = map_job(make_job, versions=APART)
+    first = job.begin()
+    before = boxes(job)
+    job.change(MORE)
+    job.set(search=NAMED)
+    said = foreseen(job.spec)
+    assert [(step.name, step.describe()) for step in said.steps if step.name == "check_map"] == [
+        (
+            "check_map",
+            "Give every row its box of the recoding map of version 1, and check the boxes against k_anonymity, "
+            "distinct_l_diversity; nothing is searched.",
+        )
+    ]
+    found = job.run()
+    assert (found.status, found.version, found.optimality) == ("published", 2, "pinned")
+    assert (found.choice, found.protected) == (first.choice, first.protected) == ("minimal", False)
+    after = boxes(job)
+    assert set(after) == set(before)
+    assert sum(after.values()) == sum(before.values()) + 12
+    assert kept(job, 2) == kept(job, 1)
+    assert not verify(job.spec).problems
+    assert job.run().status == "unchanged"
+    job.set(search=SEARCH).run()
+    assert set(boxes(job)) != set(before), "a search would have found the same: the test shows nothing"
+
+
+def test_a_search_and_an_audit_are_of_the_map_that_is_named(make_job: MakeJob) -> None:
+    job = map_job(make_job, versions=APART)
+    made = job.begin()
+    searched = qblock.Release(job.spec).search().to_dict()
+    release = qblock.Release(job.set(search=NAMED).spec)
+    found = release.search().to_dict()
+    assert (found["choice"], found["optimality"], found["looked_at_sensitive"]) == ("pinned", "pinned", None)
+    assert found["why"].startswith("the recoding map of version 1 is named")
+    for figure in ("boxes", "attributes", "metrics", "tightest", "suppressed"):
+        assert found["chosen"][figure] == searched["chosen"][figure], figure
+    assert found["chosen"]["attributes"] == made.search["attributes"]
+    audited = release.audit().to_dict()
+    assert (audited["boxes"], audited["satisfied"]) == (made.boxes, True)
+    assert audited["metrics"] == searched["chosen"]["metrics"]
+
+
+def test_a_named_map_that_fails_is_refused(make_job: MakeJob) -> None:
+    job = map_job(make_job, versions=APART)
+    made = job.begin()
+    before = boxes(job)
+    job.set(search=NAMED, privacy=[{"k_anonymity": {"k": 20}}])
+    with pytest.raises(Refused, match="the recoding map of version 1, over this data, fails k_anonymity"):
+        job.run()
+    assert boxes(job) == before
+    audited = audit_spec(job.spec, stated=kept(job, 1))
+    assert (audited["boxes"], audited["satisfied"]) == (made.boxes, False)
+    assert "fails k_anonymity" in (qblock.Release(job.spec).search().refused or "")
+    # Those that fail are suppressed where all of them may be.
+    smallest = min(before.values())
+    lost = sum(rows for rows in before.values() if rows == smallest)
+    job.set(privacy=[{"k_anonymity": {"k": smallest + 1}}], suppression_limit=lost)
+    found = job.run()
+    assert (found.status, found.suppressed) == ("published", lost)
+    assert boxes(job) == {box: rows for box, rows in before.items() if rows > smallest}
+
+
+def test_maps_that_cannot_be_named(make_job: MakeJob) -> None:
+    job = map_job(make_job, versions=APART)
+    with pytest.raises(InputError, match=r"version 1 of release people was never published; leave search.node out"):
+        job.set(search=NAMED).run()
+    job.set(search=SEARCH).begin()
+    job.set(search={"choose_by": "loss"}).run(force=True)
+    for number, said in ((9, "was never published; name one of 1"), (2, "was published at a node and has no")):
+        job.set(search={**SEARCH, "node": {"version": number}})
+        for command in (job.run, lambda: foreseen(job.spec), lambda: qblock.Release(job.spec).audit()):
+            with pytest.raises(InputError, match=rf"version {number} .*{said}"):
+                command()
+    for node in ([0, 0], {"age": 0, "town": 1}, {"version": 1, "age": 2}, {"version": "one"}):
+        with pytest.raises(InputError, match=r"has no levels; write \{version: N\}|is not a whole number"):
+            _ = job.set(search={**SEARCH, "node": node}).spec
+
+
+def test_the_named_map_outlives_its_version(make_job: MakeJob) -> None:
+    job = map_job(make_job, versions={**APART, "keep": 1})
+    job.begin()
+    named = kept(job, 1)
+    job.set(search=NAMED)
+    for i in range(3):
+        job.change(f"INSERT INTO people VALUES ('n{i}', 21, 'oslo', 'a')")
+        assert job.run().status == "published"
+    assert {event["version"] for event in events(job, "retired")} == {1, 2, 3}
+    assert kept(job, 1) == kept(job, 4) == named
+    assert not verify(job.spec).problems
+    job.set(search={**SEARCH, "node": {"version": 2}})
+    with pytest.raises(InputError, match="version 2 was retired, and its recoding map with it; name one of 1, 4"):
+        job.run()
+
+
+def test_the_map_of_versions_that_are_checked_together_may_be_named(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    job.begin()
+    job.set(search=NAMED)
+    assert job.run().status == "published", "another spec"
+    assert job.run().status == "unchanged"

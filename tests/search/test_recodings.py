@@ -165,7 +165,7 @@ MAP = "search: {recoding: multidimensional, choose_by: loss}\n"
     ("entry", "more", "said"),
     [
         (K, "search: {choose_by: height}\n", "spec.yaml:13: height cannot choose between splits; .*valid: loss"),
-        (K, "search: {node: [1, 1]}\n", "spec.yaml:13: a recoding map has no node; leave it out"),
+        (K, "search: {node: [1, 1]}\n", "spec.yaml:13: only one of the recodings has it; leave it out"),
         (LATTICE, "", "spec.yaml:12: the variant lattice .* for nodes .* write `variant: own_or_top`"),
         (PARTITION, MAP, "spec.yaml:12: the variant partition .* for recoding maps .* write `variant: own_or_top`"),
     ],

@@ -101,10 +101,11 @@ def _print_search(found: dict[str, Any]) -> None:
 LOOKED = {
     True: "the splits were chosen by looking at the sensitive values: that finer ones failed tells something of them",
     False: "the splits were chosen without looking at any sensitive value",
+    None: "checked, not searched: `qblock history` says how its version's was chosen",
 }
 
 
-def _print_map(chosen: dict[str, Any], full: dict[str, Any] | None, looked: bool) -> None:
+def _print_map(chosen: dict[str, Any], full: dict[str, Any] | None, looked: bool | None) -> None:
     """How much of each quasi-identifier a recoding map shows, and what the best node would have lost."""
     out = console()
     out.print(f"\nChosen: a recoding map of {chosen['boxes']:,} boxes ({LOOKED[looked]})")

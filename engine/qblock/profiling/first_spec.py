@@ -170,6 +170,18 @@ REGIMES = (
     "#     two versions tell together what neither tells alone. It needs `entity`, from the first version on.",
     "# (c) one publication: a later run with changed data is refused. It needs nothing.",
 )
+RECODING = {
+    "once": (
+        "# Each part of the table has labels of its own, so that one small group does not coarsen all rows. Without",
+        "# this line every column has one level throughout (docs/recoding.md).",
+        "search: {recoding: multidimensional, choose_by: loss}",
+    ),
+    "steady": (
+        "# Each column has one level throughout. A recoding map shows more, in smaller groups, for which newcomers",
+        "# wait longer (docs/recoding.md), and is for the lifetime of a release, from its first version on:",
+        "# search: {recoding: multidimensional, choose_by: loss}",
+    ),
+}
 AS_WRITTEN = {
     "steady": "# As it is written, this spec is (b). For (a) add that line; for (c) run `qblock release` once.",
     "once": "# As it is written, this spec is (c). For (a) add that line; for (b) write `entity: COLUMN`.",
@@ -194,18 +206,19 @@ def render(
         lines.append(f"{entry}  # {p.reason}")
     lines.append("privacy:")
     chosen = entity.chosen
+    regime = "once" if chosen is None else "steady"
     k = 5 if (rows if chosen is None else chosen.distinct) >= 100 else 2
     lines.append(f"  - k_anonymity: {{k: {k}}}")
     for p in proposals:
         if p.role == "sensitive" and p.profile.distinct >= 2:
             asked = {"l": min(3, p.profile.distinct), "sensitive": p.profile.column.name.replace("$", "$$")}
             lines.append(f"  - distinct_l_diversity: {_flow(asked)}")
-    lines.append("suppression_limit: 0")
+    lines += ["suppression_limit: 0", *RECODING[regime]]
     publish: dict[str, Any] = {"schema": "published", "view": file_name(title)}
     if ENGINES[engine].is_file:
         publish = {"url": "duckdb:///published.duckdb", **publish}
     lines.append(f"publish: {_flow(publish)}")
-    lines += [*REGIMES, AS_WRITTEN["once" if chosen is None else "steady"]]
+    lines += [*REGIMES, AS_WRITTEN[regime]]
     return "\n".join(lines) + "\n"
 
 

@@ -20,7 +20,7 @@ from qblock.release.ahead import check_begun, check_source_ahead, other_content,
 from qblock.release.as_before import as_before, fingerprint, remember
 from qblock.release.chosen import Chosen
 from qblock.release.log import Entries
-from qblock.release.maps import KEPT_MAP, kept_map, open_recoded
+from qblock.release.maps import KEPT_MAP, kept_map, named_map, open_recoded
 from qblock.release.outcome import published
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers, record_failure
@@ -110,6 +110,7 @@ def _snapshot(run: Run, _: steps.Snapshot) -> None:
     fewer = run.joint.let_in(source)
     if fewer is not None:
         source = open_recoded(spec, session, stated, relation=fewer, instead_of=source)
+    run.named = None if stated is not None else named_map(spec, run.place)
     run.task = run.transaction.enter_context(task_over(run.joint.settled(source)))
     if run.identity.source is None:  # it was made since
         runner.settle_identity(run)
@@ -126,7 +127,8 @@ def _search(run: Run, _: steps.Search | steps.CheckNode | steps.SearchMap | step
     before = published_node_ahead(run)
     # Versions that are checked together may fall back on other nodes.
     best_only = run.spec.search.answer == "best" and not run.spec.checked_together
-    found = run_search(run.task, progress=run.progress, best_only=best_only)
+    stated = None if run.named is None else run.named.stated
+    found = run_search(run.task, progress=run.progress, best_only=best_only, stated=stated)
     kept = KEPT_MAP if run.task.source.recoding is not None else KEPT if run.joint.inherited is not None else None
     if kept is not None:
         found = replace(found, why=kept + ("" if found.chosen is not None else f", and fails: {found.why}"))

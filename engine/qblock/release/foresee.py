@@ -14,6 +14,7 @@ from qblock.joint.later import lags, later_versions
 from qblock.joint.steady.estimate import Churn
 from qblock.publish.columns_ahead import check_view
 from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_search, published
+from qblock.release.maps import map_named_by
 from qblock.release.outlook import ahead
 from qblock.release.plan import Plan, plan
 from qblock.release.retype import type_note
@@ -77,7 +78,7 @@ def _forecast(spec: Spec, churn: Churn | None) -> Forecast | None:
     if churn is None or (before is not None and before.forecast is not None):
         return None if before is None else before.forecast
     with open_task(spec) as task:
-        return forecast_of_search(run_search(task), churn)
+        return forecast_of_search(run_search(task, stated=map_named_by(spec)), churn)
 
 
 def _repeats(spec: Spec) -> list[str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from qblock.errors import QblockError, Refused
-from qblock.ledger.events import RecordedEvent
+from qblock.errors import InputError, QblockError, Refused
+from qblock.joint.versions import UNPROTECTED
+from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.source import Recoding, SourceTable, open_source, recoded_spec
 from qblock.source.table import Admitted
 from qblock.spec import Spec
@@ -18,8 +21,16 @@ from qblock.warehouse.protocol import Session
 KEPT_MAP = "the published recoding map was kept: all versions that are checked together have the same boxes"
 SWITCHED = (
     "version {} of release {} was published {}, and the spec asks for `recoding: {}`: versions that are checked "
-    "together have the same blocks; nothing is published. Write `recoding: {}`, or publish under another release name"
+    "together have the same blocks; nothing is published. Write `recoding: {}`, or {unprotected}"
 )
+
+
+@dataclass(frozen=True)
+class NamedMap:
+    """The map of a version that a spec names. event: of the version; stated: the map as it is kept."""
+
+    event: RecordedEvent
+    stated: Mapping[str, Any]
 
 
 def kept_map(spec: Spec, place: Place, current: RecordedEvent | None) -> Mapping[str, Any] | None:
@@ -33,8 +44,43 @@ def kept_map(spec: Spec, place: Place, current: RecordedEvent | None) -> Mapping
     found = map_of(spec, place, current)
     if (found is not None) != (spec.search.recoding == "multidimensional"):
         was = ("with a recoding map", "multidimensional") if found is not None else ("at a node", "full_domain")
-        raise Refused(SWITCHED.format(current.version, spec.release, was[0], spec.search.recoding, was[1]))
+        asked = spec.search.recoding
+        raise Refused(SWITCHED.format(current.version, spec.release, was[0], asked, was[1], unprotected=UNPROTECTED))
     return found
+
+
+def named_map(spec: Spec, place: Place) -> NamedMap | None:
+    """The map that `search.node` names, None where it names none.
+
+    Raises InputError where the version was never published, has a node, or is gone with its map; QblockError where what
+    is kept of it was altered.
+    """
+    number = spec.map_version
+    if number is None:
+        return None
+    with ledger_reader(place) as reader:
+        events = [e for e in reader.history(spec.release) if e.version is not None and e.state in PUBLISHING]
+        there = {e.version: e for e in events if e.node is None and reader.reference(spec.release, e.version or 0)}
+    where, listed = spec.at("search", "node", "version"), ", ".join(map(str, sorted(v or 0 for v in there)))
+    remedy = f"name one of {listed}" if listed else "leave search.node out, and a map is searched for"
+    if number in there:
+        stated = map_of(spec, place, there[number])
+        assert stated is not None
+        return NamedMap(there[number], stated)
+    found = next((event for event in events if event.version == number), None)
+    if found is None:
+        raise InputError(f"{where}: version {number} of release {spec.release} was never published; {remedy}")
+    if found.node is not None:
+        raise InputError(f"{where}: version {number} was published at a node and has no recoding map; {remedy}")
+    raise InputError(f"{where}: version {number} was retired, and its recoding map with it; {remedy}")
+
+
+def map_named_by(spec: Spec) -> Mapping[str, Any] | None:
+    """The map that `search.node` names, as it is kept, for whoever publishes nothing. Raises what `named_map` does."""
+    if spec.map_version is None:
+        return None
+    found = named_map(spec, place_of(spec))
+    return None if found is None else found.stated
 
 
 def map_of(spec: Spec, place: Place, event: RecordedEvent) -> Mapping[str, Any] | None:

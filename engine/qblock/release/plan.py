@@ -15,6 +15,7 @@ from qblock.ledger.writer import one_reader, opened
 from qblock.publish.targets import Target, target_of
 from qblock.release import move, private_state, roles, steps
 from qblock.release.identity import check_identity
+from qblock.release.maps import named_map
 from qblock.release.steps import Step
 from qblock.spec import Spec
 from qblock.warehouse.engines import ENGINES
@@ -105,6 +106,8 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     search: steps.Step
     if spec.pinned is not None:
         search = steps.CheckNode(spec.pinned, models)
+    elif (named := named_map(spec, begun.place)) is not None:
+        search = steps.CheckMap(named.event.version or 0, models)
     elif spec.search.recoding == "multidimensional" and begun.current is not None and spec.versions.joint != "none":
         search = steps.CheckMap(begun.current, models)
     elif spec.search.recoding == "multidimensional":

@@ -24,6 +24,7 @@ from qblock.release import roles
 from qblock.release.chosen import Chosen
 from qblock.release.job import Job
 from qblock.release.log import Entries
+from qblock.release.maps import NamedMap
 from qblock.release.plan import Plan
 from qblock.release.result import ReleaseResult, waiting_words
 from qblock.search.answer import requirements_json
@@ -39,8 +40,9 @@ NOT_JOINT = (
 )
 NOT_PROTECTED = (
     "every guarantee of the table itself holds, but the choice of its node is not protected against an attacker who "
-    "knows the search: seeing this node (or what was suppressed), they learn that others failed, which reveals "
-    "something about the sensitive values; pin the node, or search with choose_from: sizes and without suppression"
+    "knows the search: seeing this node (or the splits of a recoding map, or what was suppressed), they learn that "
+    "others failed, which reveals something about the sensitive values; pin the node, or search with "
+    "choose_from: sizes and without suppression"
 )
 
 SEARCH_FIGURES = ("nodes_total", "nodes_evaluated", "queries", "strategy", "satisfying", "minimal", "seconds", "why")
@@ -75,6 +77,7 @@ class Run(Job):
         self.begun = self.fell_back = False
         self.recheck: Counted | None = None
         self.current: RecordedEvent | None = None
+        self.named: NamedMap | None = None
         self.confirmed: str | None = None
         self.fingerprint: str | None = None
         self.remembered: dict[str, Any] | None = None
@@ -158,6 +161,8 @@ class Run(Job):
     @property
     def _inherited(self) -> RecordedEvent | None:
         """The version whose node, or map, this one has."""
+        if self.named is not None:
+            return self.named.event
         kept = self.task.source.recoding is not None and self.found.recoded is None
         return self.current if kept else self.joint.inherited
 
@@ -197,7 +202,8 @@ class Run(Job):
         """How an old version is recorded as retired."""
 
         def retire(connection: sa.Connection, state: State) -> None:
-            forget_kept(connection, self.spec.release, [version])
+            if version != self.spec.map_version:
+                forget_kept(connection, self.spec.release, [version])
             record(connection, Event(release=self.spec.release, state=state, run=self.id, version=version))
 
         return retire

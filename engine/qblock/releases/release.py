@@ -90,7 +90,14 @@ class Release:
             asked = churn_of(self.spec, churn)
         with open_task(self.spec, name_values=self.name_values) as task:
             best_only = task.spec.search.answer == "best" and not all_nodes and asked is None
-            found = run_search(task, strategy=strategy, progress=progress, all_nodes=all_nodes, best_only=best_only)
+            found = run_search(
+                task,
+                strategy=strategy,
+                progress=progress,
+                all_nodes=all_nodes,
+                best_only=best_only,
+                stated=self._named_map(),
+            )
             task.warnings += later_versions(self.spec)
             refused = None if found.chosen is not None else str(refusal(found))
             shows_nothing = [one.to_json() for one in hidden(found)]
@@ -111,11 +118,19 @@ class Release:
             return explain_sql(task, node)
 
     def audit(self, node: str | None = None) -> Audited:
-        """The tightest parameter of every model, attacks and utility at a node; by default the pinned one, else the
-        table as it is."""
+        """The tightest parameter of every model, attacks and utility at a node; by default the pinned one or the
+        recoding map, else the table as it is."""
         from qblock.search.audit import audit_spec
 
-        return Audited.of(audit_spec(self.spec, node))
+        return Audited.of(audit_spec(self.spec, node, stated=None if node is not None else self._named_map()))
+
+    def _named_map(self) -> Mapping[str, Any] | None:
+        """The recoding map that `search.node` names."""
+        if self.spec.map_version is None:
+            return None
+        from qblock.release.maps import map_named_by
+
+        return map_named_by(self.spec)
 
     def compare(
         self,

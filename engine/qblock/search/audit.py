@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from qblock.search.answer import asked_json, metrics_json, requirements_json, ti
 from qblock.search.assessment import worst
 from qblock.search.attack_sentences import Sentences
 from qblock.search.nodes import parse_node, pinned_node
+from qblock.search.recoding import named
 from qblock.search.run import open_task, recoded, refusal, run_search
 from qblock.search.task import Task
 from qblock.search.unasked import question, unasked
@@ -27,12 +28,14 @@ from qblock.spec import Requirement, Spec, read_spec
 URL_VARIABLE = "QBLOCK_AUDIT_URL"
 
 
-def audit_spec(spec: Spec, node: str | None = None) -> dict[str, Any]:
-    """The audit of a node of a spec's source; by default its pinned node, or the recoding map that a search finds now,
-    else the table as it is. Raises Refused where there is no map."""
+def audit_spec(spec: Spec, node: str | None = None, *, stated: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The audit of a node of a spec's source; by default its pinned node, or its recoding map, else the table as it is.
+
+    stated: the map as it is kept; by default the one that a search finds now. Raises Refused where there is none.
+    """
     with open_task(spec, name_values=False) as task:
         if node is None and spec.search.recoding == "multidimensional":
-            return _of_map(task)
+            return _of_map(task, stated)
         if node is not None:
             levels = parse_node(task, node)
         else:
@@ -40,14 +43,20 @@ def audit_spec(spec: Spec, node: str | None = None) -> dict[str, Any]:
         return audit_node(task, levels)
 
 
-def _of_map(task: Task) -> dict[str, Any]:
-    found = run_search(task)
-    if found.recoded is None:
-        raise refusal(found)
-    with recoded(task, found.recoded) as again:
+def _of_map(task: Task, stated: Mapping[str, Any] | None) -> dict[str, Any]:
+    if stated is None:
+        found = run_search(task)
+        if found.recoded is None:
+            raise refusal(found)
+        made, measured = found.recoded, found.metrics
+    else:
+        made = named(task, stated, None)
+        measured = made.metrics(Metrics(task).names(task.spec.search.choose_by))
+    with recoded(task, made) as again:
         answer = audit_node(again, again.lattice.bottom)
-    figures = {"metrics": metrics_json(found.metrics), "warnings": task.warnings}
-    return {**answer, "node": {}, "levels": None, "boxes": len(found.recoded.boxes), **figures}
+    warnings = list(dict.fromkeys([*task.warnings, *answer["warnings"]]))
+    more = {"boxes": len(made.boxes), "metrics": metrics_json(measured), "warnings": warnings}
+    return {**answer, "node": {}, "levels": None, **more}
 
 
 def audit_table(url: str, table: str, quasi_identifiers: Sequence[str], sensitives: Sequence[str]) -> dict[str, Any]:

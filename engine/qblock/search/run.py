@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,7 +20,7 @@ from qblock.search.assessment import Assessment
 from qblock.search.choose import candidates, choose
 from qblock.search.nodes import pinned_node
 from qblock.search.progress import Pace, Progress, Stage
-from qblock.search.recoding import Recoded, check_same, specialized
+from qblock.search.recoding import Recoded, check_same, named, specialized
 from qblock.search.strategies.evaluator import Outcome
 from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
@@ -164,7 +164,8 @@ class SearchResult:
         if self.task.spec.search.recoding == "multidimensional":
             answer["recoding"] = "multidimensional"
             by_values = self.task.spec.search.choose_by == "kl_divergence" or not self.task.protected
-            answer["looked_at_sensitive"] = by_values and self.choice == "minimal"
+            # Of a map that was named, the search for it did or did not.
+            answer["looked_at_sensitive"] = None if self.choice == "pinned" else by_values and self.choice == "minimal"
             answer["full_domain"] = self.full_domain
         if self.nodes is not None:
             answer["nodes"] = self.nodes
@@ -215,11 +216,12 @@ def run_search(
     all_nodes: bool = False,
     best_only: bool = False,
     recoding: Literal["full_domain"] | None = None,
+    stated: Mapping[str, Any] | None = None,
 ) -> SearchResult:
     """Search the lattice of a task (or check its pinned node) and choose a node.
 
     best_only: leave nodes undecided that cannot be the one to choose; then no minimal nodes are known. recoding: look
-    for a node, whatever the spec asks for.
+    for a node, whatever the spec asks for. stated: the map that `search.node` names, as it is kept.
 
     Where no node satisfies, that is not an error here: `chosen` is None, as for a pinned node that fails (`why` says
     so).
@@ -229,7 +231,8 @@ def run_search(
     recoded: Recoded | None = None
     full: dict[str, Any] | None = None
     begun: Node | None = None
-    if spec.pinned is None or all_nodes:
+    settled = spec.pinned is not None or stated is not None
+    if not settled or all_nodes:
         task.bring_near()
     task.warnings += repeated_people(task.spec, task.source.session)
     metrics = Metrics(task)
@@ -238,12 +241,19 @@ def run_search(
     def tally(stage: Stage) -> Pace | None:
         return None if progress is None else Pace(stage, progress, lambda: task.source.frequency_sets.rows_read)
 
+    minimal: list[Node] = []
+    outcome: Outcome | None = None
     if spec.pinned is not None:
-        outcome, minimal = None, []
         chosen = task.assess(pinned_node(task, spec.pinned))
         why = "the node is pinned in the spec: it was checked, not searched"
         if not chosen.satisfied:
             why = f"the pinned node {list(chosen.node)} fails {failed(chosen)}"
+    elif stated is not None:
+        recoded = named(task, stated, tally("boxes"))
+        chosen = recoded.assessment
+        why = f"the recoding map of version {spec.map_version} is named in the spec: it was checked, not searched"
+        if not chosen.satisfied:
+            why = f"the recoding map of version {spec.map_version}, over this data, fails {failed(chosen)}"
     else:
         by_sizes = spec.search.choose_from == "sizes"
         evaluator = _BySizes(task) if by_sizes else task
@@ -262,7 +272,7 @@ def run_search(
             begun = best if chosen.satisfied or by_sizes else None
             if not chosen.satisfied:
                 why = f"the node {list(best)}, chosen by block sizes alone, fails {failed(chosen)}"
-    if (recoding or spec.search.recoding) == "multidimensional" and spec.pinned is None:
+    if (recoding or spec.search.recoding) == "multidimensional" and not settled:
         if chosen is not None and chosen.satisfied:
             figures = metrics_json(metrics.of(chosen))
             full = {"levels": list(chosen.node), "suppressed": chosen.suppressed, "metrics": figures}
@@ -279,7 +289,7 @@ def run_search(
     found: dict[str, Any] = {}
     if chosen is not None:
         found = metrics.of(chosen) if recoded is None else recoded.metrics(metrics.names(spec.search.choose_by))
-    choice = spec.search.choose_from if spec.pinned is None else "pinned"
+    choice = "pinned" if settled else spec.search.choose_from
     return SearchResult(
         task,
         outcome,

@@ -106,7 +106,14 @@ def _node(document: Document, names: list[str]) -> None:
     search = document.data.get("search")
     node = search.get("node") if isinstance(search, dict) else None
     path: Path = ("search", "node")
-    if isinstance(node, dict):
+    if isinstance(search, dict) and search.get("recoding") == "multidimensional":
+        if node is not None and not (isinstance(node, dict) and list(node) == ["version"]):
+            document.wrong(
+                path,
+                "a recoding map has no levels; write {version: N} for the map of that version, leave it out, or search "
+                "with `recoding: full_domain`",
+            )
+    elif isinstance(node, dict):
         for name in node:
             if name not in names:
                 document.wrong((*path, name), f"{name} is not a quasi_identifier; {choices(names, name)}")
@@ -140,11 +147,6 @@ def _recoding(document: Document, entries: tuple[Requirement, ...]) -> None:
         document.wrong(
             ("search", "choose_by"),
             f"{{it}} cannot choose between splits; with `recoding: multidimensional` {choices(SPLIT_CHOICES)}",
-        )
-    if search.get("node") is not None:
-        document.wrong(
-            ("search", "node"),
-            "a recoding map has no node; leave it out, or search with `recoding: full_domain`",
         )
     versions = document.data.get("versions")
     refusal = versions.get("on_refusal") if isinstance(versions, dict) else None

@@ -149,7 +149,8 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Search:
-    """How the lattice is searched. node: a pinned node, as a mapping name -> level or as a list of levels.
+    """How the lattice is searched. node: a pinned node, as a mapping name -> level or as a list of levels; with
+    recoding maps {version: N}, the map of a version.
 
     workload: the queries of the metric query_error; without it, queries are drawn as DrawnWorkload says. weights: of
     quasi-identifiers in loss, precision and non_uniform_entropy, where they are not 1 (`Spec.weights` has all). answer:
@@ -342,8 +343,17 @@ class Spec:
     @property
     def pinned(self) -> tuple[int, ...] | None:
         """The pinned node as levels in the order of `quasi_identifiers`."""
+        if self.map_version is not None:
+            return None
         node = self.search.node
         return tuple(node[name] for name in self.quasi_identifiers) if isinstance(node, dict) else node
+
+    @property
+    def map_version(self) -> int | None:
+        """The version whose recoding map is named."""
+        search = self.search
+        named = isinstance(search.node, dict) and search.recoding == "multidimensional"
+        return search.node["version"] if named and isinstance(search.node, dict) else None
 
     def at(self, *place: str | int) -> str:
         """FILE:LINE of a key or value, for example at("attributes", "age", "hierarchy"), or of what holds it.

@@ -95,10 +95,8 @@ class Recodings:
 def check_both(spec: Spec) -> None:
     """Raise InputError for what only one of the recodings has: a pinned node, a metric that cannot choose between
     splits, and the variants lattice and partition of (n,t)-closeness."""
-    if spec.pinned is not None:
-        raise InputError(
-            f"{spec.at('search', 'node')}: a recoding map has no node; leave it out to compare both recodings"
-        )
+    if spec.search.node is not None:
+        raise InputError(f"{spec.at('search', 'node')}: only one of the recodings has it; leave it out to compare both")
     if spec.search.choose_by not in SPLIT_CHOICES:
         raise InputError(
             f"{spec.at('search', 'choose_by')}: {spec.search.choose_by} cannot choose between splits; to compare both "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -30,13 +30,15 @@ Start = Literal["top", "node"]
 
 @dataclass(frozen=True, eq=False)
 class Recoded:
-    """A map. start: whether the splits began at the top or at the chosen full-domain node."""
+    """A map. start: whether the splits began at the top or at the chosen full-domain node; known: the map as it is
+    kept, where it was not searched for."""
 
     task: Task
     found: Specialized
     judge: Judge
     start: Start
     path: Path
+    known: Mapping[str, Any] | None = None
 
     @property
     def kept(self) -> list[int]:
@@ -73,7 +75,7 @@ class Recoded:
     @cached_property
     def stated(self) -> dict[str, Any]:
         """The map as it is kept."""
-        return stated_map(self.found.tree, self.texts, self.found.boxes)
+        return dict(self.known) if self.known is not None else stated_map(self.found.tree, self.texts, self.found.boxes)
 
     def metrics(self, names: Sequence[str]) -> dict[str, float]:
         """Metrics by name, those that a map has, in that order."""

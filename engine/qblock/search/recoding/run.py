@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from qblock.lattice import Node
+from qblock.recoding import Tree
 from qblock.search.recoding.counting import Counting
 from qblock.search.recoding.found import Recoded, Start
 from qblock.search.recoding.gain import Gain
@@ -49,9 +51,27 @@ def _rounds(tally: Tally | None) -> Told | None:
     return None if tally is None else lambda done, left: tally(done, left, 0.0)
 
 
+def named(task: Task, stated: Mapping[str, Any], told: Tally | None) -> Recoded:
+    """A map that is known, over what the source holds now. stated: the map as it is kept.
+
+    Raises InputError where a hierarchy that it cuts does not keep the order of its values any more.
+    """
+    made, checked = _specialization(task, by_sizes=False)
+    tree = Tree.of_json(stated, made.ladders)
+    found = made.follow(tree, _rounds(told))
+    return Recoded(task, found, checked, "top" if tree.start == task.lattice.top else "node", made.path, stated)
+
+
 def _from(task: Task, start: Start, node: Node, told: Told | None, *, spend: bool = True) -> Recoded | None:
+    made, checked = _specialization(task, by_sizes=task.spec.search.choose_from == "sizes")
+    found = made.run(node, told, spend=spend)
+    return None if found is None else Recoded(task, found, checked, start, made.path)
+
+
+def _specialization(task: Task, *, by_sizes: bool) -> tuple[Specialization, Judge]:
+    """A search that has not begun, and who judges its boxes."""
     source, spec = task.source, task.spec
-    by_sizes, by = spec.search.choose_from == "sizes", spec.search.choose_by
+    by = spec.search.choose_by
     steps = ladders_of(spec, source.hierarchies, source.columns)
     index = {name: i for i, name in enumerate(source.sensitives)}
     asked = {index[name] for requirement in spec.privacy for name in requirement.sensitive}
@@ -66,8 +86,4 @@ def _from(task: Task, start: Start, node: Node, told: Told | None, *, spend: boo
     )
     judge = Judge(task, needed, sizes=by_sizes)
     made = Specialization(counting, steps, judge, gain, task.budget)
-    found = made.run(node, told, spend=spend)
-    if found is None:
-        return None
-    checked = Judge(task, needed) if by_sizes else judge
-    return Recoded(task, found, checked, start, made.path)
+    return made, Judge(task, needed) if by_sizes else judge

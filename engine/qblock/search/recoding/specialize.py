@@ -13,7 +13,7 @@ from functools import cached_property
 
 import numpy as np
 
-from qblock.blocks import Blocks, Containing, Ints
+from qblock.blocks import Blocks, Containing, Ints, Mask
 from qblock.lattice import Node
 from qblock.recoding import Label, Ladder, Tree
 from qblock.search.recoding.counting import Atoms, Counting, Moves
@@ -22,6 +22,8 @@ from qblock.search.recoding.groups import Groups
 from qblock.search.recoding.judge import Judge, blocks_of
 from qblock.search.recoding.propose import Proposal, Proposer
 
+Choice = Callable[[Sequence[int]], list[tuple[Proposal, Atoms]]]
+"""Gives the splits of open parts, with the counts of their children."""
 Told = Callable[[int, int], None]
 """Is told the boxes that are done and the parts that are still open after each round."""
 
@@ -97,7 +99,7 @@ class Specialization:
     """One search from a node downward. budget: rows that may be suppressed."""
 
     def __init__(self, counting: Counting, ladders: Sequence[Ladder], judge: Judge, gain: Gain, budget: int) -> None:
-        self._counting, self._ladders, self._judge = counting, tuple(ladders), judge
+        self._counting, self.ladders, self._judge = counting, tuple(ladders), judge
         self._budget = budget
         self._counts = _Counts()
         self._proposer = Proposer(counting, ladders, judge, gain, self.path)
@@ -108,19 +110,37 @@ class Specialization:
     def run(self, start: Node, told: Told | None = None, *, spend: bool = True) -> Specialized | None:
         """None where the blocks of the node that fail are more than may be suppressed. spend: whether splits may
         suppress what is left."""
-        tree = self._tree = Tree(self._ladders, start)
+        self._tree = Tree(self.ladders, start)
         open_ = self._begin(start)
         if open_ is None:
             self._counting.drop()
             return None
         if not spend:
             self._budget = 0
+        return self._divided(open_, self._chosen, told)
+
+    def follow(self, tree: Tree, told: Told | None = None) -> Specialized:
+        """The boxes of splits that are known, whether or not they pass: those that fail are suppressed where all of
+        them may be."""
+        self._tree = tree
+        groups, keys, parts = self._blocks(tree.start)
+        there = groups.rows > 0
+        self._start(keys, parts, there)
+        open_ = [part for part, any_ in zip(parts, there.tolist(), strict=True) if any_]
+        found = self._divided(open_, self._known, told)
+        failing = self._judge.failing(found.groups, np.array(found.boxes, dtype=np.int64), self.path)
+        affordable = int(found.groups.rows[failing].sum()) <= self._budget
+        return replace(found, suppressed=failing if affordable else np.zeros_like(failing))
+
+    def _divided(self, open_: list[int], choose: Choice, told: Told | None) -> Specialized:
+        """Divide parts round by round until no split is chosen for any."""
+        tree = self._tree
         rounds, done = 0, len(self._suppressed)
         while open_:
             if told is not None:
                 told(done, len(open_))
             rounds += 1
-            chosen = self._chosen(open_)
+            chosen = choose(open_)
             split = {proposal.part for proposal, _ in chosen}
             # The parts on the way to a box are asked for by (n,t)-closeness alone.
             self._counts.settle([part for part in open_ if part not in split], () if self._judge.looks_up else split)
@@ -133,10 +153,11 @@ class Specialization:
         empty = tuple(np.sort(population[population > 0]) for population in alone)
         return Specialized(tree, boxes, self._counts.of(boxes), suppressed, rounds, empty)
 
-    def _begin(self, start: Node) -> list[int] | None:
+    def _blocks(self, start: Node) -> tuple[Groups, Ints, list[int]]:
+        """The blocks of a node, the codes of their labels, and the parts that they are."""
         groups, keys = self._counting.begin(start)
         ranks = [
-            ladder.rank(level)[keys[:, i]] for i, (ladder, level) in enumerate(zip(self._ladders, start, strict=True))
+            ladder.rank(level)[keys[:, i]] for i, (ladder, level) in enumerate(zip(self.ladders, start, strict=True))
         ]
         order = np.lexsort(tuple(reversed(ranks))) if ranks else np.arange(len(groups))
         groups, keys = in_order(groups.select(order)), keys[order]
@@ -144,6 +165,10 @@ class Specialization:
         self._counts.add(self._whole(start, groups), [0])
         parts = [tree.begin(key) for key in keys.tolist()]
         self._add(groups, parts)
+        return groups, keys, parts
+
+    def _begin(self, start: Node) -> list[int] | None:
+        groups, keys, parts = self._blocks(start)
         # Within the whole table.
         failing = self._judge.failing(groups, np.zeros(len(groups), dtype=np.int64), self.path)
         lost = int(groups.rows[failing].sum())
@@ -155,15 +180,19 @@ class Specialization:
         kept = [part for part, any_ in zip(parts, there, strict=True) if any_ and part not in self._suppressed]
         if (failing & (groups.rows == 0)).any():
             return None
-        index = np.flatnonzero(~failing & (groups.rows > 0))
-        self._counting.start(start, keys[index], np.array(parts, dtype=np.int64)[index])
+        self._start(keys, parts, ~failing & (groups.rows > 0))
         return kept
+
+    def _start(self, keys: Ints, parts: Sequence[int], open_: Mask) -> None:
+        """Give the rows of the blocks that may be divided the parts that they are."""
+        index = np.flatnonzero(open_)
+        self._counting.start(self._tree.start, keys[index], np.array(parts, dtype=np.int64)[index])
 
     def _whole(self, start: Node, groups: Groups) -> Groups:
         """The whole table, of which these are the blocks of a node."""
         if self._counting.entities:
             # Entities in several blocks count once.
-            top = tuple(ladder.hierarchy.height for ladder in self._ladders)
+            top = tuple(ladder.hierarchy.height for ladder in self.ladders)
             return groups if start == top else self._counting.begin(top)[0]
         return groups.merged(np.zeros(len(groups), dtype=np.int64), 1)
 
@@ -172,7 +201,7 @@ class Specialization:
         best: dict[int, Proposal] = {}
         spending: dict[int, Proposal] = {}
         counted = {}
-        for attribute, ladder in enumerate(self._ladders):
+        for attribute, ladder in enumerate(self.ladders):
             grains = [(part, ladder.grain(self._tree.labels[part][attribute])) for part in open_]
             asked = [(part, level) for part, level in grains if level is not None]
             if not asked:
@@ -189,6 +218,17 @@ class Specialization:
                     among[proposal.part] = proposal
         self._spend(spending, best)
         return [(best[part], counted[best[part].attribute]) for part in open_ if part in best]
+
+    def _known(self, open_: Sequence[int]) -> list[tuple[Proposal, Atoms]]:
+        """The split of each part that the tree has one of, with the counts of its children."""
+        splits = {part: self._tree.splits[part] for part in open_ if part in self._tree.splits}
+        found = []
+        for attribute in sorted({split.attribute for split in splits.values()}):
+            here = sorted(part for part, split in splits.items() if split.attribute == attribute)
+            levels = np.array([splits[part].level for part in here], dtype=np.int64)
+            atoms = self._counting.labels(attribute, np.array(here, dtype=np.int64), levels)
+            found += [(Proposal(part, attribute, splits[part].level, splits[part].kind, 0), atoms) for part in here]
+        return found
 
     def _spend(self, spending: dict[int, Proposal], best: dict[int, Proposal]) -> None:
         """Suppress where nothing else divides a part, where each row that is suppressed gains most first."""
@@ -210,7 +250,8 @@ class Specialization:
         for attribute, (atoms, proposals) in sorted(by_attribute.items()):
             child = np.full(len(atoms.part), -1, dtype=np.int64)
             for proposal in proposals:
-                self._divide(proposal)
+                if proposal.part not in tree.splits:
+                    self._divide(proposal)
                 p = int(np.searchsorted(atoms.parts, proposal.part))
                 run = slice(int(atoms.start[p]), int(atoms.start[p + 1]))
                 codes = atoms.code[run].tolist()
