@@ -6,14 +6,18 @@ import json
 from collections import Counter
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import qblock
 from qblock.errors import InputError, Refused
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
+from qblock.release.adopt import adopt
 from qblock.release.dry_run import dry_run
+from qblock.release.erase import erase
 from qblock.release.foresee import foreseen
+from qblock.release.rekey import rekey
 from qblock.release.retype import retype
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
@@ -343,3 +347,53 @@ def test_the_map_of_versions_that_are_checked_together_may_be_named(make_job: Ma
     job.set(search=NAMED)
     assert job.run().status == "published", "another spec"
     assert job.run().status == "unchanged"
+
+
+def test_withdrawals_from_boxes(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    job.begin()
+    before = boxes(job)
+    assert erase(job.spec, ["p00"]).status == "queued"
+    gone = erase(job.spec, ["p01"], now=True, agree=lambda sharing: True)
+    assert gone.published is not None
+    left = boxes(job)
+    assert set(left) <= set(before)
+    assert sum(left.values()) <= sum(before.values()) - 1
+    assert min(left.values()) >= 3
+    assert not verify(job.spec).problems
+
+
+def test_a_new_key_keeps_boxes(make_job: MakeJob) -> None:
+    job = map_job(make_job)
+    job.begin()
+    before = boxes(job)
+    rekey(place_of(job.spec))
+    assert job.run().status == "unchanged"
+    job.change("INSERT INTO people VALUES ('n1', 22, 'oslo', 'a'), ('n2', 22, 'oslo', 'b'), ('n3', 22, 'oslo', 'c')")
+    assert (job.run().status, set(boxes(job))) == ("published", set(before))
+
+
+def test_a_version_with_a_map_is_adopted(make_job: MakeJob) -> None:
+    job = map_job(make_job, entity=None, versions={})
+    job.begin()
+    before = boxes(job)
+    job.set(entity="id", versions={"cohort": 3})
+    job.settings["attributes"] = {**ATTRIBUTES, "id": "identifying"}
+    assert adopt(job.spec, same_people=True).version == 1
+    job.change("INSERT INTO people VALUES ('n1', 22, 'oslo', 'a'), ('n2', 22, 'oslo', 'b'), ('n3', 22, 'oslo', 'c')")
+    found = job.run()
+    assert (found.status, found.version, set(boxes(job))) == ("published", 2, set(before))
+    assert sum(boxes(job).values()) == sum(before.values()) + 3
+    assert not verify(job.spec).problems
+
+
+def test_a_table_has_a_map_but_no_versions() -> None:
+    data = pd.DataFrame(PEOPLE)
+    asked = {name: ATTRIBUTES[name] for name in ("age", "town")}
+    found = qblock.anonymize(data, asked, ["value"], privacy=PRIVACY, search=SEARCH)
+    number = found.to_dict()["boxes"]
+    assert number > 1
+    assert found.frame.groupby(["age", "town"]).size().min() >= 3
+    assert len(found.frame.groupby(["age", "town"])) == number
+    with pytest.raises(InputError, match=r"search\.node: a table has no versions; leave it out"):
+        qblock.anonymize(data, asked, ["value"], privacy=PRIVACY, search=NAMED)

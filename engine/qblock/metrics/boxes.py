@@ -107,7 +107,7 @@ def _entropy(boxes: Boxes) -> float:
         shown = given.box >= 0
         around = np.full(len(given.count), float(boxes.rows))
         around[shown] = label_rows[given.label[given.box[shown], i]]
-        lost.append(_total(given.count * np.log2(around / rows[given.codes[:, i]])))
+        lost.append(formulas.total_of(given.count * np.log2(around / rows[given.codes[:, i]])))
     return formulas.weighted_sum(lost, boxes.weights)
 
 
@@ -121,7 +121,7 @@ def _kl(boxes: Boxes) -> float:
     _, pair = np.unique(formulas.number_rows(np.column_stack((box, value))), return_inverse=True)
     together = np.bincount(pair.reshape(-1), weights=count)[pair.reshape(-1)]
     volume = np.log(boxes.leaves.astype(np.float64)).sum(axis=1)[box]
-    return _total(count / total * (np.log(count / together) + volume))
+    return formulas.total_of(count / total * (np.log(count / together) + volume))
 
 
 def _query_error(boxes: Boxes) -> float:
@@ -150,10 +150,6 @@ def _query_error(boxes: Boxes) -> float:
         away, base = abs(float(estimate.sum()) - answer), max(answer, least)
         errors.append(away / base if base else (0.0 if not away else math.inf))
     return formulas.mean(np.array(errors))
-
-
-def _total(values: Floats | Ints) -> float:
-    return float(np.sort(values).sum())
 
 
 MEASURED: dict[str, Callable[[Boxes], float]] = {

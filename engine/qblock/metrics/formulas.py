@@ -164,7 +164,7 @@ def kl_divergence(leaf_codes: Ints, value: Ints, count: Ints, levels: Node, hier
     volume = np.zeros(len(count))
     for attribute, (level, hierarchy) in enumerate(zip(levels, hierarchies, strict=True)):
         volume += np.log(hierarchy.leaves_under(level)[leaf_codes[:, attribute]])
-    return _total(count / total * (np.log(count / together) + volume))
+    return total_of(count / total * (np.log(count / together) + volume))
 
 
 def kl_of_sums(
@@ -192,14 +192,14 @@ def kl_of_sums(
         volume += np.log(hierarchy.leaves_under(level)[keys[:, attribute]])
     size = leaf_sizes.astype(np.float64)
     sums = (
-        _total(multiplicity * (size * np.log(size))),
+        total_of(multiplicity * (size * np.log(size))),
         -float((pairs * np.log(pairs)).sum()),
         float((rows * volume).sum()),
     )
     return max(0.0, math.fsum(sums) / total)
 
 
-def _total(values: Floats) -> float:
+def total_of(values: Floats | Ints) -> float:
     """The sum, the same to the last bit in whatever order an engine gave the values."""
     return float(np.sort(values).sum())
 

@@ -31,7 +31,7 @@ from qblock.release import private_state, roles, runner, steps
 from qblock.release.adoptable import AS_IT_WAS, check_adoptable, refused
 from qblock.release.chosen import Chosen
 from qblock.release.log import Entries
-from qblock.release.maps import map_of, open_recoded
+from qblock.release.maps import map_of
 from qblock.release.plan import Plan, plan_adopt
 from qblock.release.recover import clear_leftovers, record_failure
 from qblock.release.reproduced import differences
@@ -39,6 +39,7 @@ from qblock.release.retire import check_not_retired
 from qblock.release.run import Run
 from qblock.release.runner import run_steps
 from qblock.search.run import open_snapshot, task_over
+from qblock.source import open_recoded
 from qblock.spec import Spec
 from qblock.warehouse.kept_sessions import kept_sessions
 

@@ -20,7 +20,7 @@ from qblock.release.ahead import check_begun, check_source_ahead, other_content,
 from qblock.release.as_before import as_before, fingerprint, remember
 from qblock.release.chosen import Chosen
 from qblock.release.log import Entries
-from qblock.release.maps import KEPT_MAP, kept_map, named_map, open_recoded
+from qblock.release.maps import KEPT_MAP, kept_map, named_map
 from qblock.release.outcome import published
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers, record_failure
@@ -33,6 +33,7 @@ from qblock.release.turnover import check_turnover
 from qblock.search.progress import Progress
 from qblock.search.recoding import Recoded
 from qblock.search.run import open_snapshot, recoded, refusal, run_search, task_over
+from qblock.source import open_recoded
 from qblock.spec import Spec
 from qblock.warehouse.faults import denied
 from qblock.warehouse.kept_sessions import kept_sessions

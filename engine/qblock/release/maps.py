@@ -13,10 +13,7 @@ from qblock.ledger.kept import Kept, kept_digest
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
-from qblock.source import Recoding, SourceTable, open_source, recoded_spec
-from qblock.source.table import Admitted
 from qblock.spec import Spec
-from qblock.warehouse.protocol import Session
 
 KEPT_MAP = "the published recoding map was kept: all versions that are checked together have the same boxes"
 SWITCHED = (
@@ -92,19 +89,3 @@ def map_of(spec: Spec, place: Place, event: RecordedEvent) -> Mapping[str, Any] 
     if text is None or kept_digest(text) != event.reference_digest:
         raise QblockError(f"the quantities kept with version {event.version}, its map among them, were altered")
     return Kept.of_text(text).map
-
-
-def open_recoded(
-    spec: Spec,
-    session: Session,
-    stated: Mapping[str, Any] | None,
-    *,
-    relation: Admitted | None = None,
-    instead_of: SourceTable | None = None,
-) -> SourceTable:
-    """The source as a map shows it, or as it is where there is none. stated: the map."""
-    if stated is None:
-        return open_source(spec, session, name_values=False, relation=relation, instead_of=instead_of)
-    recoding = instead_of.recoding if instead_of is not None else Recoding(spec, stated)
-    flat = recoded_spec(spec)
-    return open_source(flat, session, name_values=False, relation=relation, instead_of=instead_of, recoding=recoding)

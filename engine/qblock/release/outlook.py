@@ -21,11 +21,11 @@ from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
-from qblock.release.maps import kept_map, open_recoded
+from qblock.release.maps import kept_map
 from qblock.release.plan import Plan
 from qblock.release.turnover import refusal, source_digest
 from qblock.search.run import open_snapshot
-from qblock.source import SourceTable
+from qblock.source import SourceTable, open_recoded
 from qblock.spec import Spec, same_spec
 from qblock.warehouse.protocol import Session
 

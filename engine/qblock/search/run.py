@@ -24,7 +24,7 @@ from qblock.search.recoding import Recoded, check_same, named, specialized
 from qblock.search.strategies.evaluator import Outcome
 from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
-from qblock.source import Admitted, Recoding, SourceTable, open_source, recoded_spec
+from qblock.source import Admitted, SourceTable, open_recoded, open_source
 from qblock.source.local import local_frequency_sets, pays
 from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
@@ -90,9 +90,7 @@ def recoded(task: Task, found: Recoded, relation: Admitted | None = None) -> Ite
     """
     spec, session = found.task.spec, task.source.session
     session.clear()
-    flat, recoding = recoded_spec(spec), Recoding(spec, found.stated)
-    source = open_source(flat, session, name_values=False, relation=relation, recoding=recoding)
-    with task_over(source) as again:
+    with task_over(open_recoded(spec, session, found.stated, relation=relation)) as again:
         check_same(again.assess(again.lattice.bottom), found)
         yield again
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qblock.source.recoded import Recoding, ladders_of, recoded_columns, recoded_spec, stated_map
-from qblock.source.table import Admitted, SourceTable, Values, open_source
+from qblock.source.table import Admitted, SourceTable, Values, open_recoded, open_source
 
 __all__ = [
     "Admitted",
@@ -11,6 +11,7 @@ __all__ = [
     "SourceTable",
     "Values",
     "ladders_of",
+    "open_recoded",
     "open_source",
     "recoded_columns",
     "recoded_spec",

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from qblock.hierarchy import Hierarchy
-from qblock.source.levels import build_hierarchy, domain_of, with_null
+from qblock.source.levels import domain_of, hierarchy_of
 from qblock.spec import Spec
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse import warehouse_of
@@ -54,7 +54,5 @@ def stated_hierarchies(spec: Spec) -> dict[str, Hierarchy]:
             if attribute.role == "sensitive":
                 found[name] = domain_of(spec, session, name, ANY, nothing)
                 continue
-            hierarchy = build_hierarchy(spec, session, name, ANY, nothing)
-            to_top = "top" in (attribute.nulls, attribute.uncovered)
-            found[name] = with_null(hierarchy, published=True) if to_top else hierarchy
+            found[name] = hierarchy_of(spec, session, name, ANY, nothing)
     return found

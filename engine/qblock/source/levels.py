@@ -60,11 +60,24 @@ def observed(session: Session, relation: sa.FromClause, value: sa.ColumnElement[
     return seen
 
 
-def with_null(hierarchy: Hierarchy, *, published: bool) -> Hierarchy:
-    """A hierarchy with a leaf for NULL. Where nothing is published, there may be a leaf `*` as well."""
-    if published or TOP not in hierarchy.leaves:
-        return hierarchy.add_null_leaf()
-    return hierarchy.with_null()
+def hierarchy_of(
+    spec: Spec, session: Session, name: str, column: Column, seen: Seen, *, published: bool = True
+) -> Hierarchy:
+    """The hierarchy of a quasi-identifier, with the leaf that stands for NULL and for values that it does not cover,
+    where these are published as `*`. Where nothing is published, there may be a leaf `*` as well.
+
+    Raises InputError where it cannot be built, or `max` is above its top.
+    """
+    attribute, hierarchy = spec.attributes[name], build_hierarchy(spec, session, name, column, seen)
+    if attribute.highest is not None and attribute.highest > hierarchy.height:
+        place, most = spec.at("attributes", name, "hierarchy", "max"), hierarchy.height
+        raise InputError(
+            f"{place}: max {attribute.highest} of {name} is above the top of its hierarchy, which is level {most} "
+            f"(`*`); write 0 to {most}"
+        )
+    if "top" not in (attribute.nulls, attribute.uncovered):
+        return hierarchy
+    return hierarchy.add_null_leaf() if published or TOP not in hierarchy.leaves else hierarchy.with_null()
 
 
 def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable) -> Hierarchy:

@@ -22,7 +22,7 @@ from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.labels import texts
 from qblock.recoding import Keys, Label, Ladder, PartedLeaves, Tree, ladders, replay
 from qblock.source.columns import check_covered, covered, rows_uncovered
-from qblock.source.levels import build_hierarchy, observed, origin_of, with_null
+from qblock.source.levels import hierarchy_of, observed, origin_of
 from qblock.source.reads import columns_read
 from qblock.spec import Attribute, Spec
 from qblock.spec.sources import CsvFile, Cuts, DimensionTable, Suppress
@@ -73,8 +73,8 @@ class Recoding:
     tree: Tree
     read: Mapping[Label, str]
 
-    def __init__(self, spec: Spec, stated: Mapping[str, Any], *, name_values: bool = False) -> None:
-        self.spec, self.stated, self._name_values = spec, dict(stated), name_values
+    def __init__(self, spec: Spec, stated: Mapping[str, Any]) -> None:
+        self.spec, self.stated = spec, dict(stated)
         self.quarantined = 0
         self._seen: Boxes = {}
         """Of the map, and those that somebody who came later is the first in."""
@@ -107,12 +107,9 @@ class Recoding:
         hierarchies = []
         for i, name in enumerate(names):
             attribute = spec.attributes[name]
-            hierarchy = build_hierarchy(
-                spec, session, name, columns[name], observed(session, base, value(name), columns[name])
-            )
+            seen = observed(session, base, value(name), columns[name])
+            hierarchy = hierarchy_of(spec, session, name, columns[name], seen)
             top, others = attribute.nulls == "top", attribute.uncovered == "top"
-            if top or others:
-                hierarchy = with_null(hierarchy, published=True)
             own = not isinstance(attribute.hierarchy, CsvFile | DimensionTable)
             dimensions[name] = load_dimension(
                 session,
@@ -136,7 +133,7 @@ class Recoding:
         kept = {f"c{i}": admitted.c[name] for i, name in enumerate(read)}
         rows = session.store(f"{prefix}_rows", packed(admitted, coding, list(coded.values()), (), kept))
         words = [f"k{i}" for i in range(coding.words)]
-        check_covered(spec, session, rows, coding.words, admitted, coded, columns, self._name_values)
+        check_covered(spec, session, rows, coding.words, admitted, coded, columns, name_values=False)
         combinations: Query = sa.select(
             *(rows.c[word] for word in words), sa.cast(sa.func.count(), sa.BigInteger).label("n")
         ).group_by(*(rows.c[word] for word in words))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,15 +10,15 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
-from qblock.errors import InputError, Refused
+from qblock.errors import Refused
 from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Coding
 from qblock.frequency.packing import packed
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Lattice
 from qblock.source.columns import check_covered, check_entity, checked_columns, covered, rows_uncovered
-from qblock.source.levels import build_hierarchy, domain_of, observed, ordered, origin_of, reference_of, with_null
-from qblock.source.recoded import Recoding
+from qblock.source.levels import domain_of, hierarchy_of, observed, ordered, origin_of, reference_of
+from qblock.source.recoded import Recoding, recoded_spec
 from qblock.spec import Spec
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse.dimensions import load_dimension
@@ -166,15 +166,7 @@ def open_source(
     for key, name in quasi.items():
         attribute = spec.attributes[name]
         seen = observed(session, scanned, value(name), columns[name])
-        hierarchy = build_hierarchy(spec, session, name, columns[name], seen)
-        if attribute.highest is not None and attribute.highest > hierarchy.height:
-            place, most = spec.at("attributes", name, "hierarchy", "max"), hierarchy.height
-            raise InputError(
-                f"{place}: max {attribute.highest} of {name} is above the top of its hierarchy, which is level {most} "
-                f"(`*`); write 0 to {most}"
-            )
-        if attribute.nulls == "top" or attribute.uncovered == "top":
-            hierarchy = with_null(hierarchy, published=published)
+        hierarchy = hierarchy_of(spec, session, name, columns[name], seen, published=published)
         hierarchies.append(hierarchy)
         top, others = attribute.nulls == "top", attribute.uncovered == "top"
         dimensions[name] = coder(key, name, hierarchy, "hierarchy", nulls=top, others=others)
@@ -228,3 +220,20 @@ def open_source(
         session.files,
         recoding,
     )
+
+
+def open_recoded(
+    spec: Spec,
+    session: Session,
+    stated: Mapping[str, Any] | None,
+    *,
+    relation: Admitted | None = None,
+    instead_of: SourceTable | None = None,
+) -> SourceTable:
+    """The source as a map shows it, for output that ends in logs; or as it is, where there is none. stated: the map;
+    the others as of `open_source`, which says what is raised."""
+    if stated is None:
+        return open_source(spec, session, name_values=False, relation=relation, instead_of=instead_of)
+    recoding = instead_of.recoding if instead_of is not None else Recoding(spec, stated)
+    flat = recoded_spec(spec)
+    return open_source(flat, session, name_values=False, relation=relation, instead_of=instead_of, recoding=recoding)

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from qblock.blocks import Reference
-from qblock.errors import Refused
+from qblock.errors import InputError, Refused
 from qblock.publish.copy import PublishedColumn, copy_of, disclosure, label_codes, nearly_unique
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import Counted, count_again, differences
@@ -36,6 +36,9 @@ def anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
     Raises Refused where no node satisfies the spec, or what was made fails its own check, and InputError.
     """
     with ExitStack() as stack:
+        if spec.map_version is not None:
+            stack.callback(warehouse.close)
+            raise InputError("search.node: a table has no versions; leave it out, and a map is searched for")
         task = stack.enter_context(open_task(spec, name_values=False, warehouse=warehouse))
         names = nearly_unique(task)
         if names:
