@@ -410,3 +410,47 @@ def test_a_database_has_a_table_and_files_have_none(qblock, tmp_path: Path) -> N
         ran = qblock("init", *arguments, "--directory", tmp_path / "made")
         assert (ran.status, said in ran.err) == (2, True), ran.err
     assert not (tmp_path / "made").exists()
+
+
+TEXTS = {
+    "note": [f"came on day {i % 30}, call {i % 30:03}-55 after work" for i in range(40)],
+    "remark": [f"ward {i % 30} bed {i % 3}" for i in range(40)],
+    "diagnosis_text": [f"asthma since {1960 + i}, worse in spring" for i in range(40)],
+    "contact": [f"someone{i % 15}@mail{i % 3}.example" for i in range(40)],
+    "reach": [f"+49 (0)30 {1234560 + i}" for i in range(40)],
+    "postcode": [f"{1000000 + 37 * i}" for i in range(40)],
+    "ward": [f"ward {i % 4}" for i in range(40)],
+    "salary": [f"{40 + i},500" for i in range(40)],
+    "age": list(range(20, 60)),
+}
+
+
+def test_texts_that_lead_to_a_person_are_not_published(warehouse, init) -> None:
+    found = init(warehouse("visits", TEXTS, {"age": "INTEGER"}), "visits", None, "--json")
+    assert found.status == 0, found.err
+    columns = {one["name"]: (one["role"], one["reason"]) for one in found.json["columns"]}
+    assert {name: role for name, (role, _) in columns.items()} == {
+        "note": "left out",
+        "remark": "left out",
+        "diagnosis_text": "left out",
+        "contact": "identifying",
+        "reach": "identifying",
+        "postcode": "quasi_identifier",
+        "ward": "quasi_identifier",
+        "salary": "sensitive",
+        "age": "quasi_identifier",
+    }
+    assert "free text" in columns["note"][1]
+    assert "free text" in columns["diagnosis_text"][1]
+    assert "with digits inside" in columns["remark"][1]
+    assert "e-mail" in columns["contact"][1]
+    assert "telephone" in columns["reach"][1]
+
+
+def test_few_texts_are_no_free_text(warehouse, init) -> None:
+    """However long they are, and whatever is inside, who has one of them shares it."""
+    shared = {name: [values[i % 20] for i in range(40)] for name, values in TEXTS.items()}
+    found = init(warehouse("visits", shared, {"age": "INTEGER"}), "visits", None, "--json")
+    roles = {one["name"]: one["role"] for one in found.json["columns"]}
+    assert (roles["note"], roles["remark"], roles["reach"]) == ("quasi_identifier",) * 3
+    assert roles["contact"] == "identifying"

@@ -41,13 +41,23 @@ LONGEST_KEY = 120
 FEW_NUMBERS = 20
 """With more values than this, each in few rows, visit_id is the number of a visit; with fewer, city_id is that of a
 city."""
+LONG = 20
+"""Texts of more characters are sentences, where most are, rather than names of things."""
+LEAST_DIGITS = 7
+"""Of a telephone number."""
+DIGITS, BETWEEN = "0123456789", " +-/().0123456789"
+"""Of telephone and account numbers: digits, and what stands between them."""
 FEW = 1000
 """Text with more distinct values than this needs a hierarchy that nobody writes by hand: it is left out."""
 
 
 @dataclass(frozen=True)
 class Profile:
-    """One column: distinct values, NULLs, the least and greatest value as text, and how many characters texts have."""
+    """One column: distinct values, NULLs, the least and greatest value as text, and how many characters texts have.
+
+    Of texts also in how many rows there is one of more than LONG characters, one with an @, one like an e-mail address,
+    one with a digit, and one of LEAST_DIGITS and more, with nothing else but what stands between digits.
+    """
 
     column: Column
     distinct: int
@@ -56,6 +66,11 @@ class Profile:
     greatest: str | None
     shortest: int | None = None
     longest: int | None = None
+    long: int = 0
+    at: int = 0
+    mails: int = 0
+    digits: int = 0
+    numbers: int = 0
 
 
 @dataclass(frozen=True)
@@ -87,12 +102,37 @@ def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
             sa.cast(sa.func.min(length), sa.Integer).label(f"s{i}"),
             sa.cast(sa.func.max(length), sa.Integer).label(f"m{i}"),
         ]
+        if column.kind == "text":
+            figures += [count.label(f"{key}{i}") for key, count in zip("LAEDN", _patterns(value), strict=True)]
     found = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
     profiles = [
-        Profile(column, found[f"d{i}"], found["rows"] - found[f"c{i}"], *(found[f"{key}{i}"] for key in "lgsm"))
+        Profile(
+            column,
+            found[f"d{i}"],
+            found["rows"] - found[f"c{i}"],
+            *(found[f"{key}{i}"] for key in "lgsm"),
+            *(found.get(f"{key}{i}", 0) for key in "LAEDN"),
+        )
         for i, column in enumerate(columns.values())
     ]
     return int(found["rows"]), profiles
+
+
+def _patterns(value: sa.ColumnElement[Any]) -> list[sa.ColumnElement[int]]:
+    """How many texts are of each kind that `Profile` tells apart."""
+
+    def without(characters: str) -> sa.ColumnElement[int]:
+        return sa.func.length(sa.func.translate(value, characters, ""))
+
+    length = sa.func.length(value)
+    kinds = [
+        length > LONG,
+        value.like("%@%"),
+        sa.and_(value.like("%_@_%._%"), value.not_like("% %")),
+        without(DIGITS) < length,
+        sa.and_(without(BETWEEN) == 0, length - without(DIGITS) >= LEAST_DIGITS),
+    ]
+    return [sa.func.count(sa.case((kind, 1))) for kind in kinds]
 
 
 def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
@@ -111,14 +151,20 @@ def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
 def _propose(p: Profile, rows: int) -> Proposal:
     name, kind = p.column.name, p.column.kind
     words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
-    if SENSITIVE.search(words):
+    private, quasi = SENSITIVE.search(words) is not None, QUASI.search(words) is not None
+    mostly = _mostly(p, rows, often_digits=quasi or private)
+    if mostly is not None and (private or mostly.role == "identifying"):
+        return mostly
+    if private:
         return Proposal(p, "sensitive", _sensitive(p), "the name suggests something private")
     numbered = IDENTIFIER.search(words) is not None and p.distinct > FEW_NUMBERS and rows <= MOST_ROWS * p.distinct
-    if numbered or not QUASI.search(words):
+    if numbered or not quasi:
         if IDENTIFYING.search(words):
             return Proposal(p, "identifying", "identifying", "the name suggests an identifier; never published")
         if p.distinct >= 0.95 * rows and rows > 20 and kind not in ("float", "decimal"):
             return Proposal(p, "identifying", "identifying", "nearly every row has its own value; never published")
+    if mostly is not None:
+        return mostly
     hierarchy = _hierarchy(p)
     if hierarchy is None:
         reason = f"{p.distinct} distinct values and no evident hierarchy; not published"
@@ -128,8 +174,30 @@ def _propose(p: Profile, rows: int) -> Proposal:
     entry: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": hierarchy}
     if p.nulls:
         entry["nulls"] = "top"
-    known = "others may know it" if QUASI.search(words) else "others may know it, as far as one can tell: check"
+    known = "others may know it" if quasi else "others may know it, as far as one can tell: check"
     return Proposal(p, "quasi_identifier", entry, known)
+
+
+def _mostly(p: Profile, rows: int, *, often_digits: bool) -> Proposal | None:
+    """For a column of texts that are not to be published, whatever it is called; None of any other. often_digits:
+    whether the name suggests what is often written in digits."""
+    there = rows - p.nulls
+
+    def found(role: str, reason: str) -> Proposal:
+        return Proposal(p, role, role if role == "identifying" else None, reason)
+
+    if 2 * p.mails > there:
+        return found("identifying", "the values look like e-mail addresses; never published")
+    if p.column.kind != "text" or 2 * p.distinct <= there:
+        return None
+    if 2 * p.numbers > there and not often_digits:
+        return found("identifying", "the values look like telephone or account numbers; never published")
+    if 2 * p.long > there or 2 * p.at > there:
+        return found("left out", "free text, in which anything may be written; not published")
+    if 2 * p.digits > there and not often_digits and _hierarchy(p) in (None, FILE):
+        own = "most rows have a text of their own, with digits inside; not published"
+        return found("left out", f"{own} (if these are numbers or dates, give the column such a type)")
+    return None
 
 
 def _sensitive(p: Profile) -> Any:
