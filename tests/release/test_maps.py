@@ -397,3 +397,32 @@ def test_a_table_has_a_map_but_no_versions() -> None:
     assert len(found.frame.groupby(["age", "town"])) == number
     with pytest.raises(InputError, match=r"search\.node: a table has no versions; leave it out"):
         qblock.anonymize(data, asked, ["value"], privacy=PRIVACY, search=NAMED)
+
+
+@pytest.mark.parametrize("age", [{"ranges": [5], "start": 0}, {"ranges": [5, 10, 20], "start": 0}, "suppress"])
+def test_a_named_map_over_another_hierarchy(make_job: MakeJob, age: Any) -> None:
+    job = map_job(make_job, versions=APART)
+    job.begin()
+    before = boxes(job)
+    changed = {**ATTRIBUTES, "age": {"role": "quasi_identifier", "hierarchy": age}}
+    job.set(search=NAMED, attributes={**job.settings["attributes"], **changed})
+    with pytest.raises(InputError, match="age: the recoding map has labels of levels 0 to 3"):
+        job.run()
+    assert boxes(job) == before
+
+
+def test_a_named_map_is_of_the_same_quasi_identifiers(make_job: MakeJob) -> None:
+    job = map_job(make_job, versions=APART)
+    job.begin()
+    before = boxes(job)
+    own = job.settings["attributes"]
+    turned = {name: own[name] for name in ("town", "age", *(name for name in own if name not in ("town", "age")))}
+    fewer = {**own, "town": "identifying"}
+    for attributes in (turned, fewer):
+        job.set(search=NAMED, attributes=attributes)
+        for command in (job.run, lambda: foreseen(job.spec), lambda: qblock.Release(job.spec).search()):
+            with pytest.raises(
+                InputError, match=r"version 1 is of age, town, and .* are (town, age|age); write them as they were"
+            ):
+                command()
+    assert boxes(job) == before

@@ -149,6 +149,7 @@ class Tree:
         return {
             "format": 1,
             "quasi_identifiers": [ladder.hierarchy.attribute for ladder in self.ladders],
+            "heights": [ladder.hierarchy.height for ladder in self.ladders],
             "start": list(self.start),
             "starts": names,
             "splits": [self._split_json(part, texts) for part in needed],
@@ -177,8 +178,14 @@ class Tree:
 
     @classmethod
     def of_json(cls, found: Mapping[str, Any], ladders: Sequence[Ladder]) -> Tree:
-        """The same splits over hierarchies that may hold other leaves by now. Raises InputError where one is cut that
-        does not keep the order of its values any more."""
+        """The same splits over hierarchies that may hold other leaves by now. Raises InputError where one has other
+        levels, or is cut and does not keep the order of its values any more."""
+        for ladder, height in zip(ladders, found["heights"], strict=True):
+            if ladder.hierarchy.height != height:
+                raise InputError(
+                    f"{ladder.hierarchy.attribute}: the recoding map has labels of levels 0 to {height}, and the top "
+                    f"of its hierarchy is level {ladder.hierarchy.height} now; give it the levels that it had"
+                )
         made = cls(ladders, tuple(found["start"]))
         parts = {0: 0}
         for number, names in found["starts"]:

@@ -49,7 +49,8 @@ def kept_map(spec: Spec, place: Place, current: RecordedEvent | None) -> Mapping
 def named_map(spec: Spec, place: Place) -> NamedMap | None:
     """The map that `search.node` names, None where it names none.
 
-    Raises InputError where the version was never published, has a node, or is gone with its map; QblockError where what
+    Raises InputError where the version was never published, has a node, or is gone with its map, or its map is of other
+    quasi-identifiers; QblockError where what
     is kept of it was altered.
     """
     number = spec.map_version
@@ -63,6 +64,13 @@ def named_map(spec: Spec, place: Place) -> NamedMap | None:
     if number in there:
         stated = map_of(spec, place, there[number])
         assert stated is not None
+        names = stated["quasi_identifiers"]
+        if names != list(spec.quasi_identifiers):
+            raise InputError(
+                f"{where}: the recoding map of version {number} is of {', '.join(names)}, and the quasi-identifiers of "
+                f"the spec are {', '.join(spec.quasi_identifiers)}; write them as they were, in that order, or leave "
+                "search.node out"
+            )
         return NamedMap(there[number], stated)
     found = next((event for event in events if event.version == number), None)
     if found is None:
