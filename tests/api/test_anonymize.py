@@ -50,7 +50,7 @@ def test_it_is_what_a_release_would_publish(tmp_path: Path) -> None:
         "attributes": {**attributes, "disease": "sensitive", "ward": "insensitive"},
         "privacy": privacy,
         "suppression_limit": 0.3,
-        "publish": {"url": "duckdb:///release.duckdb", "schema": "main"},
+        "publish": {"url": "duckdb:///release.duckdb", "schema": "main", "ranges": "text"},
         "versions": {"joint": "none"},
     }
     published = release(spec_of(spec, tmp_path / "spec"))

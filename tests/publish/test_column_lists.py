@@ -44,7 +44,7 @@ def job(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> Job:
     """One version of four columns of a source that has a fifth one."""
     monkeypatch.setattr(lock_waits, "PAUSE_SECONDS", 0)
     made = make_job(versions={"joint": "none"})
-    made.settings["publish"]["lock_timeout"] = 0.1
+    made.settings["publish"] |= {"lock_timeout": 0.1, "ranges": "text"}
     made.change("ALTER TABLE people ADD COLUMN floor integer DEFAULT 3")
     made.begin()
     return made

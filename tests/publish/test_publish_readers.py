@@ -53,7 +53,7 @@ def as_login(job: Job, name: str) -> str:
 @pytest.fixture
 def job(make_job: MakeJob, logins: list[str]) -> Job:
     made = make_job()
-    made.settings["publish"]["readers"] = logins[:1]
+    made.settings["publish"] |= {"readers": logins[:1], "ranges": "text"}
     return made
 
 

@@ -83,7 +83,8 @@ def test_a_view_that_another_server_version_wrote_otherwise_is_known(job: Job) -
 @pytest.mark.parametrize(
     "altered",
     [
-        "CREATE OR REPLACE VIEW published.people AS SELECT zip, age, disease, ward FROM qblock.data_people",
+        "CREATE OR REPLACE VIEW published.people AS SELECT zip, age, age_low, age_high, disease, ward "
+        "FROM qblock.data_people",
         "ALTER VIEW published.people RESET (security_barrier)",
         "ALTER VIEW published.people SET (security_invoker = true)",
         "ALTER VIEW published.people RENAME COLUMN ward TO place",

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from qblock.ledger import kept
 from qblock.ledger.stores import place_of
 from qblock.publish import copy
+from qblock.release import ranges
 from qblock.warehouse.session import SqlSession
 from release.jobs import Job
 
@@ -28,6 +29,7 @@ def old_program(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
         patch.setattr(SqlSession, "text_of", text_of)
         patch.setattr(copy, "TEXT_FORM", 1)
+        patch.setattr(ranges, "FIRST", "text")
         plain = kept._plain
         patch.setattr(kept, "_plain", lambda one: plain(replace(one, kind=None, people=None)))
         yield

@@ -20,6 +20,7 @@ from qblock.joint import turnover
 from qblock.release.apply import release
 from qblock.release.result import ReleaseResult
 from qblock.spec import Spec, load_spec
+from qblock.warehouse.protocol import quote
 from release.first import FirstRuns
 
 DUMPER = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
@@ -121,12 +122,18 @@ class Job:
             connection.execute(statement)  # type: ignore[arg-type]
 
     def published(self) -> list[tuple[Any, ...]]:
-        """The rows of the view as they come."""
+        """The rows of the view as they come, without the bounds of labels."""
         publish = self.settings["publish"]
-        schema, view = (f'"{name}"'.replace('""', '"') for name in (publish["schema"], publish["view"]))
-        return self.query(f"SELECT * FROM {schema}.{view}")
+        schema, view = publish["schema"].strip('"'), publish["view"].strip('"')
+        columns = self.query(
+            "SELECT column_name FROM information_schema.columns "
+            f"WHERE table_schema = '{schema}' AND table_name = '{view}' ORDER BY ordinal_position"
+        )
+        shown = [quote(name) for (name,) in columns if not name.endswith(BOUNDS)]
+        return self.query(f"SELECT {', '.join(shown)} FROM {quote(schema)}.{quote(view)}")
 
 
+BOUNDS = ("_low", "_high", "_from", "_until")
 MakeJob = Callable[..., Job]
 CopyJob = Callable[[str, Callable[[Job], object]], Job]
 

@@ -99,14 +99,15 @@ def test_values_exchanged_between_blocks_are_found_by_the_content_alone(released
 
 
 def test_an_altered_view_is_found(released: Job) -> None:
-    columns = "zip, age, disease, ward"
+    columns = "zip, age, age_low, age_high, disease, ward"
     where = f"{data(released)} WHERE ward = 'A'"
     tamper(released, f"CREATE OR REPLACE VIEW published.people AS SELECT {columns} FROM {where}")
     assert re.search("published.people.* is not as version 1 was published", problems(released))
 
 
 def test_an_altered_view_with_the_same_rows_is_found(released: Job) -> None:
-    tamper(released, f"CREATE OR REPLACE VIEW published.people AS SELECT zip, age, disease, ward FROM {data(released)}")
+    columns = "zip, age, age_low, age_high, disease, ward"
+    tamper(released, f"CREATE OR REPLACE VIEW published.people AS SELECT {columns} FROM {data(released)}")
     assert re.search("published.people.* is not as version 1 was published", problems(released))
 
 

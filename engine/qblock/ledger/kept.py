@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import sqlalchemy as sa
@@ -16,7 +16,7 @@ from qblock.blocks import Reference
 from qblock.errors import QblockError
 from qblock.ledger.events import canonical
 from qblock.ledger.tables import tables
-from qblock.spec.model import Role
+from qblock.spec.model import RangesShown, Role
 from qblock.warehouse.protocol import Kind
 
 
@@ -24,12 +24,13 @@ from qblock.warehouse.protocol import Kind
 class PublishedColumn:
     """A column of a version. type: the engine's own name; text for every quasi-identifier at every level.
 
+    role `bound`: a bound of the labels of the quasi-identifier before it.
     form: the number of the canonical text by which its values take part in digests and reference quantities; 1 where
     the evidence of a version names none.
     """
 
     name: str
-    role: Role
+    role: Role | Literal["bound"]
     type: str
     kind: Kind
     form: int = 1
@@ -40,13 +41,14 @@ class Kept:
     """What is kept of a version. references: for each requirement, one for each of its sensitive attributes; counts: of
     a requirement, by its number, those that the published rows do not give (private_counts); hierarchies: the marks
     of the leaves of those that are stated in files and tables, by attribute; map: the recoding map, where there is
-    one."""
+    one; ranges: how bounds are published (`publish.ranges`), `text` where that was not kept."""
 
     columns: tuple[PublishedColumn, ...]
     references: tuple[tuple[Reference, ...], ...]
     counts: Mapping[int, Sequence[dict[str, Any]]] = field(default_factory=dict)
     hierarchies: Mapping[str, Sequence[str]] = field(default_factory=dict)
     map: Mapping[str, Any] | None = None
+    ranges: RangesShown = "text"
 
     def text(self) -> str:
         """Canonical JSON; each distinct reference is written once."""
@@ -68,6 +70,8 @@ class Kept:
             found["hierarchies"] = {name: list(marks) for name, marks in self.hierarchies.items()}
         if self.map is not None:
             found["map"] = dict(self.map)
+        if self.ranges != "text":
+            found["ranges"] = self.ranges
         return canonical(found)
 
     def as_in(self, older: Kept) -> Kept:
@@ -92,6 +96,7 @@ class Kept:
                 {int(number): parts for number, parts in found.get("counts", {}).items()},
                 found.get("hierarchies", {}),
                 found.get("map"),
+                found.get("ranges", "text"),
             )
         except (ValueError, TypeError, KeyError, IndexError):
             raise QblockError("the quantities kept with a version cannot be read: they were altered") from None

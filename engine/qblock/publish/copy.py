@@ -14,25 +14,29 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.kept import PublishedColumn
+from qblock.publish.bounds import Bound, Named, loaded, source_bounds
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
-from qblock.source import SourceTable
 from qblock.spec import Spec
+from qblock.spec.model import RangesShown
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import TEXT_FORM, Column, Session
 from qblock.warehouse.queries import Query
 
 SUPPRESSED = "qblock_suppressed"
+BOUNDS = "qblock_bounds"
 
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """What a version will hold. query: its rows, without an order; order: the expressions that order them."""
+    """What a version will hold. query: its rows, without an order; order: the expressions that order them; bounds: of
+    its labels, which are among its columns."""
 
     columns: tuple[PublishedColumn, ...]
     query: Query
     rows: int
     order: tuple[sa.ColumnElement[Any], ...]
+    bounds: tuple[Bound, ...] = ()
 
     @property
     def ordered(self) -> Query:
@@ -40,19 +44,18 @@ class Copy:
         return self.query.order_by(*self.order)
 
 
-def published_columns(source: SourceTable) -> tuple[PublishedColumn, ...]:
-    """The columns of the spec that are published, in its order; identifying and unnamed columns are not."""
-    return columns_of(source.spec, source.columns, source.session.engine)
-
-
-def columns_of(spec: Spec, columns: Mapping[str, Column], engine: str) -> tuple[PublishedColumn, ...]:
-    """The columns of a spec that are published, from the columns that the source has."""
+def columns_of(
+    spec: Spec, columns: Mapping[str, Column], engine: str, bounds: Mapping[str, Bound]
+) -> tuple[PublishedColumn, ...]:
+    """The columns of a spec that are published, in its order, from the columns that the source has; identifying and
+    unnamed columns are not. bounds: of quasi-identifiers, published beside them."""
     text = ENGINES[engine].facts.text_type
     found = []
     for name, attribute in spec.attributes.items():
         column = columns[name]
         if attribute.role == "quasi_identifier":
             found.append(PublishedColumn(name, attribute.role, text, "text", TEXT_FORM))
+            found += bounds[name].columns if name in bounds else ()
         elif column.kind == "timestamptz" and attribute.role != "identifying":
             # As text in UTC: a reader's session would show it in a zone of its own.
             found.append(PublishedColumn(name, attribute.role, text, "text", TEXT_FORM))
@@ -61,19 +64,23 @@ def columns_of(spec: Spec, columns: Mapping[str, Column], engine: str) -> tuple[
     return tuple(found)
 
 
-def copy_of(task: Task, chosen: Assessment) -> Copy:
-    """The copy of a node that satisfies. Loads the codes of failing blocks into the session that the source is in."""
+def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Copy:
+    """The copy of a node that satisfies. Loads the codes of failing blocks, and bounds, into the session that the
+    source is in."""
     source = task.source
     session, relation = source.session, source.relation
     joined: sa.FromClause = relation
     codes: dict[str, sa.ColumnElement[Any]] = {}
     values: dict[str, sa.ColumnElement[Any]] = {}
     constant = set()
+    bounds = source_bounds(source, ranges)
     for i, (name, level) in enumerate(zip(source.quasi_identifiers, chosen.node, strict=True)):
         dimension, hierarchy = source.dimensions[i], source.hierarchies[i]
         if level == dimension.height:
             values[name] = sa.literal_column(f"'{TOP}'", sa.Text)
             constant.add(name)
+            if name in bounds:
+                values |= {c.name: o for c, o in zip(bounds[name].columns, bounds[name].open, strict=True)}
             continue
         raw = source.expression(name)
         table = dimension.table.alias(f"qblock_labels_{i}")
@@ -87,9 +94,15 @@ def copy_of(task: Task, chosen: Assessment) -> Copy:
             code = sa.func.coalesce(code, int(hierarchy.codes[level][default]))
         values[name] = sa.cast(label, sa.Text)
         codes[f"q{i}"] = code
-    columns = published_columns(source)
+        if name in bounds:
+            table_name = "_".join([BOUNDS, str(i), *map(str, chosen.node)])
+            beside = loaded(session, table_name, bounds[name], hierarchy, level)
+            joined = joined.outerjoin(beside, beside.c.c == code)
+            for number, (column, at_worst) in enumerate(zip(bounds[name].columns, bounds[name].open, strict=True)):
+                values[column.name] = sa.func.coalesce(sa.cast(beside.c[f"t{number}"], Named(column.type)), at_worst)
+    columns = columns_of(source.spec, source.columns, session.engine, bounds)
     for column in columns:
-        if column.role != "quasi_identifier":
+        if column.role not in ("quasi_identifier", "bound"):
             value, kind = source.expression(column.name), source.columns[column.name].kind
             values[column.name] = session.text_of(value, kind) if kind == "timestamptz" else value
     selected = [values[c.name].label(quoted_name(c.name, quote=True)) for c in columns]
@@ -97,10 +110,11 @@ def copy_of(task: Task, chosen: Assessment) -> Copy:
     if chosen.suppressed:
         query = query.where(~_suppressed(session, chosen, codes))
     # DuckDB refuses to order by a constant, which a column at its top level is.
-    varying = [c for c in columns if c.name not in constant]
+    varying = [c for c in columns if c.name not in constant and c.role != "bound"]
     texts = [session.text_of(values[c.name], c.kind) if c.kind != "text" else values[c.name] for c in varying]
     order = tuple(session.bytewise(text).nulls_first() for text in texts)
-    return Copy(columns, query, int(chosen.counts.rows.sum()) - chosen.suppressed, order)
+    rows = int(chosen.counts.rows.sum()) - chosen.suppressed
+    return Copy(columns, query, rows, order, tuple(bounds.values()))
 
 
 def _suppressed(

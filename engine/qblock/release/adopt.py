@@ -33,6 +33,7 @@ from qblock.release.chosen import Chosen
 from qblock.release.log import Entries
 from qblock.release.maps import map_of
 from qblock.release.plan import Plan, plan_adopt
+from qblock.release.ranges import ranges_of
 from qblock.release.recover import clear_leftovers, record_failure
 from qblock.release.reproduced import differences
 from qblock.release.retire import check_not_retired
@@ -220,7 +221,7 @@ def _reproduce(run: _Adoption, _: steps.Reproduce) -> None:
         raise run.refused(f"the source has {rows} rows now, and it was made of {run.event.rows_source}")
     if node not in run.task.lattice:
         raise run.refused(f"node {list(node)} is not in the lattice: hierarchies have changed", AS_IT_WAS)
-    run.chosen = Chosen.of(run.spec, run.task, run.task.assess(node))
+    run.chosen = Chosen.of(run.spec, run.task, run.task.assess(node), ranges_of(run.place, run.event))
     for why in differences(run, run.event):
         raise run.refused(why)
 

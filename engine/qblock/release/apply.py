@@ -10,6 +10,7 @@ from typing import Any
 from qblock.deeds import outcome
 from qblock.errors import QblockError, Refused
 from qblock.joint.lag.turn import KEPT
+from qblock.publish.bounds import check_copied
 from qblock.publish.columns_ahead import check_view
 from qblock.publish.copy import disclosure, nearly_unique
 from qblock.publish.digest import content_digest
@@ -91,7 +92,7 @@ def _readers(run: Run, _: steps.CheckReaders) -> None:
     found = run.target.exposed()
     if found:
         raise Refused(exposure(found))
-    check_view(run.spec, run.target)
+    check_view(run.spec, run.target, run.ranges)
 
 
 def _snapshot(run: Run, _: steps.Snapshot) -> None:
@@ -140,7 +141,7 @@ def _search(run: Run, _: steps.Search | steps.CheckNode | steps.SearchMap | step
         _recode(run, found.recoded)
         return
     known = before is not None and before.assessment.node == found.chosen.node
-    run.chosen = before if before is not None and known else Chosen.of(run.spec, run.task, found.chosen)
+    run.chosen = before if before is not None and known else Chosen.of(run.spec, run.task, found.chosen, run.ranges)
 
 
 def _recode(run: Run, found: Recoded) -> None:
@@ -148,7 +149,7 @@ def _recode(run: Run, found: Recoded) -> None:
     warned = run.task.warnings
     run.task = run.transaction.enter_context(recoded(run.task, found, run.joint.admission))
     run.task.warnings = list(dict.fromkeys([*warned, *run.task.warnings]))
-    run.chosen = Chosen.of(run.spec, run.task, run.task.assess(run.task.lattice.bottom))
+    run.chosen = Chosen.of(run.spec, run.task, run.task.assess(run.task.lattice.bottom), run.ranges)
 
 
 def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
@@ -200,6 +201,7 @@ def _recheck(run: Run, _: steps.Recheck) -> None:
     run.checked = run.transaction.enter_context(run.target.checking(run.version, chosen.copy.columns))
     rows = run.checked.rows
     counted = count_again(run.spec, rows.session, rows.rows, chosen.copy.columns, chosen.kept.references)
+    check_copied(rows.session, rows.rows, chosen.copy.bounds)
     problems = differences(run.spec, counted, chosen.assessment, chosen.labels)
     if content_digest(rows.session, rows.rows, chosen.copy.columns) != chosen.digest:
         problems.append("the content of the copy is not what was read from the source's snapshot")

@@ -13,6 +13,7 @@ from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.source.declared import leaf_marks, stated_attributes
 from qblock.spec import Spec
+from qblock.spec.model import RangesShown
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +28,11 @@ class Chosen:
     digest: str
 
     @classmethod
-    def of(cls, spec: Spec, task: Task, assessment: Assessment) -> Chosen:
-        """What follows from choosing a node; spec: the release's, whose node may not be pinned."""
+    def of(cls, spec: Spec, task: Task, assessment: Assessment, ranges: RangesShown) -> Chosen:
+        """What follows from choosing a node; spec: the release's, whose node may not be pinned; ranges: how bounds are
+        published."""
         counts, source = assessment.counts, task.source
-        copy = copy_of(task, assessment)
+        copy = copy_of(task, assessment, ranges)
         references = tuple(tuple(part.reference for part in parts) for parts in counts.parts)
         more = {
             number: found
@@ -41,6 +43,6 @@ class Chosen:
         marks = {h.attribute: leaf_marks(h) for h in source.origins if h.attribute in stated}
         marks |= {name: leaf_marks(v.hierarchy) for name, v in source.sensitives.items() if name in stated}
         recoding = None if source.recoding is None else source.recoding.stated
-        kept = Kept(copy.columns, references, more, marks, recoding)
+        kept = Kept(copy.columns, references, more, marks, recoding, ranges)
         digest = content_digest(source.session, copy.query.subquery("qblock_copy"), copy.columns)
         return cls(assessment, label_codes(task, assessment.node), copy, kept, digest)

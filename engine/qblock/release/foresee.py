@@ -17,6 +17,7 @@ from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_
 from qblock.release.maps import map_named_by
 from qblock.release.outlook import ahead
 from qblock.release.plan import Plan, plan
+from qblock.release.ranges import ranges_now
 from qblock.release.retype import type_note
 from qblock.search.run import open_task, run_search
 from qblock.source.reads import tables_read
@@ -51,7 +52,7 @@ def foreseen(spec: Spec, churn: float | None = None) -> Plan:
         return replace(made, notes=(*made.notes, NOT_LOOKED))
     if ENGINES[made.place.engine].facts.has_roles:  # only there are policies
         _check_rows(spec)
-        check_view(spec, made.target)
+    check_view(spec, made.target, ranges_now(spec, made.place))
     note = type_note(made)
     notes = [] if note is None else [note]
     if spec.entity is None:

@@ -26,6 +26,7 @@ from qblock.release.job import Job
 from qblock.release.log import Entries
 from qblock.release.maps import NamedMap
 from qblock.release.plan import Plan
+from qblock.release.ranges import ranges_of
 from qblock.release.result import ReleaseResult, waiting_words
 from qblock.search.answer import requirements_json
 from qblock.search.progress import Progress
@@ -33,6 +34,7 @@ from qblock.search.recoding.shares import shares
 from qblock.search.run import SearchResult
 from qblock.search.task import Task
 from qblock.spec import same_spec, spec_digest
+from qblock.spec.model import RangesShown
 
 NOT_JOINT = (
     "versions of this release are not protected together: whoever keeps several of them may learn more than each one "
@@ -57,6 +59,7 @@ class Run(Job):
     chosen: Chosen
     version: int
     checked: Checked
+    ranges: RangesShown
     shown: dict[int, RecordedEvent]
     published_digests: dict[int, str | None]
 
@@ -92,6 +95,7 @@ class Run(Job):
             self.pointer_problems = reader.verify_pointer(release)
         self.current = current.event if current else None
         self.shown = {e.version: e for e in events if e.state in PUBLISHING and e.version is not None}
+        self.ranges = self.spec.publish.ranges or ranges_of(self.place, self.current)
         self.published_digests = {version: event.content_digest for version, event in self.shown.items()}
 
     def nothing_changed(self) -> bool:

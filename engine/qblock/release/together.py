@@ -27,7 +27,7 @@ def check_together(run: Run) -> None:
         if tried is not run.chosen.assessment:
             others.append(tried.node)
             run.fell_back = True
-            run.chosen = Chosen.of(run.spec, run.task, tried)
+            run.chosen = Chosen.of(run.spec, run.task, tried, run.ranges)
         references = run.chosen.kept.references
         try:
             run.joint.check(run.task, tried, references, run.version, run.published_digests, begin)
@@ -49,7 +49,7 @@ def _would_give(run: Run, kept: Node | None) -> str:
         return ""
 
     def passes(tried: Assessment) -> bool:
-        references = Chosen.of(run.spec, run.task, tried).kept.references
+        references = Chosen.of(run.spec, run.task, tried, run.ranges).kept.references
         try:
             with joint.trying():
                 joint.check(run.task, tried, references, run.version, run.published_digests, lambda _: "")

@@ -65,8 +65,8 @@ class Recoding:
     """The hook of `open_source` that recodes it. spec: the release's own; stated: the map as JSON (Tree.to_json, and
     `boxes`: the part of each box and its labels).
 
-    After the first call: hierarchies, of the source as it is; tree; read: how the labels of its boxes read;
-    quarantined: rows that were left out since a hierarchy does not cover them yet.
+    After the first call: hierarchies and columns (before), of the source as it is; tree; read: how the labels of its
+    boxes read; quarantined: rows that were left out since a hierarchy does not cover them yet.
     """
 
     hierarchies: tuple[Hierarchy, ...] = ()
@@ -76,10 +76,12 @@ class Recoding:
     def __init__(self, spec: Spec, stated: Mapping[str, Any]) -> None:
         self.spec, self.stated = spec, dict(stated)
         self.quarantined = 0
+        self.before: dict[str, Column] = {}
         self._seen: Boxes = {}
         """Of the map, and those that somebody who came later is the first in."""
 
     def columns(self, columns: Mapping[str, Column], engine: str) -> dict[str, Column]:
+        self.before = dict(columns)
         return recoded_columns(self.spec, columns, engine)
 
     def part(self, labels: tuple[str, ...]) -> int | None:

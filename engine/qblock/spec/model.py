@@ -45,6 +45,8 @@ from qblock.spec.workload import WorkloadField
 
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
 ROLES: tuple[Role, ...] = get_args(Role)
+RangesShown = Literal["columns", "native", "text"]
+NAMES = {"type": "object", "additionalProperties": {"type": "string"}}
 OnRefusal = Literal["refuse", "pin", "hold_back", "coarsen"]
 if TYPE_CHECKING:
     MetricName = str
@@ -89,6 +91,12 @@ def _weights(raw: object) -> dict[str, Fraction]:
             raise PydanticCustomError("item", "{message}", {"message": str(error), "index": name}) from None
     # The default written out is the same spec.
     return {name: weight for name, weight in found.items() if weight != 1}
+
+
+def _names(raw: object) -> dict[str, object]:
+    if not isinstance(raw, dict):
+        raise ValueError("{it} is not a mapping; write another name for each: {age_low: age_from}")
+    return {str(name): item for name, item in raw.items()}
 
 
 def _levels(raw: object) -> dict[str, int] | tuple[int, ...]:
@@ -188,6 +196,9 @@ class Search:
 class Publish:
     """Where the release goes. view None: named as the release (a loaded spec has it filled in).
 
+    ranges: how the bounds of numbers and dates are published beside their labels; None: as the version that readers see
+    has them, and as columns where there is none. names: other names for helper views and columns of bounds, by their
+    own (`levels`, `age_low`).
     lock_timeout: seconds that readers of PostgreSQL may have to wait behind a publication that waits for a lock.
     """
 
@@ -195,6 +206,8 @@ class Publish:
     schema: Name = "published"
     view: Name | None = None
     readers: Names = ()
+    ranges: RangesShown | None = None
+    names: Annotated[dict[str, Name], BeforeValidator(_names), WithJsonSchema(NAMES)] = field(default_factory=dict)
     lock_timeout: Seconds = 1
 
 

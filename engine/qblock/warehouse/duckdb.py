@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import duckdb
 import numpy as np
@@ -81,6 +81,9 @@ class DuckdbFacts:
     literals = True
     """To bind a parameter the driver imports pandas."""
     text_type = "VARCHAR"
+    double_type = "DOUBLE"
+    date_type = "DATE"
+    range_types: ClassVar[Mapping[str, str]] = {}
     private_schema: str | None = None
     embedded = True
     has_roles = False

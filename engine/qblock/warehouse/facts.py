@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,12 @@ class Facts(Protocol):
     """Whether queries are sent with their values in the text, which saves the driver something."""
     text_type: str
     """The type of a text, by the engine's own name."""
+    double_type: str
+    """The type of a double, by the engine's own name."""
+    date_type: str
+    """The type of a date, by the engine's own name."""
+    range_types: ClassVar[Mapping[str, str]]
+    """Types of ranges, by the type of a column of whole numbers, `number` or `date`; none where it has none."""
     private_schema: str | None
     """The schema of ledger and crosswalk, where they are in the database of the source."""
     embedded: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import psycopg
@@ -56,6 +56,15 @@ class PostgresqlFacts:
     error: type[Exception] = psycopg.Error
     literals = False
     text_type = "text"
+    double_type = "double precision"
+    date_type = "date"
+    range_types: ClassVar[Mapping[str, str]] = {
+        "smallint": "int4range",
+        "integer": "int4range",
+        "bigint": "int8range",
+        "number": "numrange",
+        "date": "daterange",
+    }
     private_schema: str | None = PRIVATE_SCHEMA
     embedded = False
     has_roles = True

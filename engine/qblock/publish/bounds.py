@@ -1,0 +1,187 @@
+"""Bounds of labels as columns of their own, beside the text of a numeric or date quasi-identifier."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.comparison import NUMBERS
+from qblock.errors import InputError, Refused
+from qblock.hierarchy import Hierarchy
+from qblock.hierarchy.bounds import OPEN, Ends, Reader, date_texts, double_texts, range_text
+from qblock.hierarchy.labels import texts
+from qblock.ledger.kept import PublishedColumn
+from qblock.source import SourceTable
+from qblock.spec import Spec
+from qblock.spec.model import RangesShown
+from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable
+from qblock.warehouse.arrow import whole_numbers
+from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, Session
+
+LARGEST = {"int4range": 2**31 - 1, "int8range": 2**63 - 1}
+LONGEST = 63
+"""Bytes of a name, of which PostgreSQL keeps no more."""
+
+
+class Named(sa.types.UserDefinedType[Any]):
+    """A type by the engine's own name."""
+
+    cache_ok = True
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def get_col_spec(self, **_: Any) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The columns of one quasi-identifier's bounds. written: their texts, for the bounds of a label."""
+
+    attribute: str
+    reader: Reader
+    columns: tuple[PublishedColumn, ...]
+    written: Callable[[Ends], tuple[str, ...]]
+
+    def texts_of(self, label: str | None) -> tuple[str, ...]:
+        return self.written(self.reader.bounds(label))
+
+    def ends_of(self, label: str) -> tuple[str | None, str | None]:
+        """The bounds of a label as texts that read as numbers or dates, whatever the columns are."""
+        ends = self.reader.bounds(label)
+        return date_texts(ends) if self.reader.of == "dates" else double_texts(ends)
+
+    def place_of(self, label: str) -> float:
+        """Where a label stands among the others, by its lower end."""
+        low = self.reader.bounds(label)[0]
+        return -math.inf if low is None else float(low.toordinal() if isinstance(low, date) else low)
+
+    @property
+    def open(self) -> tuple[sa.ColumnElement[Any], ...]:
+        """What a label that cannot be read has."""
+        return tuple(
+            sa.cast(sa.literal_column(f"'{text}'", sa.Text), Named(c.type))
+            for text, c in zip(self.written(OPEN), self.columns, strict=True)
+        )
+
+
+def bounds_of(
+    spec: Spec,
+    columns: Mapping[str, Column],
+    engine: str,
+    ranges: RangesShown,
+    stated: Mapping[str, Hierarchy] | None = None,
+) -> dict[str, Bound]:
+    """The bounds that are published, by quasi-identifier.
+
+    columns: of the source; stated: the hierarchies, where labels are to be read. Raises InputError for ranges on an
+    engine that has none, and for a name that another column has.
+    """
+    if ranges == "text":
+        return {}
+    if ranges == "native" and not ENGINES[engine].facts.range_types:
+        raise InputError(
+            f"{spec.at('publish', 'ranges')}: {ENGINES[engine].title} has no types of ranges; write `columns` for two "
+            "columns of bounds, or `text` for none"
+        )
+    found: dict[str, Bound] = {}
+    for name in spec.quasi_identifiers:
+        made = _bound(spec, name, columns[name], engine, ranges, (stated or {}).get(name))
+        if made is not None:
+            found[name] = made
+    _check_names(spec, columns, found)
+    return found
+
+
+def _bound(
+    spec: Spec, name: str, column: Column, engine: str, ranges: RangesShown, hierarchy: Hierarchy | None
+) -> Bound | None:
+    form, facts = spec.attributes[name].hierarchy, ENGINES[engine].facts
+    dates = isinstance(form, Dates) or column.kind in ("date", "timestamp", "timestamptz")
+    dates = dates or (isinstance(form, Cuts) and form.cuts.grid.of_dates)
+    if isinstance(form, Digits) or not (dates or column.kind in NUMBERS):
+        return None
+    own = hierarchy if isinstance(form, CsvFile | DimensionTable) else None
+    weeks = isinstance(form, Dates) and "iso_year" in form.dates
+    reader = Reader("dates" if dates else "numbers", column.kind, weeks, own)
+    if ranges == "native":
+        kind = "date" if dates else column.type if column.type in facts.range_types else "number"
+        type_ = facts.range_types[kind]
+        return Bound(name, reader, (_column(spec, f"{name}_range", type_),), _ranges(LARGEST.get(type_)))
+    if dates:
+        shown = [_column(spec, f"{name}_{end}", facts.date_type, "date") for end in ("from", "until")]
+        return Bound(name, reader, tuple(shown), date_texts)
+    shown = [_column(spec, f"{name}_{end}", facts.double_type, "float") for end in ("low", "high")]
+    return Bound(name, reader, tuple(shown), double_texts)
+
+
+def _ranges(most: int | None) -> Callable[[Ends], tuple[str, ...]]:
+    return lambda ends: (range_text(ends, most),)
+
+
+def _column(spec: Spec, name: str, type_: str, kind: Kind = "text") -> PublishedColumn:
+    return PublishedColumn(spec.publish.names.get(name, name), "bound", type_, kind, TEXT_FORM)
+
+
+def _check_names(spec: Spec, columns: Mapping[str, Column], found: Mapping[str, Bound]) -> None:
+    made = [(bound.attribute, column.name) for bound in found.values() for column in bound.columns]
+    taken = {name.casefold() for name in (*columns, *spec.attributes)}
+    for attribute, name in made:
+        if name.casefold() in taken:
+            raise InputError(
+                f"{spec.at('publish')}: the bounds of {attribute} would be published as {name}, and that is a column "
+                f"already; give them another name (publish: {{names: {{{name}: {name}_of_range}}}}), or write "
+                "`ranges: text`"
+            )
+        if len(name.encode()) > LONGEST:
+            raise InputError(
+                f"{spec.at('publish')}: {name}, a bound of {attribute}, has more than {LONGEST} bytes; give it a "
+                f"shorter name: publish: {{names: {{{name}: ...}}}}"
+            )
+        taken.add(name.casefold())
+
+
+def source_bounds(source: SourceTable, ranges: RangesShown) -> dict[str, Bound]:
+    """The bounds of a source that is open, whose labels can be read."""
+    recoding = source.recoding
+    spec, columns = (source.spec, source.columns) if recoding is None else (recoding.spec, recoding.before)
+    stated = {hierarchy.attribute: hierarchy for hierarchy in source.origins}
+    return bounds_of(spec, columns, source.session.engine, ranges, stated)
+
+
+def loaded(session: Session, name: str, bound: Bound, hierarchy: Hierarchy, level: int) -> sa.TableClause:
+    """The bounds of the labels of a level, by code: c, and t0, t1 as text."""
+    labels = hierarchy.columns[level]
+    codes = hierarchy.codes[level][labels.first]
+    written = [bound.texts_of(label) for label in labels.distinct.to_pylist()]
+    arrays = {"c": whole_numbers(codes.astype(np.int64))}
+    arrays |= {f"t{i}": texts([text[i] for text in written]) for i in range(len(bound.columns))}
+    return session.load(name, pa.table(arrays))
+
+
+def check_copied(session: Session, rows: sa.FromClause, bounds: Sequence[Bound]) -> None:
+    """Raise Refused where rows of a copy have other bounds than their labels say."""
+    for bound in bounds:
+        label = rows.c[bound.attribute]
+        shown = [session.text_of(rows.c[c.name], c.kind, c.form) for c in bound.columns]
+        query = sa.select(label.label("t"), *(text.label(f"t{i}") for i, text in enumerate(shown)))
+        for row in session.fetch(query.select_from(rows).distinct()).to_pylist():
+            ends = tuple(row[f"t{i}"] for i in range(len(shown)))
+            if not _same(ends, bound.texts_of(row["t"]), bound.columns):
+                raise Refused(f"the copy holds other bounds of {bound.attribute} than its labels have")
+
+
+def _same(found: Sequence[str | None], expected: Sequence[str], columns: Sequence[PublishedColumn]) -> bool:
+    for one, other, column in zip(found, expected, columns, strict=True):
+        if one is None or (float(one) != float(other) if column.kind == "float" else one != other):
+            return False
+    return True

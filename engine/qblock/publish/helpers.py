@@ -1,0 +1,285 @@
+"""The helper views of a release: what a reader must know of its columns, labels, version and guarantees to query it.
+
+Nothing in them is more than the published rows tell with the hierarchies as they are declared: levels are those of the
+labels that are published, and what a guarantee reaches is there only where the published rows give it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from qblock.blocks import Ints
+from qblock.hierarchy import TOP, Hierarchy
+from qblock.hierarchy.labels import texts
+from qblock.ledger.events import Guarantee
+from qblock.ledger.kept import PublishedColumn
+from qblock.models import Tightest
+from qblock.models.examples import in_words
+from qblock.publish.bounds import Bound
+from qblock.publish.recheck import needs_more
+from qblock.spec import Spec
+
+Kind = Literal["columns", "levels", "version", "guarantees", "blocks"]
+KINDS: tuple[Kind, ...] = ("columns", "levels", "blocks", "version", "guarantees")
+Type = Literal["text", "bigint", "double", "boolean", "timestamp"]
+
+
+@dataclass(frozen=True)
+class Helper:
+    """A helper view that is kept with each version. columns: with their types; says: its comment."""
+
+    kind: Kind
+    columns: Mapping[str, Type]
+    says: str
+
+
+KEPT: tuple[Helper, ...] = (
+    Helper(
+        "columns",
+        {
+            "column_name": "text",
+            "role": "text",
+            "level": "bigint",
+            "levels": "bigint",
+            "level_name": "text",
+            "source_type": "text",
+            "values_published": "bigint",
+            "share_hidden": "double",
+            "how_to_filter": "text",
+        },
+        "What each column of {view} means in the version that is shown: its role, the level of its labels among the "
+        "levels that its hierarchy has (NULL where labels are of several), the share of rows in which it is hidden "
+        "(`*`), and how to filter it.",
+    ),
+    Helper(
+        "levels",
+        {
+            "column_name": "text",
+            "level": "bigint",
+            "label": "text",
+            "low": "text",
+            "high": "text",
+            "sort": "bigint",
+            "rows": "bigint",
+        },
+        "The labels that {view} shows in the version that is shown, with how many rows each has: low <= value < high "
+        "where a label is of numbers or dates, and `sort` puts them in order.",
+    ),
+    Helper(
+        "version",
+        {"version": "bigint", "published_at": "timestamp", "rows": "bigint", "previous": "bigint"},
+        "Which version of {view} is shown, since when it exists (UTC), and which one was shown before it was made.",
+    ),
+    Helper(
+        "guarantees",
+        {
+            "model": "text",
+            "sensitive": "text",
+            "asked": "text",
+            "holds": "boolean",
+            "reached": "text",
+            "in_words": "text",
+        },
+        "What {view} guarantees about the people in it; `reached` is what its rows give when they are counted again, "
+        "NULL where that takes more than them.",
+    ),
+)
+BLOCKS_SAY = (
+    "The q*-blocks of {view}, rows that read the same in every quasi-identifier, with how many rows each has. Numbers "
+    "are of the version that is shown, and stand for other blocks in another one."
+)
+
+
+def names(view: str, renamed: Mapping[str, str]) -> dict[Kind, str]:
+    """The name of each helper view. renamed: `publish.names`."""
+    return {kind: renamed.get(kind, f"{view}_{kind}") for kind in KINDS}
+
+
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The rows of each helper view that is kept, in order; their values by the columns of KEPT."""
+
+    rows: Mapping[Kind, Sequence[Row]]
+
+    def table(self, helper: Helper) -> pa.Table:
+        """position, and the values as texts."""
+        rows = self.rows[helper.kind]
+        arrays = {"position": texts([str(i) for i in range(1, len(rows) + 1)])}
+        for i, name in enumerate(helper.columns):
+            arrays[name] = texts([_text(row[i]) for row in rows])
+        return pa.table(arrays)
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None else repr(value) if isinstance(value, float) else str(value)
+
+
+@dataclass(frozen=True)
+class Version:
+    """version: its number; at: when it was made, as ISO text in UTC; previous: the one that readers saw then."""
+
+    version: int
+    at: str
+    previous: int | None
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """What helper views say of the columns, besides what is counted.
+
+    hierarchies: by quasi-identifier; types: of the source's columns; distinct: how many values each column that is
+    published as it is has.
+    """
+
+    columns: Sequence[PublishedColumn]
+    bounds: Mapping[str, Bound]
+    hierarchies: Mapping[str, Hierarchy]
+    types: Mapping[str, str]
+    distinct: Mapping[str, int]
+
+
+def shown_of(
+    spec: Spec,
+    facts: Facts,
+    labels: Sequence[Mapping[str, int]],
+    tightest: Sequence[Tightest | None],
+    version: Version,
+) -> Shown:
+    """What the helper views show. labels: of each quasi-identifier the labels that are published, with their rows;
+    tightest: of each requirement, None where the published rows do not suffice."""
+    total = sum(labels[0].values()) if labels else 0
+    found: dict[Kind, list[Row]] = {"columns": [], "levels": [], "version": [], "guarantees": []}
+    published = dict(zip(spec.quasi_identifiers, labels, strict=True))
+    levels = names(spec.view, spec.publish.names)["levels"]
+    for column in facts.columns:
+        name, type_ = column.name, facts.types.get(column.name)
+        if column.role == "quasi_identifier":
+            own, hierarchy, bound = published[name], facts.hierarchies[name], facts.bounds.get(name)
+            at = _levels(hierarchy, own)
+            rows = _labels(name, own, hierarchy, at, bound)
+            found["levels"] += rows
+            level = _level(hierarchy, own, at)
+            found["columns"].append(
+                (
+                    name,
+                    "quasi-identifier",
+                    level,
+                    hierarchy.height + 1,
+                    None if level is None else hierarchy.level_names[level] if level < hierarchy.height else "hidden",
+                    type_,
+                    len(own),
+                    own.get(TOP, 0) / total if total else None,
+                    _how(name, bound, levels),
+                )
+            )
+        elif column.role == "bound":
+            of = next(one for one, bound in facts.bounds.items() if column in bound.columns)
+            found["columns"].append((name, f"bound of {of}", *[None] * 6, f"see {of}"))
+        else:
+            role = {"sensitive": "sensitive attribute"}.get(column.role, column.role)
+            found["columns"].append(
+                (name, role, None, None, None, type_, facts.distinct[name], None, "published as it is in the source")
+            )
+    found["version"].append((version.version, version.at, total, version.previous))
+    for requirement, one in zip(spec.privacy, tightest, strict=True):
+        found["guarantees"] += _guarantees(spec, requirement, one)
+    return Shown(found)
+
+
+def _guarantees(spec: Spec, requirement: Any, tightest: Tightest | None) -> list[Row]:
+    said = in_words(requirement.model, requirement.sensitive)
+    if tightest is None or needs_more(spec, requirement):
+        model = requirement.model
+        asked = [f"{b.parameter} = {getattr(model, b.parameter)}" for b in model.about.bounds]
+        return [(model.name, ", ".join(requirement.sensitive) or None, one, True, None, said) for one in asked]
+    found = []
+    for guarantee in Guarantee.of(requirement, tightest, "recheck"):
+        reached = None if guarantee.reached is None else f"{guarantee.parameter} = {guarantee.reached}"
+        asked_text = f"{guarantee.parameter} = {guarantee.asked}"
+        about = ", ".join(requirement.sensitive) or None
+        found.append((guarantee.model, about, asked_text, guarantee.holds, reached, said))
+    return found
+
+
+def _levels(hierarchy: Hierarchy, published: Mapping[str, int]) -> dict[str, list[int]]:
+    """The levels at which each label occurs; none of a label that a recoding map made."""
+    found: dict[str, list[int]] = {label: [] for label in published}
+    for level, labels in enumerate(hierarchy.columns):
+        for label in labels.distinct.to_pylist():
+            if label in found and label != TOP:
+                found[label].append(level)
+    if TOP in found:
+        found[TOP] = [hierarchy.height]
+    return found
+
+
+def _level(hierarchy: Hierarchy, published: Mapping[str, int], at: Mapping[str, Sequence[int]]) -> int | None:
+    """The coarsest level at which all published labels occur; what is hidden may be so at every level."""
+    shared = set(range(hierarchy.height + 1))
+    for label in published:
+        if label != TOP:
+            shared &= set(at[label])
+    if set(published) <= {TOP}:
+        return hierarchy.height
+    return max(shared, default=None)
+
+
+def _labels(
+    name: str,
+    published: Mapping[str, int],
+    hierarchy: Hierarchy,
+    at: Mapping[str, Sequence[int]],
+    bound: Bound | None,
+) -> list[Row]:
+    rows: list[Row] = []
+    order = sorted(published, key=lambda label: (label == TOP, bound.place_of(label) if bound else 0, label))
+    for number, label in enumerate(order, 1):
+        ends = (None, None) if bound is None else bound.ends_of(label)
+        rows.append((name, max(at[label], default=None), label, *ends, number, published[label]))
+    return rows
+
+
+def _how(name: str, bound: Bound | None, levels: str) -> str:
+    if bound is None:
+        return f"by label: {levels} lists those that are published; rows with `{TOP}` are hidden and may have any value"
+    shown = [column.name for column in bound.columns]
+    least, most = ("DATE '2020-01-01'", "DATE '2021-01-01'") if bound.reader.of == "dates" else ("30", "40")
+    if len(shown) == 1:
+        between = f"{bound.columns[0].type}({least}, {most})"
+        return f"surely within: {shown[0]} <@ {between}; possibly: {shown[0]} && {between}"
+    low, high = shown
+    return (
+        f"surely from {least} to below {most}: {low} >= {least} AND {high} <= {most}; possibly: {low} < {most} AND "
+        f"{high} > {least}"
+    )
+
+
+def counted_labels(texts_of: Sequence[Sequence[str]], rows: Ints, width: int) -> list[dict[str, int]]:
+    """Rows by label of each quasi-identifier, from the labels [B][Q] and sizes of blocks."""
+    found: list[dict[str, int]] = [{} for _ in range(width)]
+    for block, n in zip(texts_of, rows.tolist(), strict=True):
+        for counts, label in zip(found, block, strict=True):
+            counts[label] = counts.get(label, 0) + n
+    return found
+
+
+def labels_by_code(labels: Sequence[Mapping[str, int]], keys: Ints, rows: Ints) -> list[dict[str, int]]:
+    """The same from the codes of blocks; labels: the code of each label, by quasi-identifier."""
+    found = []
+    for i, known in enumerate(labels):
+        text = {code: label for label, code in known.items()}
+        codes, place = np.unique(keys[:, i], return_inverse=True)
+        n = np.zeros(len(codes), dtype=np.int64)
+        np.add.at(n, place.reshape(-1), rows)
+        found.append({text[code]: int(count) for code, count in zip(codes.tolist(), n.tolist(), strict=True)})
+    return found

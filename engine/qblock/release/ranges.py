@@ -1,0 +1,35 @@
+"""How a release publishes the bounds of numbers and dates: as its spec says, and else as the version before."""
+
+from __future__ import annotations
+
+from qblock.errors import QblockError
+from qblock.ledger.events import RecordedEvent
+from qblock.ledger.kept import Kept
+from qblock.ledger.place import Place
+from qblock.ledger.reader import ledger_reader
+from qblock.spec import Spec
+from qblock.spec.model import RangesShown
+
+FIRST: RangesShown = "columns"
+
+
+def ranges_of(place: Place, event: RecordedEvent | None) -> RangesShown:
+    """How a version shows them: one of an earlier program not at all, so that its readers' views and programs keep
+    their columns; `columns` where there is no version."""
+    if event is None or event.version is None:
+        return FIRST
+    with ledger_reader(place) as reader:
+        text = reader.reference(event.release, event.version)
+    try:
+        return "text" if text is None else Kept.of_text(text).ranges
+    except QblockError:  # which is said where the version is needed
+        return "text"
+
+
+def ranges_now(spec: Spec, place: Place) -> RangesShown:
+    """How the next version would."""
+    if spec.publish.ranges is not None or not place.exists:
+        return spec.publish.ranges or FIRST
+    with ledger_reader(place) as reader:
+        current = reader.current(spec.release)
+    return ranges_of(place, None if current is None else current.event)
