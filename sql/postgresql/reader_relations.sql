@@ -1,5 +1,5 @@
 -- Purpose: what no reader may touch: the relations named, what they are made of, the private schema, and what shows them
--- Inputs: oids (of the relations named), private (schema), mark (how the comment on a release's own view begins)
+-- Inputs: oids (of the relations named), private (schema), own (oids of the views of releases)
 -- Output: oid, schema, name, kind (pg_class.relkind), owner (oid), over (whether it only shows one of the others)
 WITH RECURSIVE
 edges AS (
@@ -22,12 +22,6 @@ edges AS (
         dependency.classid = CAST('pg_catalog.pg_proc' AS regclass)
         AND dependency.refclassid IN (CAST('pg_catalog.pg_class' AS regclass), CAST('pg_catalog.pg_proc' AS regclass))
 ),
-own AS (
-    SELECT class.oid
-    FROM pg_catalog.pg_class AS class
-    JOIN pg_catalog.pg_roles AS role ON role.oid = class.relowner AND role.rolname = current_user
-    WHERE class.relkind = 'v' AND pg_catalog.obj_description(class.oid, 'pg_class') LIKE :mark
-),
 named (class, oid) AS (
     SELECT CAST('pg_catalog.pg_class' AS regclass), class.oid FROM pg_catalog.pg_class AS class
     WHERE class.oid = ANY(:oids)
@@ -44,7 +38,7 @@ named (class, oid) AS (
         SELECT named.class, inherits.inhparent FROM pg_catalog.pg_inherits AS inherits
         WHERE inherits.inhrelid = named.oid AND named.class = CAST('pg_catalog.pg_class' AS regclass)
     ) AS further
-    WHERE further.oid NOT IN (SELECT own.oid FROM own)
+    WHERE further.oid <> ALL(:own)
 ),
 closed AS (
     SELECT named.oid FROM named WHERE named.class = CAST('pg_catalog.pg_class' AS regclass)
@@ -129,7 +123,7 @@ views (class, oid, shown) AS (
     ) AS step
     WHERE
         step.shown IS NOT NULL
-        AND edges.made NOT IN (SELECT own.oid FROM own)
+        AND edges.made <> ALL(:own)
         -- PostgreSQL's own views ask whoever reads them.
         AND coalesce(class.oid, function.oid) >= 16384
 )

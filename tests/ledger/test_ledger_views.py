@@ -142,3 +142,31 @@ def test_a_release_older_than_the_spec_allows_is_stale(
     (row,) = ask("SELECT stale, age_seconds FROM {}current_version")
     assert row["stale"] is stale
     assert 72 * 3600 <= row["age_seconds"] < 72 * 3600 + 600
+
+
+def test_runs_have_a_row_for_each_run_as_it_ended(published: Place, ask: Ask) -> None:
+    rows = ask("SELECT * FROM {}runs ORDER BY release, run")
+    assert [(row["release"], row["run"], row["outcome"], row["version"]) for row in rows] == [
+        ("r", "run 1", "published", 1),
+        ("r", "run 2", "refused", 2),
+        ("r", "run 3", "published", 3),
+        ("s", "s", "staged", 1),
+    ]
+    assert all(row["began_at"] <= row["ended_at"] for row in rows)
+    assert (rows[0]["rows_published"], rows[1]["reason"], rows[2]["view"]) == (98, "recheck failed", "published.r")
+
+
+def test_refusals_are_runs_that_published_nothing(published: Place, ask: Ask) -> None:
+    (row,) = ask("SELECT * FROM {}refusals")
+    assert row | {"release": "r", "run": "run 2", "outcome": "refused", "reason": "recheck failed"} == row
+
+
+def test_current_guarantees_are_of_the_last_check_of_what_is_shown(published: Place, ask: Ask) -> None:
+    with ledger_transaction(published) as connection:
+        again = Event(release="r", state="published", run="run 4", version=3)
+        record(connection, again, [guarantee("c", "recheck", 0.5), guarantee("l", "search", 0.5)])
+    rows = ask("SELECT * FROM {}current_guarantees ORDER BY position")
+    assert [(row["version"], row["parameter"], row["stage"], row["headroom"]) for row in rows] == [
+        (3, "c", "recheck", 0.5),
+        (3, "l", "search", 0.5),
+    ]

@@ -14,6 +14,7 @@ from release.jobs import PEOPLE, Job, MakeJob
 
 from qblock.errors import InputError, QblockError
 from qblock.ledger.history import history
+from qblock.publish.helpers import KINDS
 from qblock.release.verify import verify
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
@@ -86,7 +87,9 @@ def test_a_reader_reads_the_view_and_nothing_else(job: Job, logins: list[str]) -
         except psycopg.errors.InsufficientPrivilege:
             pass
     # The source is the publisher's own to close: here its default privileges opened it before.
-    assert set(readable) - {("public", "people")} == {("published", "people")}
+    assert set(readable) - {("public", "people")} == {
+        ("published", name) for name in ("people", *(f"people_{kind}" for kind in KINDS))
+    }
     for statement in (
         "INSERT INTO published.people VALUES ('a', 'b', 'c', 'd')",
         "DELETE FROM published.people",

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.ledger.history import history
 from qblock.ledger.lock import release_lock
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
+from qblock.ledger.writer import opened
 from qblock.release.plan import plan
 from qblock.release.verify import verify
 from qblock.releases.release import Release
 from qblock.source import local
+from qblock.spec import spec_digest
 from release.jobs import ATTRIBUTES, PEOPLE, Job, MakeJob
 
 pytestmark = pytest.mark.either_engine
@@ -339,3 +343,17 @@ def test_several_sensitive_attributes_and_a_model_over_both(make_job: MakeJob) -
     assert job.run().rows == 12
     assert verify(job.spec).not_recomputed == []
     assert verify(job.spec).problems == []
+
+
+@pytest.mark.either_engine
+def test_the_text_of_a_spec_is_kept_by_its_digest_without_urls(job: Job) -> None:
+    job.set(versions={"joint": "none"}).run()
+    job.run(force=True)
+    with opened(place_of(job.spec), read_only=True) as connection:
+        schema = "qblock." if job.engine == "postgresql" else ""
+        query = f"SELECT content, spec_digest, release, first_version, last_version FROM {schema}spec_texts"
+        ((text, *found),) = connection.execute(sa.text(query)).all()
+    assert found == [hashlib.sha256(text.encode()).hexdigest(), "people", 1, 2]
+    assert found[0] == spec_digest(job.spec)
+    assert "://" not in text
+    assert str(job.folder) not in text

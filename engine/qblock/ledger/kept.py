@@ -121,6 +121,13 @@ def write_kept(connection: sa.Connection, release: str, version: int, text: str)
     connection.execute(table.insert(), [{"release": release, "version": version, "content": text}])
 
 
+def write_spec(connection: sa.Connection, digest: str, text: str) -> None:
+    """Keep the canonical text of a spec by its digest, once, in the transaction of the caller. It has no URL."""
+    table = tables(connection).spec
+    if connection.scalar(sa.select(table.c.digest).where(table.c.digest == digest)) is None:
+        connection.execute(table.insert(), [{"digest": digest, "content": text}])
+
+
 def read_kept(connection: sa.Connection, release: str, version: int) -> str | None:
     """What was kept of a version."""
     table = tables(connection).reference

@@ -6,14 +6,17 @@ labels that are published, and what a guarantee reaches is there only where the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 
 from qblock.blocks import Ints
+from qblock.errors import InputError
 from qblock.hierarchy import TOP, Hierarchy
 from qblock.hierarchy.labels import texts
 from qblock.ledger.events import Guarantee
@@ -23,9 +26,13 @@ from qblock.models.examples import in_words
 from qblock.publish.bounds import Bound
 from qblock.publish.recheck import needs_more
 from qblock.spec import Spec
+from qblock.warehouse.protocol import quote
 
-Kind = Literal["columns", "levels", "version", "guarantees", "blocks"]
-KINDS: tuple[Kind, ...] = ("columns", "levels", "blocks", "version", "guarantees")
+Kind = Literal["columns", "levels", "blocks", "version", "guarantees"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+VERSION = re.compile(r"v\d+", re.ASCII | re.IGNORECASE)
+LONGEST = 63
+"""Bytes of a name, of which PostgreSQL keeps no more."""
 Type = Literal["text", "bigint", "double", "boolean", "timestamp"]
 
 
@@ -95,9 +102,60 @@ BLOCKS_SAY = (
 )
 
 
+def shortened(name: str, most: int = LONGEST) -> str:
+    """A name of at most 63 bytes: the end of a longer one is replaced by a digest."""
+    if len(name.encode()) <= most:
+        return name
+    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
+    return name.encode()[: most - 13].decode(errors="ignore") + "_" + digest
+
+
 def names(view: str, renamed: Mapping[str, str]) -> dict[Kind, str]:
-    """The name of each helper view. renamed: `publish.names`."""
-    return {kind: renamed.get(kind, f"{view}_{kind}") for kind in KINDS}
+    """The name of each helper view: that of the view with its kind, shortened to what PostgreSQL keeps. renamed:
+    `publish.names`."""
+    return {kind: renamed.get(kind) or shortened(f"{view}_{kind}") for kind in KINDS}
+
+
+def check_names(spec: Spec) -> None:
+    """Raise InputError where two views of the release would have one name, or one is too long."""
+    of: dict[str, str] = {spec.view.casefold(): "the view itself"}
+    for kind, name in names(spec.view, spec.publish.names).items():
+        what, where = f"the helper view of its {kind}", spec.at("publish", "names")
+        if len(name.encode()) > LONGEST:
+            raise InputError(
+                f"{where}: {name}, {what}, has more than {LONGEST} bytes, the most that PostgreSQL keeps of a name; "
+                f"give it another one: publish: {{names: {{{kind}: ...}}}}"
+            )
+        if name.casefold() in of or VERSION.fullmatch(name.removeprefix(f"{spec.view}_")):
+            taken = of.get(name.casefold(), "a version")
+            raise InputError(
+                f"{where}: {name} would be {what}, and is the name of {taken}; give one of them another name"
+            )
+        of[name.casefold()] = what
+
+
+def block_columns(columns: Sequence[PublishedColumn], quoted: Callable[[str], str]) -> tuple[str, str]:
+    """What the view of the blocks selects and groups by. quoted: a column of the version's table by its name."""
+    shown = [column for column in columns if column.role in ("quasi_identifier", "bound")]
+    number, rows = block_names(columns)
+    keys = ", ".join(quoted(column.name) for column in shown if column.role == "quasi_identifier")
+    selected = [f"{quoted(column.name)} AS {quote(column.name)}" for column in shown]
+    first = f"row_number() OVER (ORDER BY {keys}) AS {quote(number)}"
+    return (
+        ", ".join([first, *selected, f"count(*) AS {quote(rows)}"]),
+        ", ".join(quoted(column.name) for column in shown),
+    )
+
+
+def block_names(columns: Sequence[PublishedColumn]) -> tuple[str, str]:
+    """The names of the number of a block and of its rows: like no column beside them."""
+    taken = {column.name.casefold() for column in columns if column.role in ("quasi_identifier", "bound")}
+    number, rows = "block", "rows"
+    while number in taken:
+        number += "_"
+    while rows in taken:
+        rows += "_"
+    return number, rows
 
 
 Row = tuple[Any, ...]
@@ -105,8 +163,9 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Shown:
-    """The rows of each helper view that is kept, in order; their values by the columns of KEPT."""
+    """The rows of each helper view that is kept of a version, in order; their values by the columns of KEPT."""
 
+    version: int
     rows: Mapping[Kind, Sequence[Row]]
 
     def table(self, helper: Helper) -> pa.Table:
@@ -137,8 +196,8 @@ class Version:
 class Facts:
     """What helper views say of the columns, besides what is counted.
 
-    hierarchies: by quasi-identifier; types: of the source's columns; distinct: how many values each column that is
-    published as it is has.
+    hierarchies: by quasi-identifier; types: the kinds of the source's columns, since the name of a type may list
+    values; distinct: how many values each column that is published as it is has.
     """
 
     columns: Sequence[PublishedColumn]
@@ -193,7 +252,7 @@ def shown_of(
     found["version"].append((version.version, version.at, total, version.previous))
     for requirement, one in zip(spec.privacy, tightest, strict=True):
         found["guarantees"] += _guarantees(spec, requirement, one)
-    return Shown(found)
+    return Shown(version.version, found)
 
 
 def _guarantees(spec: Spec, requirement: Any, tightest: Tightest | None) -> list[Row]:

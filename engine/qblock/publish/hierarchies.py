@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -11,6 +10,7 @@ from qblock.errors import InputError
 from qblock.hierarchy import Hierarchy, write_csv
 from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.stores import place_of
+from qblock.publish.helpers import shortened
 from qblock.search.task import Task
 from qblock.warehouse.engines import ENGINES
 
@@ -62,11 +62,3 @@ def load_hierarchies(task: Task) -> list[str]:
     finally:
         engine.dispose()
     return names
-
-
-def shortened(name: str, most: int = 63) -> str:
-    """A name of at most 63 bytes (PostgreSQL's limit): the end of a longer one is replaced by a digest."""
-    if len(name.encode()) <= most:
-        return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-    return name.encode()[: most - 13].decode(errors="ignore") + "_" + digest

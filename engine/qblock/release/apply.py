@@ -29,6 +29,7 @@ from qblock.release.result import ReleaseResult
 from qblock.release.retire import check_not_retired
 from qblock.release.run import Run, retirable
 from qblock.release.runner import run_steps
+from qblock.release.shown import shown_by
 from qblock.release.together import check_together, with_more
 from qblock.release.turnover import check_turnover
 from qblock.search.progress import Progress
@@ -190,7 +191,8 @@ def _check_same_content(run: Run) -> None:
 
 def _copy(run: Run, _: steps.CopyVersion) -> None:
     run.begin(run.version)
-    run.target.stage(run.task.source.session, run.chosen.copy, run.version, run.stamp, run.record)
+    shown = shown_by(run)
+    run.target.stage(run.task.source.session, run.chosen.copy, shown, run.version, run.stamp, run.record)
     # The snapshot ends here: what follows reads only the copy.
     run.transaction.close()
 

@@ -24,7 +24,7 @@ from qblock.errors import InputError, Refused
 from qblock.joint.tables import tables as crosswalk_tables
 from qblock.ledger.events import IDENTIFYING, Event, RecordedEvent, canonical
 from qblock.ledger.history import UNFINISHED, last_events, published_versions
-from qblock.ledger.kept import Kept
+from qblock.ledger.kept import Kept, PublishedColumn
 from qblock.ledger.lock import release_lock
 from qblock.ledger.migrate import known_revision, revision, revisions, upgrade_ledger
 from qblock.ledger.place import Place
@@ -282,6 +282,6 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
     return True
 
 
-def _columns(reader: LedgerReader, release: str, version: int) -> list[str]:
+def _columns(reader: LedgerReader, release: str, version: int) -> Sequence[PublishedColumn]:
     text = reader.reference(release, version)
-    return [] if text is None else [column.name for column in Kept.of_text(text).columns]
+    return () if text is None else Kept.of_text(text).columns

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from qblock.joint.later import joint_check, later_versions
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, HowChosen, RecordedEvent, State, canonical
-from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept
+from qblock.ledger.kept import Kept, forget_kept, kept_digest, write_kept, write_spec
 from qblock.ledger.reader import LedgerReader, ledger_reader
 from qblock.ledger.stamps import Begun, begin
 from qblock.ledger.writer import ledger_transaction, record, set_pointer
@@ -34,6 +34,7 @@ from qblock.search.recoding.shares import shares
 from qblock.search.run import SearchResult
 from qblock.search.task import Task
 from qblock.spec import same_spec, spec_digest
+from qblock.spec.digest import canonical as canonical_spec
 from qblock.spec.model import RangesShown
 
 NOT_JOINT = (
@@ -198,6 +199,7 @@ class Run(Job):
         release = self.spec.release
         if state == "staged":
             write_kept(connection, release, self.version, self.chosen.kept.text())
+            write_spec(connection, spec_digest(self.spec), canonical_spec(self.spec))
         record(connection, self._event(state), self.guarantees("search" if state == "staged" else "recheck"))
         if state == "published":
             set_pointer(connection, release, self.version)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import sqlalchemy as sa
 
-from qblock.errors import QblockError, Refused
+from qblock.errors import InputError, QblockError, Refused
 from qblock.ledger.events import Guarantee, PublishedVersion, Stage
 from qblock.ledger.kept import Kept, kept_digest, read_kept
 from qblock.ledger.place import Place
@@ -18,6 +18,7 @@ from qblock.ledger.writer import one_reader, opened
 from qblock.models import Tightest
 from qblock.publish import kept_counts
 from qblock.publish.digest import content_digest
+from qblock.publish.helpers import counted_labels, names
 from qblock.publish.recheck import Counted, count_again
 from qblock.publish.targets import Rows, Target, target_of
 from qblock.release import private_state
@@ -28,6 +29,7 @@ from qblock.source.declared import leaf_marks, stated_hierarchies
 from qblock.spec import Requirement, Spec, same_spec
 from qblock.warehouse.addresses import Unreachable
 from qblock.warehouse.kept_sessions import kept_sessions
+from qblock.warehouse.protocol import TableName
 
 
 @kept_sessions()
@@ -180,6 +182,7 @@ class _Checks:
         except Refused as error:
             self.problems.append(str(error))
             return
+        self._helpers(rows, counted)
         for number, (requirement, found) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
             stage: Stage = "recheck"
             if found is None and number in kept.counts:
@@ -197,6 +200,22 @@ class _Checks:
                         f"{guarantee.model} reaches {guarantee.parameter} = {guarantee.reached}, "
                         "and the ledger says something else"
                     )
+
+    def _helpers(self, rows: Rows, counted: Counted) -> None:
+        """Labels and rows as helper views say them; a version of an earlier program has nothing there."""
+        name = TableName(self.spec.publish.schema, names(self.spec.view, self.spec.publish.names)["levels"])
+        try:
+            rows.session.columns(name)
+        except InputError:
+            return
+        levels = rows.session.relation(name)
+        said = rows.session.fetch(sa.select(levels.c.column_name, levels.c.label, levels.c.rows)).to_pylist()
+        found = {(row["column_name"], row["label"]): row["rows"] for row in said}
+        labels = counted_labels(counted.labels, counted.rows, len(self.spec.quasi_identifiers))
+        pairs = zip(self.spec.quasi_identifiers, labels, strict=True)
+        expected = {(column, label): n for column, own in pairs for label, n in own.items()}
+        if said and found != expected:
+            self.problems.append(f"the labels that {name} lists are not those that are published")
 
     def _privately(self, number: int, requirement: Requirement, kept: Kept, counted: Counted) -> Tightest:
         """A requirement on the counts kept with the version, whose blocks must be those that are published."""

@@ -7,7 +7,7 @@ from typing import Any
 from qblock.metrics import METRICS
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.fields import choices
-from qblock.spec.model import ROLES, Requirement
+from qblock.spec.model import BOUND_ENDS, HELPER_VIEWS, ROLES, Requirement
 
 ONLY: dict[str, tuple[str, ...]] = {
     "identifying": (),
@@ -45,11 +45,22 @@ def check(document: Document, columns: dict[str, str | None], entries: tuple[Req
     quasi = [name for name, role in columns.items() if role == "quasi_identifier"]
     _node(document, quasi)
     _weights(document, quasi)
+    _names(document, quasi)
     _workload(document, columns)
     _recoding(document, entries)
     for entry in entries:
         _needs(document, entry)
     _audience(document)
+
+
+def _names(document: Document, quasi: list[str]) -> None:
+    publish = document.data.get("publish")
+    names = publish.get("names") if isinstance(publish, dict) else None
+    known = [*HELPER_VIEWS, *(f"{name}_{end}" for name in quasi for end in BOUND_ENDS)]
+    for name in names if isinstance(names, dict) else ():
+        if name not in known:
+            what = f"{name} is neither a helper view nor a column of bounds; {choices(known, name)}"
+            document.wrong(("publish", "names", name), what)
 
 
 def _attribute(document: Document, path: Path, role: str, entry: dict[str, Any]) -> None:

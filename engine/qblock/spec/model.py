@@ -46,6 +46,8 @@ from qblock.spec.workload import WorkloadField
 Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive"]
 ROLES: tuple[Role, ...] = get_args(Role)
 RangesShown = Literal["columns", "native", "text"]
+HELPER_VIEWS = ("columns", "levels", "blocks", "version", "guarantees")
+BOUND_ENDS = ("low", "high", "from", "until", "range")
 NAMES = {"type": "object", "additionalProperties": {"type": "string"}}
 OnRefusal = Literal["refuse", "pin", "hold_back", "coarsen"]
 if TYPE_CHECKING:
@@ -95,7 +97,7 @@ def _weights(raw: object) -> dict[str, Fraction]:
 
 def _names(raw: object) -> dict[str, object]:
     if not isinstance(raw, dict):
-        raise ValueError("{it} is not a mapping; write another name for each: {age_low: age_from}")
+        raise ValueError("{it} is not a mapping; write another name for each: {levels: labels_of_stays}")
     return {str(name): item for name, item in raw.items()}
 
 

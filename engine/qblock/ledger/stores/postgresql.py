@@ -22,7 +22,7 @@ from qblock.warehouse.postgresql_session import LEDGER_PATH, PATH
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.session import SqlSession
 
-WRITTEN = ("event", "guarantee", "reference", "begun", "pointer", "release_move")
+WRITTEN = ("event", "guarantee", "reference", "begun", "pointer", "release_move", "spec", "view")
 """Tables that a run writes."""
 WITHOUT_NESTED_LOOPS = (
     "SELECT setting.before FROM (SELECT current_setting('enable_nestloop') AS before OFFSET 0) AS setting "

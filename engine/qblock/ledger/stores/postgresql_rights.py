@@ -14,6 +14,13 @@ LEDGER = (
     (("event", "guarantee", "begun"), ("SELECT", "INSERT"), "the ledger, which is appended to"),
     (("pointer",), ("SELECT", "INSERT", "UPDATE"), "which version readers see"),
     (("reference",), ("SELECT", "INSERT", "DELETE"), "what the checks of a kept version need"),
+    (("spec",), ("SELECT", "INSERT"), "the texts of specs"),
+    (("view",), ("SELECT", "INSERT", "DELETE"), "which views are those of releases"),
+    (
+        ("shown_columns", "shown_levels", "shown_version", "shown_guarantees"),
+        ("SELECT", "INSERT", "DELETE"),
+        "what helper views show",
+    ),
 )
 """Tables, privileges and what for, where the ledger belongs to another role, so that the job can only append to it."""
 CROSSWALK = (
@@ -33,7 +40,16 @@ CROSSWALK = (
     "crosswalk_rekeyed",
 )
 CROSSWALK_NEEDS = ("SELECT", "INSERT", "UPDATE", "DELETE")
-VIEWS = ("release_history", "version_guarantees", "headroom_trend", "current_version")
+VIEWS = (
+    "release_history",
+    "version_guarantees",
+    "headroom_trend",
+    "current_version",
+    "runs",
+    "refusals",
+    "current_guarantees",
+    "spec_texts",
+)
 HISTORY = ("alembic_version", "event", "guarantee", "pointer", "release_move")
 """What `qblock history` reads besides the views."""
 

@@ -22,10 +22,12 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.writer import ledger_transaction
 from qblock.publish.copy import Copy
 from qblock.publish.digest import relation_digest
-from qblock.publish.targets.duckdb_marks import kept_marks, marked_views, shown_marks
+from qblock.publish.helpers import Shown, check_names
+from qblock.publish.targets import duckdb_helpers
+from qblock.publish.targets.duckdb_marks import kept_marks, marked_views, said, shown_marks
 from qblock.publish.targets.duckdb_needs import needs
 from qblock.publish.targets.identity import Identity, table_text
-from qblock.publish.targets.mark import Mark, mark_text
+from qblock.publish.targets.mark import MARKED, Mark, mark_text
 from qblock.publish.targets.protocol import STAYS, Record, Rows
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
@@ -90,6 +92,7 @@ class DuckdbTarget:
             raise InputError(
                 f"{where}: {self.file} is in a folder that does not exist; name a file in a folder that exists"
             )
+        check_names(self.spec)
         check_database(self.file, "name another file", InputError, where)
         if not os.access(self.file.parent, os.W_OK):
             raise InputError(f"{where}: the job has no permission to write in {self.file.parent}")
@@ -101,15 +104,13 @@ class DuckdbTarget:
 
     def _check_replaceable(self, where: str) -> None:
         try:
-            (found,) = duckdb_session.ask_catalog(
-                self.file, "SELECT comment FROM system.main.duckdb_views() WHERE NOT internal"
-            )
+            found = [comment for _, comment in said(self.file) if comment.startswith(MARKED)]
         except duckdb.Error as error:
             raised = explain_duckdb(error)
             if isinstance(raised, Busy):
                 raise raised from None
             found = []
-        if [(comment or "").rsplit(" version ", 1)[0] for (comment,) in found] != [self._mark]:
+        if [comment.rsplit(" version ", 1)[0] for comment in found] != [self._mark]:
             raise InputError(
                 f"{where}: {self.file} already exists and is not a version of release {self.spec.release}; it would "
                 "be replaced: name another file, or move it away"
@@ -122,7 +123,7 @@ class DuckdbTarget:
         # The file holds what is published and nothing else; the file system decides who may open it.
         return []
 
-    def stage(self, session: Session, copy: Copy, version: int, stamp: str, record: Record) -> None:
+    def stage(self, session: Session, copy: Copy, shown: Shown, version: int, stamp: str, record: Record) -> None:
         path = self.version_file(version)
         for folder in (self.place.folder, self.folder.parent, self.folder):
             make_private(folder)
@@ -132,6 +133,7 @@ class DuckdbTarget:
         session.run(f"ATTACH {quote_text(str(path))} AS {ALIAS}")
         session.run(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         session.run(sa.CreateTableAs(copy.ordered, quoted_name(name, quote=True), schema=schema))
+        duckdb_helpers.store(session, self.spec, schema, shown)
         rows = session.scalar(f"SELECT count(*) FROM {schema}.{quote(name)}")
         session.connection.commit()
         session.run(f"CHECKPOINT {ALIAS}")
@@ -140,23 +142,22 @@ class DuckdbTarget:
         session.connection.commit()
         if rows != copy.rows:
             raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")
-        self.add_view(
-            path, name, [column.name for column in copy.columns], mark_text(self.spec.release, version, stamp)
-        )
+        self.add_view(path, name, copy.columns, mark_text(self.spec.release, version, stamp))
         path.chmod(0o600)
         sync(path)
         with ledger_transaction(self.place) as ledger:
             record(ledger, "staged")
 
-    def add_view(self, path: Path, table: str, columns: Sequence[str], mark: str) -> None:
-        """Make the view of a file that holds a version, with these columns of the table, and mark it."""
+    def add_view(self, path: Path, table: str, columns: Sequence[PublishedColumn], mark: str) -> None:
+        """Make the views of a file that holds a version, with these columns of the table, and mark it."""
         schema = quote(self.spec.publish.schema)
         view = f"{schema}.{quote(self.spec.view)}"
-        names = ", ".join(map(quote, columns))
+        names = ", ".join(quote(column.name) for column in columns)
         # In a session of its own: a view keeps the name under which its database was attached.
         with duckdb_session.connect(path) as connection:
             connection.execute(f"CREATE VIEW {view} AS SELECT {names} FROM {schema}.{quote(table)}")
-            connection.execute(f"COMMENT ON VIEW {view} IS {quote_text(mark)}")
+            connection.execute(f"COMMENT ON TABLE {schema}.{quote(table)} IS {quote_text(mark)}")
+            duckdb_helpers.finish(connection, self.spec, table, columns)
             connection.execute("CHECKPOINT")
 
     @contextmanager
@@ -184,14 +185,12 @@ class DuckdbTarget:
         if not path.is_file():
             return False
         try:
-            tables, views = duckdb_session.ask_catalog(
-                path,
-                "SELECT schema_name, table_name FROM system.main.duckdb_tables()",
-                "SELECT schema_name, view_name FROM system.main.duckdb_views() WHERE NOT internal",
-            )
+            found = dict(said(path))
         except duckdb.Error:
             return False
-        return (tables, views) == ([(schema, f"{self.spec.view}_v{version}")], [(schema, self.spec.view)])
+        own = {TableName(schema, f"{self.spec.view}_v{version}"), TableName(schema, self.spec.view)}
+        helpers = set(duckdb_helpers.comments(self.spec.view))
+        return own <= set(found) and all(comment in helpers for name, comment in found.items() if name not in own)
 
     def landed(self, version: int) -> bool:
         path = self.version_file(version)

@@ -1,4 +1,4 @@
-"""What DuckDB files of versions say about themselves: the comment on their only view."""
+"""What DuckDB files of versions say about themselves: the comment on the table, or of older ones on the view."""
 
 from __future__ import annotations
 
@@ -13,13 +13,26 @@ from qblock.warehouse import duckdb_session
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.protocol import TableName
 
+TABLES = "SELECT schema_name, table_name, comment FROM system.main.duckdb_tables() WHERE NOT internal"
+VIEWS = "SELECT schema_name, view_name, comment FROM system.main.duckdb_views() WHERE NOT internal"
+
+
+def said(file: Path) -> list[tuple[TableName, str]]:
+    """What the tables and views of a file say about themselves. Raises what DuckDB raises."""
+    tables, views = duckdb_session.ask_catalog(file, TABLES, VIEWS)
+    return [(TableName(schema, name), comment or "") for schema, name, comment in (*tables, *views)]
+
 
 def marked_views(file: Path, release: str) -> list[tuple[Mark, TableName]]:
-    """The views of a file that say that they are versions of the release. Raises what DuckDB raises."""
-    query = "SELECT comment, schema_name, view_name FROM system.main.duckdb_views() WHERE NOT internal"
-    (views,) = duckdb_session.ask_catalog(file, query)
-    read = [(read_mark(comment, release), TableName(schema, view)) for comment, schema, view in views]
-    return [(Mark(*mark), view) for mark, view in read if mark is not None]
+    """The views of a file that show versions of the release. Raises what DuckDB raises."""
+    read = [(read_mark(comment, release), name) for name, comment in said(file)]
+    return [(Mark(*mark), view_of(name, mark[0])) for mark, name in read if mark is not None]
+
+
+def view_of(marked: TableName, version: int) -> TableName:
+    """The view of what is marked: the table of a version has its name with the number, the view of older files is
+    marked itself."""
+    return TableName(marked.schema, marked.name.removesuffix(f"_v{version}"))
 
 
 def shown_marks(published: Path, release: str) -> list[Mark]:

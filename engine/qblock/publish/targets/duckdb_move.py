@@ -10,7 +10,10 @@ from pathlib import Path
 
 import duckdb
 
+from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.place import make_private
+from qblock.publish.helpers import names
+from qblock.publish.targets import duckdb_helpers
 from qblock.publish.targets.duckdb import DuckdbTarget, copy_file, remove, remove_logs, sync
 from qblock.publish.targets.duckdb_marks import marked_views
 from qblock.publish.targets.mark import mark_text
@@ -21,19 +24,25 @@ from qblock.warehouse.protocol import quote
 
 
 def finish_move(
-    target: DuckdbTarget, earlier: str, before: str, kept: Mapping[int, Sequence[str]], current: int | None
+    target: DuckdbTarget,
+    earlier: str,
+    before: str,
+    kept: Mapping[int, Sequence[PublishedColumn]],
+    current: int | None,
 ) -> None:
     """Move what is left of a release. earlier: its name before; before: its view then, as the ledger has it; kept: the
     columns of each version that is kept; current: the version that readers see."""
     folder = target.folder.parent / earlier
-    for version, names in kept.items():
-        _move_version(target, earlier, folder / f"v{version}.duckdb", version, names)
+    for version, columns in kept.items():
+        _move_version(target, earlier, folder / f"v{version}.duckdb", version, columns)
     _move_file(target, earlier, before, current)
     if folder != target.folder and folder.is_dir():
         shutil.rmtree(folder)
 
 
-def _move_version(target: DuckdbTarget, earlier: str, before: Path, version: int, names: Sequence[str]) -> None:
+def _move_version(
+    target: DuckdbTarget, earlier: str, before: Path, version: int, columns: Sequence[PublishedColumn]
+) -> None:
     """The private copy of a version under the names of the spec: a file of its own, as nothing is renamed in one."""
     path = target.version_file(version)
     if not before.exists() or (path.exists() and (path != before or target.holds(version))):
@@ -45,19 +54,24 @@ def _move_version(target: DuckdbTarget, earlier: str, before: Path, version: int
     schema, name = quote(target.spec.publish.schema), f"{target.spec.view}_v{version}"
     with _translated(), duckdb_session.connect(beside) as connection:
         connection.execute(f"ATTACH {quote_text(str(before))} AS qblock_before (READ_ONLY)")
-        (there, table), *_ = connection.execute(
-            "SELECT schema_name, table_name FROM system.main.duckdb_tables() WHERE database_name = 'qblock_before'"
+        found = connection.execute(
+            "SELECT schema_name, table_name, comment FROM system.main.duckdb_tables() "
+            "WHERE database_name = 'qblock_before'"
         ).fetchall()
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-        # DuckDB keeps the order of rows.
-        rows = f"qblock_before.{quote(there)}.{quote(table)}"
-        connection.execute(f"CREATE TABLE {schema}.{quote(name)} AS SELECT * FROM {rows}")
+        renamed = names(target.spec.view, target.spec.publish.names)
+        for there, table, comment in found:
+            kind = duckdb_helpers.kind_of(comment or "")
+            # DuckDB keeps the order of rows.
+            rows = f"qblock_before.{quote(there)}.{quote(table)}"
+            new = quote(name if kind is None else renamed[kind])
+            connection.execute(f"CREATE TABLE {schema}.{new} AS SELECT * FROM {rows}")
         connection.execute("DETACH qblock_before")
         connection.execute("CHECKPOINT")
     with _translated():
         stamp = next((mark.stamp for mark, _ in marked_views(before, earlier)), None)
     mark = mark_text(target.spec.release, version, stamp)
-    target.add_view(beside, name, names, mark)
+    target.add_view(beside, name, columns, mark)
     beside.chmod(0o600)
     sync(beside)
     beside.replace(path)

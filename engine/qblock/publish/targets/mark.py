@@ -6,6 +6,9 @@ import re
 import secrets
 from dataclasses import dataclass
 
+MARKED = "qblock release "
+"""How the comment on whatever holds a version begins."""
+
 
 @dataclass(frozen=True)
 class Mark:

@@ -19,13 +19,15 @@ from qblock.ledger.tables import tables
 from qblock.ledger.writer import lock_pointer, shared
 from qblock.publish.copy import Copy
 from qblock.publish.digest import content_digest, relation_digest
+from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets import postgresql_creators, postgresql_rights
 from qblock.publish.targets.identity import Identity, table_text
 from qblock.publish.targets.layout import MOST_BYTES, VERSION, Layout, layout_of, version_column
 from qblock.publish.targets.mark import Mark, mark_text, read_mark
 from qblock.publish.targets.postgresql_homes import home_of, readers_of, with_schemas
 from qblock.publish.targets.postgresql_needs import needs
-from qblock.publish.targets.postgresql_view import View, run, text
+from qblock.publish.targets.postgresql_view import run, text
+from qblock.publish.targets.postgresql_views import TABLES, Views
 from qblock.publish.targets.protocol import STAYS, Record, Rows, exposure
 from qblock.spec import Spec
 from qblock.warehouse.lock_waits import (
@@ -58,15 +60,15 @@ class PostgresqlTarget:
     def __init__(self, spec: Spec, place: Place) -> None:
         self.spec = spec
         self.place = place
-        self._view = View(spec)
+        self._view = Views(spec)
 
     @property
     def view(self) -> str:
         return self._view.shown
 
     @property
-    def made(self) -> View:
-        """The view itself."""
+    def made(self) -> Views:
+        """The views themselves."""
         return self._view
 
     @property
@@ -86,12 +88,13 @@ class PostgresqlTarget:
                     f"{self.spec.at('publish', place)}: {name} has more than {MOST_BYTES} bytes, the most that "
                     "PostgreSQL keeps of a name; shorten it"
                 )
+        check_names(self.spec)
         if self.spec.publish.schema == SCHEMA:
             raise InputError(
                 f"{self.spec.at('publish', 'schema')}: {SCHEMA} is the private schema; publish in another one"
             )
         with self._session() as session:
-            facts = self._view.check(session.connection)
+            facts = self._view.check_names(session.connection)
             with self.place.translated():
                 return postgresql_creators.warnings(session.connection, self._readers(session.connection, facts))
 
@@ -124,7 +127,7 @@ class PostgresqlTarget:
             raise Refused(exposure([*found, *problems]))
         return notes
 
-    def stage(self, session: Session, copy: Copy, version: int, stamp: str, record: Record) -> None:
+    def stage(self, session: Session, copy: Copy, shown: Shown, version: int, stamp: str, record: Record) -> None:
         layout = self._ready(copy.columns) or self._new_table(session, copy.columns)
         parent, name = f"{SCHEMA}.{quote(layout.table)}", self._version(version)
         table, seconds = f"{SCHEMA}.{quote(name)}", self.seconds
@@ -146,11 +149,16 @@ class PostgresqlTarget:
         if rows != copy.rows:
             raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")
         session.run(f"ANALYZE {table}")
+        inserts = self._view.loaded(session, shown)
 
         def attach(turn: Turn) -> None:
             # Well before it can be published: a reader plans with the partitions that it knows.
             turn.wants(ATTACH, SCHEMA, layout.table)
             session.run(f"ALTER TABLE {parent} ATTACH PARTITION {table} FOR VALUES IN ({version})")
+            turn.wants(ROW, SCHEMA, *TABLES)
+            self._view.forget(session.connection, version)
+            for insert in inserts:
+                session.run(insert)
             turn.wants(ROW, SCHEMA, *WRITTEN)
             record(session.connection, "staged")
 
@@ -301,11 +309,11 @@ class PostgresqlTarget:
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         with self._session() as session, self.place.translated():
             layout = self.layout(session.connection, version, columns)
-            return layout is not None and self._view.intact(session.connection, layout)
+            return layout is not None and self._view.all_intact(session.connection, layout, columns)
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
         with self._session() as session, self.place.translated():
-            self._view.check_replaceable(session.connection, columns)
+            self._view.check_all(session.connection, columns)
 
     @contextmanager
     def published(self) -> Iterator[Rows]:
@@ -337,7 +345,7 @@ class PostgresqlTarget:
             record(turn.connection, "retired_view")
             if self._view.facts(turn.connection) is not None:
                 turn.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
-                self._view.close(turn.connection, self.spec.publish.schema, self.spec.view)
+                self._view.close_all(turn.connection)
 
         with self._session() as session, self.place.translated():
             take_turns(session.connection, self.seconds, self.view, take)
@@ -381,6 +389,9 @@ class PostgresqlTarget:
         def drop(turn: Turn) -> None:
             if record is not None:
                 record(turn.connection, "retired")
+            version = re.match(r"v(\d+)_", name)
+            if version is not None:
+                self._view.forget(turn.connection, int(version[1]))
             if not exists:
                 return
             table = f"{SCHEMA}.{quote(name)}"
@@ -441,10 +452,10 @@ class PostgresqlChecked:
             turn.wants(ROW, SCHEMA, *WRITTEN)
             record(connection, "checked")
             lock_pointer(connection, target.spec.release)
-            if not target.made.intact(connection, self._layout):
+            if not target.made.all_intact(connection, self._layout, self._columns, whole=True):
                 # What the proof asks for is locked before the view is, for which readers wait from then on.
                 postgresql_rights.lock_private(connection, with_schemas(connection, target.spec), turn)
-                target.made.make(connection, self._layout, self._columns, turn)
+                target.made.make_all(connection, self._layout, self._columns, turn)
             turn.wants(REPLACE, target.spec.publish.schema, target.spec.view, catalog=True)
             target.made.grant(connection)
             notes = target.prove(connection)

@@ -74,7 +74,7 @@ def home_of(connection: sa.Connection, table: TableName) -> TableName | None:
 
 def readers_of(connection: sa.Connection, spec: Spec) -> tuple[str, ...]:
     """The readers of the spec, and everybody else who was granted something on the view (PUBLIC is everybody)."""
-    view = {"schema": spec.publish.schema, "name": spec.view}
+    view = {"schema": spec.publish.schema, "names": [spec.view]}
     facts = connection.execute(statement("relation_facts"), view).one_or_none()
     given: tuple[str, ...] = ()
     if facts is not None:

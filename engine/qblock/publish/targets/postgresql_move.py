@@ -13,7 +13,7 @@ from qblock.publish.targets import postgresql_rights
 from qblock.publish.targets.mark import mark_text, read_mark
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.publish.targets.postgresql_homes import with_schemas
-from qblock.publish.targets.postgresql_view import run, text
+from qblock.publish.targets.postgresql_view import facts_of, run, text
 from qblock.spec import Spec
 from qblock.warehouse.lock_waits import REPLACE, Turn, take_turns
 from qblock.warehouse.protocol import TableName, quote
@@ -39,7 +39,7 @@ def _move(turn: Turn, spec: Spec, earlier: str, target: PostgresqlTarget, view: 
     # From here on readers wait for the end of the transaction.
     turn.begin()
     _rename_tables(turn, earlier, spec.release)
-    there = connection.execute(text("relation_facts"), {"schema": view.schema, "name": view.name}).one_or_none()
+    there = facts_of(connection, view.schema or "", [view.name]).get(view.name)
     if there is None:
         return []
     if not connection.scalar(
@@ -53,21 +53,19 @@ def _move(turn: Turn, spec: Spec, earlier: str, target: PostgresqlTarget, view: 
         view = TableName(spec.publish.schema, view.name)
     if view.name != spec.view:
         run(connection, f"ALTER VIEW {_sql(view)} RENAME TO {quote(spec.view)}")
+    target.made.rename(connection, earlier, there, turn)
     current = LedgerReader(connection).pointer(spec.release)
     if current is None:
         # It shows nothing; the next publication makes it again.
-        run(connection, f"COMMENT ON VIEW {target.made.sql} IS '{target.made.mark}'")
         return []
     kept = LedgerReader(connection).reference(spec.release, current)
     if kept is None:
         raise QblockError(f"the quantities kept with version {current} are missing: verify the release first")
-    layout = target.layout(connection, current, Kept.of_text(kept).columns)
+    columns = Kept.of_text(kept).columns
+    layout = target.layout(connection, current, columns)
     if layout is None:
         raise QblockError(f"the table of version {current} is missing or was altered: verify the release first")
-    statement = target.made.statement(layout)
-    turn.rest()
-    run(connection, statement.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
-    target.made.sign(connection, statement)
+    target.made.make_all(connection, layout, columns, turn)
     target.made.grant(connection)
     return target.prove(connection)
 

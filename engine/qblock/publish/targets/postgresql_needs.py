@@ -7,6 +7,7 @@ import sqlalchemy as sa
 from qblock.errors import InputError
 from qblock.ledger.place import SCHEMA
 from qblock.ledger.stores.postgresql_rights import ask_for_job, ask_for_officer
+from qblock.publish.helpers import names
 from qblock.publish.targets.postgresql_homes import readers_of
 from qblock.publish.targets.postgresql_view import View, text
 from qblock.source.reads import columns_looked_at, columns_read, tables_read
@@ -92,11 +93,11 @@ def _of_own(catalog: Catalog, spec: Spec) -> None:
     tables = [
         TableName(SCHEMA, row.name) for row in catalog.connection.execute(text("release_tables"), {"pattern": pattern})
     ]
-    view = View(spec)
-    shown = TableName(view.schema, view.name)
-    for table, row in catalog.relations([*tables, shown]).items():
-        if not row.owned and (table != shown or row.kind == "v"):
-            kind = "VIEW" if table == shown else "TABLE"
+    shown = [TableName(spec.publish.schema, spec.view)]
+    shown += [TableName(spec.publish.schema, name) for name in names(spec.view, spec.publish.names).values()]
+    for table, row in catalog.relations([*tables, *shown]).items():
+        if not row.owned and (table not in shown or row.kind == "v"):
+            kind = "VIEW" if table in shown else "TABLE"
             alter = f"ALTER {kind} {quote(table.schema or '')}.{quote(table.name)} OWNER TO {quote(catalog.role)}"
             catalog.add(Right("job", catalog.role, alter, f"made by {row.owner}, an earlier login of this release"))
 

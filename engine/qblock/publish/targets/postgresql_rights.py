@@ -8,14 +8,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.ledger.place import SCHEMA
-from qblock.publish.targets import postgresql_definers
+from qblock.publish.targets import postgresql_definers, registry
 from qblock.publish.targets.postgresql_view import KINDS, text
 from qblock.spec import Spec
 from qblock.spec.sources import DimensionTable
 from qblock.warehouse.lock_waits import READ, Turn
 from qblock.warehouse.protocol import TableName, quote
 
-MARK = "qblock release %"
 DENIED = "42501"
 PUBLIC = 0
 
@@ -37,7 +36,8 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
     catalog. Reads the catalog only.
     """
     oids = _oids(connection, private_tables(spec))
-    relations = connection.execute(text("reader_relations"), {"oids": oids, "private": SCHEMA, "mark": MARK}).all()
+    values = {"oids": oids, "private": SCHEMA, "own": registry.own(connection)}
+    relations = connection.execute(text("reader_relations"), values).all()
     login = str(connection.scalar(sa.text("SELECT CAST(current_user AS text)")))
     roles = connection.execute(text("reader_roles"), {"readers": list(readers)}).all()
     found = [f"{_who(r.reader, r.role)} {r.attribute}; {_without(r)}" for r in roles if r.attribute]

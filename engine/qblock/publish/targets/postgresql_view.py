@@ -1,24 +1,27 @@
-"""The view of a release on PostgreSQL: made once, recognised by its comment, granted to the readers and nobody else."""
+"""A view of a release on PostgreSQL: made once, known by its row in `qblock.view`, and granted to nobody else."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError
-from qblock.ledger.kept import PublishedColumn
-from qblock.ledger.place import SCHEMA
-from qblock.publish.targets.layout import Layout
+from qblock.publish.targets import registry
+from qblock.publish.targets.mark import MARKED
 from qblock.spec import Spec
 from qblock.warehouse import postgresql_session
-from qblock.warehouse.lock_waits import REPLACE, Turn
+from qblock.warehouse.lock_waits import Turn
 from qblock.warehouse.postgresql_session import LEDGER_PATH, looking_along
 from qblock.warehouse.protocol import quote
 
 KINDS = {"r": "table", "p": "table", "m": "materialized view", "v": "view", "f": "foreign table", "S": "sequence"}
+Columns = Sequence[tuple[str, str]]
+"""Names and types of a view's columns."""
+Comments = tuple[str, Mapping[str, str]]
+"""The comment of a view, and those of its columns."""
 LIKE = "qblock_like_new"
 CANNOT_MAKE = ("42501", "25006")
 """No privilege to make a temporary view, or a server that is read-only."""
@@ -36,13 +39,21 @@ def run(connection: sa.Connection, statement: str) -> None:
     connection.execute(sa.text(statement.replace(":", r"\:")))
 
 
-class View:
-    """What is published: `<publish.schema>.<view>`."""
+def facts_of(connection: sa.Connection, schema: str, names: Sequence[str]) -> dict[str, Any]:
+    """What names of a schema stand for now (relation_facts); nothing of those that are free."""
+    found = connection.execute(text("relation_facts"), {"schema": schema, "names": list(names)})
+    return {row.name: row for row in found}
 
-    def __init__(self, spec: Spec) -> None:
+
+class View:
+    """A view of a release in `publish.schema`. name: by default that of the rows; role: what it is among the others,
+    as `qblock.view` has it."""
+
+    def __init__(self, spec: Spec, name: str | None = None, role: str = "rows") -> None:
         self.spec = spec
         self.schema = spec.publish.schema
-        self.name = spec.view
+        self.name = spec.view if name is None else name
+        self.role = role
 
     @property
     def shown(self) -> str:
@@ -54,12 +65,21 @@ class View:
 
     @property
     def mark(self) -> str:
-        """What its comment begins with."""
-        return f"qblock release {self.spec.release}"
+        """What the comment of one from before `qblock.view` begins with."""
+        return f"{MARKED}{self.spec.release}"
 
-    def check(self, connection: sa.Connection) -> Any:
-        """What has the view's name, or None. Raises InputError for readers that do not exist, and for a name that
-        stands for something else."""
+    @property
+    def begin(self) -> str:
+        """How the statement that makes it begins."""
+        return f"CREATE VIEW {self.sql} WITH (security_barrier=true)"
+
+    @property
+    def place(self) -> str:
+        """The place of the spec where it can be named otherwise."""
+        return self.spec.at("publish", "view") if self.role == "rows" else self.spec.at("publish", "names")
+
+    def check_readers(self, connection: sa.Connection) -> None:
+        """Raise InputError for readers that do not exist."""
         known = set(connection.scalars(sa.text("SELECT CAST(rolname AS text) FROM pg_roles")))
         unknown = [name for name in self.spec.publish.readers if name not in known]
         if unknown:
@@ -67,46 +87,46 @@ class View:
                 f"{self.spec.at('publish', 'readers')}: no role {unknown[0]!r} in this database; "
                 f"create it first: CREATE ROLE {quote(unknown[0])} LOGIN"
             )
-        facts = self.facts(connection)
-        self._check_own(facts)
-        return facts
 
-    def _check_own(self, facts: Any) -> None:
-        if facts is not None and (facts.kind != "v" or (facts.comment or "").split(";")[0] != self.mark):
+    def check_own(self, facts: Any, row: registry.Row | None) -> None:
+        """Raise InputError for something of that name that is not this release's. facts: what it is; row: what is known
+        of it."""
+        if facts is not None and (facts.kind != "v" or not self._own(facts, row)):
             kind = KINDS.get(facts.kind, "relation")
             raise InputError(
-                f"{self.spec.at('publish', 'view')}: {self.shown} already exists, a {kind} that does not belong to "
+                f"{self.place}: {self.shown} already exists, a {kind} that does not belong to "
                 f"release {self.spec.release}; give the view another name, or move the other one away"
             )
 
+    def _own(self, facts: Any, row: registry.Row | None) -> bool:
+        """Whether it was made for this release: its row names it, also after a restore, which keeps comments and gives
+        other oids."""
+        if (facts.comment or "").split(";")[0] == self.mark:
+            return True
+        if row is None or row.release != self.spec.release:
+            return False
+        return bool(row.object == facts.oid or row.comment == facts.comment)
+
     def facts(self, connection: sa.Connection) -> Any:
         """What kind of object has the view's name now, or None."""
-        return connection.execute(text("relation_facts"), {"schema": self.schema, "name": self.name}).one_or_none()
+        return facts_of(connection, self.schema, [self.name]).get(self.name)
 
-    def statement(self, layout: Layout) -> str:
-        """The statement that makes it."""
-        stored = layout.stored.items()
-        names = ", ".join(quote(n) if n == place else f"{quote(place)} AS {quote(n)}" for n, place in stored)
-        return (
-            f"CREATE VIEW {self.sql} WITH (security_barrier=true) AS SELECT {names} "
-            f"FROM {SCHEMA}.{quote(layout.table)} "
-            f"WHERE {quote(layout.key)} = (SELECT version FROM {SCHEMA}.pointer WHERE release = '{self.spec.release}')"
-        )
-
-    def intact(self, connection: sa.Connection, layout: Layout) -> bool:
-        """Whether the view is as `ensure` would make it, and has not been altered since."""
-        facts = self.facts(connection)
-        if facts is None:
+    def intact(self, connection: sa.Connection, statement: str, facts: Any, row: registry.Row | None) -> bool:
+        """Whether the view is as `make` would make it by this statement, and has not been altered since. facts: what
+        has its name; row: what is known of it."""
+        if facts is None or facts.kind != "v":
             return False
-        statement = self.statement(layout)
-        if facts.comment == self._comment(statement, facts):
+        signed = row is not None and (row.release, row.role) == (self.spec.release, self.role)
+        digest = row.digest if signed and row is not None else (facts.comment or "").partition("; sha256 ")[2]
+        if digest == _digest(statement, facts):
             return True
         # The server leaves out the names of schemas that the path has: as a login named like the private schema saw it
         # when sessions still had the login's path.
         with looking_along(connection, LEDGER_PATH):
-            if facts.comment == self._comment(statement, self.facts(connection)):
+            if digest == _digest(statement, self.facts(connection)):
                 return True
-        return (facts.comment or "").startswith(f"{self.mark}; ") and self._like_new(connection, statement, facts)
+        known = signed or (facts.comment or "").startswith(f"{self.mark}; ")
+        return known and self._like_new(connection, statement, facts)
 
     def _like_new(self, connection: sa.Connection, statement: str, facts: Any) -> bool:
         """Whether the server shows the view as one that it makes now of the same statement.
@@ -119,7 +139,7 @@ class View:
             schema = connection.scalar(
                 sa.text("SELECT CAST(nspname AS text) FROM pg_namespace WHERE oid = pg_my_temp_schema()")
             )
-            new = connection.execute(text("relation_facts"), {"schema": schema, "name": LIKE}).one()
+            new = facts_of(connection, schema, [LIKE])[LIKE]
         except sa.exc.DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) not in CANNOT_MAKE:
                 raise
@@ -128,13 +148,9 @@ class View:
             inside.rollback()
         return bool((facts.definition, facts.options, facts.columns) == (new.definition, new.options, new.columns))
 
-    def _comment(self, statement: str, facts: Any) -> str:
-        content = "\n".join([statement, facts.definition or "", ",".join(facts.options or ())])
-        return f"{self.mark}; sha256 {hashlib.sha256(content.encode()).hexdigest()}"
-
-    def check_replaceable(self, connection: sa.Connection, columns: Sequence[PublishedColumn]) -> None:
-        """Raise InputError where the view must be made again for these columns, and something else depends on it."""
-        facts = self.facts(connection)
+    def check_replaceable(self, connection: sa.Connection, facts: Any, columns: Columns) -> None:
+        """Raise InputError where the view (facts) must be made again for these columns, and something else depends on
+        it."""
         if facts is None or facts.kind != "v":
             return
         changed = _changed(facts.columns or [], columns)
@@ -152,26 +168,16 @@ class View:
             "owner drop what depends on it (and make it again after the release)"
         )
 
-    def make(self, connection: sa.Connection, layout: Layout, columns: Sequence[PublishedColumn], turn: Turn) -> None:
-        """Make the view. One whose columns come first is replaced, and what depends on it keeps working; another one is
-        dropped, and its readers keep their grants. Raises InputError where something depends on that.
+    def make(self, connection: sa.Connection, statement: str, columns: Columns, says: Comments, turn: Turn) -> None:
+        """Make the view, which `check_own` and `check_replaceable` let through. One whose columns come first is
+        replaced, and what depends on it keeps working; another one is dropped, and its readers keep their grants.
         """
-        statement = self.statement(layout)
         facts = self.facts(connection)
-        self._check_own(facts)
-        self.check_replaceable(connection, columns)
-        if not connection.scalar(
-            sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": self.schema}
-        ):
-            run(connection, f"CREATE SCHEMA {quote(self.schema)}")
-        turn.wants(REPLACE, self.schema, self.name, catalog=True)
-        # From here on readers wait for the end of the transaction.
-        turn.begin()
         turn.rest()
         if facts is not None and _changed(facts.columns or [], columns) is None:
             run(connection, statement.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
             turn.rest()
-            self.sign(connection, statement)
+            self.sign(connection, statement, says)
             return
         readers: list[str] = []
         if facts is not None:
@@ -181,20 +187,26 @@ class View:
             turn.rest()
         run(connection, statement)
         self.close(connection, self.schema, self.name)
-        self.sign(connection, statement)
+        self.sign(connection, statement, says)
         for reader in readers:
             run(connection, f"GRANT SELECT ON {self.sql} TO {quote(reader)}")
 
-    def sign(self, connection: sa.Connection, statement: str) -> None:
-        """Write into its comment which release it belongs to, and by which statement it was made."""
-        comment = self._comment(statement, self.facts(connection)).replace("'", "''")
-        run(connection, f"COMMENT ON VIEW {self.sql} IS '{comment}'")
+    def sign(self, connection: sa.Connection, statement: str, says: Comments) -> None:
+        """Write down which release it belongs to and by which statement it was made, and for readers what it is."""
+        facts = self.facts(connection)
+        comment, columns = says
+        run(connection, f"COMMENT ON VIEW {self.sql} IS {quoted(comment)}")
+        for name, text_ in columns.items():
+            run(connection, f"COMMENT ON COLUMN {self.sql}.{quote(name)} IS {quoted(text_)}")
+        digest = _digest(statement, facts)
+        registry.write(
+            connection, registry.Row(self.schema, self.name, self.spec.release, self.role, facts.oid, digest, comment)
+        )
 
     def close(self, connection: sa.Connection, schema: str, name: str) -> None:
         """Take away what default privileges have given on something new."""
-        oid = connection.scalar(text("relation_facts"), {"schema": schema, "name": name})
-        given = connection.execute(text("relation_grantees"), {"oid": oid}).all()
-        for grantee in {row.grantee for row in given}:
+        given = connection.execute(text("relation_grantees"), {"oid": facts_of(connection, schema, [name])[name].oid})
+        for grantee in {row.grantee for row in given.all()}:
             role = "PUBLIC" if grantee is None else quote(grantee)
             run(connection, f"REVOKE ALL ON {quote(schema)}.{quote(name)} FROM {role}")
 
@@ -222,10 +234,20 @@ class View:
         return given
 
 
-def _changed(shown: Sequence[Sequence[str]], columns: Sequence[PublishedColumn]) -> str | None:
+def _digest(statement: str, facts: Any) -> str:
+    content = "\n".join([statement, facts.definition or "", ",".join(facts.options or ())])
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def quoted(text_: str) -> str:
+    """A text as a literal."""
+    return "'" + text_.replace("'", "''") + "'"
+
+
+def _changed(shown: Sequence[Sequence[str]], columns: Columns) -> str | None:
     """How published columns differ from those of the view, other than by new ones after its last; None where they do
     not."""
-    before, now = [tuple(one) for one in shown], [(c.name, c.type) for c in columns]
+    before, now = [tuple(one) for one in shown], list(columns)
     if now[: len(before)] == before:
         return None
     types, names = dict(now), [name for name, _ in before]

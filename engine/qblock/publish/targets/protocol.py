@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from qblock.ledger.events import State
 from qblock.ledger.kept import PublishedColumn
 from qblock.publish.copy import Copy
+from qblock.publish.helpers import Shown
 from qblock.publish.targets.identity import Identity
 from qblock.publish.targets.mark import Mark
 from qblock.warehouse.protocol import Session
@@ -70,10 +71,10 @@ class Target(Protocol):
     def exposed(self) -> list[str]:
         """How readers could reach what is private besides the view, one sentence each."""
 
-    def stage(self, session: Session, copy: Copy, version: int, stamp: str, record: Record) -> None:
+    def stage(self, session: Session, copy: Copy, shown: Shown, version: int, stamp: str, record: Record) -> None:
         """Build a version where no reader can see it, and record it as staged: the end of the first transaction.
 
-        stamp: what the version carries from then on.
+        shown: what helper views show of it; stamp: what the version carries from then on.
 
         Raises Refused when the copy does not have the rows that it must have.
         """

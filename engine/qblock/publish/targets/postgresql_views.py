@@ -1,0 +1,207 @@
+"""All views of a release on PostgreSQL: that of the rows, and the helper views, which show the same version."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.ledger.kept import PublishedColumn
+from qblock.ledger.place import SCHEMA
+from qblock.publish.bounds import Named
+from qblock.publish.helpers import BLOCKS_SAY, KEPT, KINDS, Helper, Kind, Shown, Type, block_columns, block_names, names
+from qblock.publish.targets import registry
+from qblock.publish.targets.comments import RELEASED, column_comments, view_comment
+from qblock.publish.targets.layout import Layout
+from qblock.publish.targets.postgresql_view import Columns, Comments, View, facts_of, quoted, run, text
+from qblock.spec import Spec
+from qblock.warehouse.lock_waits import REPLACE, Turn
+from qblock.warehouse.protocol import Session, quote
+
+TYPES: dict[Type, str] = {
+    "text": "text",
+    "bigint": "bigint",
+    "double": "double precision",
+    "boolean": "boolean",
+    "timestamp": "timestamp without time zone",
+}
+TABLES = tuple(f"shown_{helper.kind}" for helper in KEPT)
+"""Tables of what helper views show of each version."""
+OF = ("of_release", "of_version", "position")
+Made = tuple[str, Columns, Comments]
+"""How a view is made: its statement, its columns with their types, and what is said of them."""
+
+
+class Views(View):
+    """What is published: `<publish.schema>.<view>`, with its helper views."""
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__(spec)
+        named = names(spec.view, spec.publish.names)
+        self.helpers: dict[Kind, View] = {kind: View(spec, named[kind], kind) for kind in KINDS}
+
+    def check_names(self, connection: sa.Connection) -> Any:
+        """What has the view's name, or None. Raises InputError for readers that do not exist, and for names that stand
+        for something else."""
+        self.check_readers(connection)
+        return self._check_own(connection).get(self.name)
+
+    def _check_own(self, connection: sa.Connection) -> dict[str, Any]:
+        """What has their names. Raises InputError for names that stand for something else."""
+        there, known = self._found(connection)
+        says = {"rows": RELEASED.format(release=self.spec.release), "blocks": BLOCKS_SAY.format(view=self.name)}
+        says |= {helper.kind: helper.says.format(view=self.name) for helper in KEPT}
+        for view in self._views:
+            facts = there.get(view.name)
+            # A login that may not read what is known is told which rights it lacks, not that a view is another's.
+            said = facts is not None and (facts.comment or "").startswith(says[view.role])
+            if registry.readable(connection) or not said:
+                view.check_own(facts, known.get(view.name))
+        return there
+
+    def _found(self, connection: sa.Connection) -> tuple[dict[str, Any], dict[str, registry.Row]]:
+        """What has their names, and what is known of it."""
+        named = [view.name for view in self._views]
+        return facts_of(connection, self.schema, named), registry.rows(connection, self.schema, named)
+
+    def all_intact(
+        self, connection: sa.Connection, layout: Layout, columns: Sequence[PublishedColumn], *, whole: bool = False
+    ) -> bool:
+        """Whether all views are as `make_all` would make them, and have not been altered since. whole: also where an
+        earlier program made the view of the rows alone."""
+        return not self._altered(connection, self._made(layout, columns), whole=whole)
+
+    def _altered(self, connection: sa.Connection, made: Mapping[str, Made], *, whole: bool = True) -> list[View]:
+        """The views that are not as they should be."""
+        there, known = self._found(connection)
+        if not known and not whole:
+            return [] if self.intact(connection, made[self.role][0], there.get(self.name), None) else [self]
+        return [
+            view
+            for view in self._views
+            if not view.intact(connection, made[view.role][0], there.get(view.name), known.get(view.name))
+        ]
+
+    @property
+    def _views(self) -> list[View]:
+        return [self, *self.helpers.values()]
+
+    def check_all(self, connection: sa.Connection, columns: Sequence[PublishedColumn]) -> None:
+        """Raise InputError where a view must be dropped and made again for these columns, and something depends on
+        it."""
+        there, blocks = facts_of(connection, self.schema, [view.name for view in self._views]), self.helpers["blocks"]
+        self.check_replaceable(connection, there.get(self.name), [(c.name, c.type) for c in columns])
+        blocks.check_replaceable(connection, there.get(blocks.name), _of_blocks(columns))
+
+    def make_all(
+        self, connection: sa.Connection, layout: Layout, columns: Sequence[PublishedColumn], turn: Turn
+    ) -> None:
+        """Make the views that are not as they should be. Raises InputError where something depends on what must be
+        dropped for it, and for names that are taken."""
+        self._check_own(connection)
+        self.check_all(connection, columns)
+        if not connection.scalar(
+            sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": self.schema}
+        ):
+            run(connection, f"CREATE SCHEMA {quote(self.schema)}")
+        made = self._made(layout, columns)
+        altered = self._altered(connection, made)
+        turn.wants(REPLACE, self.schema, *(view.name for view in altered), catalog=True)
+        # From here on readers wait for the end of the transaction.
+        turn.begin()
+        for view in altered:
+            view.make(connection, *made[view.role], turn)
+
+    def _made(self, layout: Layout, columns: Sequence[PublishedColumn]) -> dict[str, Made]:
+        key = f"SELECT version FROM {SCHEMA}.pointer WHERE release = '{self.spec.release}'"
+        stored = layout.stored
+        shown = ", ".join(quote(n) if n == place else f"{quote(place)} AS {quote(n)}" for n, place in stored.items())
+        version = f"FROM {SCHEMA}.{quote(layout.table)} WHERE {quote(layout.key)} = ({key})"
+        selected, grouped = block_columns(columns, lambda name: quote(stored[name]))
+        says = (view_comment(self.spec), column_comments(self.spec, columns))
+        found: dict[str, Made] = {
+            "rows": (f"{self.begin} AS SELECT {shown} {version}", [(c.name, c.type) for c in columns], says),
+            "blocks": (
+                f"{self.helpers['blocks'].begin} AS SELECT {selected} {version} GROUP BY {grouped}",
+                _of_blocks(columns),
+                (BLOCKS_SAY.format(view=self.name), {}),
+            ),
+        }
+        for helper in KEPT:
+            listed = ", ".join(map(quote, helper.columns))
+            statement = (
+                f"{self.helpers[helper.kind].begin} AS SELECT {listed} FROM {SCHEMA}.shown_{helper.kind} "
+                f"WHERE of_release = '{self.spec.release}' AND of_version = ({key}) ORDER BY position"
+            )
+            types = [(name, TYPES[type_]) for name, type_ in helper.columns.items()]
+            found[helper.kind] = (statement, types, (helper.says.format(view=self.name), {}))
+        return found
+
+    def grant(self, connection: sa.Connection) -> list[str]:
+        given = super().grant(connection)
+        helpers = [view.name for view in self.helpers.values()]
+        values = {"schema": self.schema, "view": self.name, "helpers": helpers}
+        for row in connection.execute(text("helper_grants"), values).all():
+            on, role = f"{quote(self.schema)}.{quote(row.name)}", quote(row.grantee) if row.grantee else "PUBLIC"
+            run(connection, f"GRANT SELECT ON {on} TO {role}" if row.give else f"REVOKE ALL ON {on} FROM {role}")
+        return given
+
+    def close_all(self, connection: sa.Connection) -> None:
+        """Take away what anybody has been given on them."""
+        for view in self._views:
+            if view.facts(connection) is not None:
+                self.close(connection, view.schema, view.name)
+
+    def loaded(self, session: Session, shown: Shown) -> list[sa.Insert]:
+        """The statements that write down what helper views show of a version: position and values are in temporary
+        tables of the session from now on, :version is its number."""
+        return [self._insert(session, helper, shown) for helper in KEPT]
+
+    def _insert(self, session: Session, helper: Helper, shown: Shown) -> sa.Insert:
+        given = session.load(f"qblock_helper_{helper.kind}", shown.table(helper))
+        types: Mapping[str, str] = {"position": "bigint"} | {n: TYPES[t] for n, t in helper.columns.items()}
+        values = [sa.cast(given.c[name], Named(type_)) for name, type_ in types.items()]
+        release: sa.ColumnElement[str] = sa.literal_column(f"'{self.spec.release}'")
+        version: sa.ColumnElement[int] = sa.literal_column(str(shown.version))
+        table = sa.table(f"shown_{helper.kind}", *map(sa.column, [*OF, *helper.columns]), schema=SCHEMA)
+        places = [*OF, *helper.columns]
+        return sa.insert(table).from_select(places, sa.select(release, version, *values).select_from(given))
+
+    def rename(self, connection: sa.Connection, earlier: str, view: Any, turn: Turn) -> None:
+        """Make what an earlier name of the release has this one's: its helper views, what is known of its views, and
+        what they show. view: the facts of its view of the rows, which has its new name already."""
+        for row in registry.rows_of(connection, earlier):
+            registry.forget(connection, row.schema, row.name)
+            new = self.helpers.get(row.role)  # type: ignore[call-overload]
+            if new is None:
+                continue
+            turn.wants(REPLACE, row.schema, row.name)
+            turn.rest()
+            if row.schema != new.schema:
+                old = f"{quote(row.schema)}.{quote(row.name)}"
+                run(connection, f"ALTER VIEW {old} SET SCHEMA {quote(new.schema)}")
+            if row.name != new.name:
+                old = f"{quote(new.schema)}.{quote(row.name)}"
+                run(connection, f"ALTER VIEW {old} RENAME TO {quote(new.name)}")
+            registry.write(connection, replace(row, schema=new.schema, name=new.name, release=self.spec.release))
+        comment = view_comment(self.spec)
+        run(connection, f"COMMENT ON VIEW {self.sql} IS {quoted(comment)}")
+        made = registry.Row(self.schema, self.name, self.spec.release, self.role, view.oid, "", comment)
+        registry.write(connection, made)
+        for table in TABLES:
+            statement = f"UPDATE {SCHEMA}.{table} SET of_release = :release WHERE of_release = :earlier"
+            connection.execute(sa.text(statement), {"release": self.spec.release, "earlier": earlier})
+
+    def forget(self, connection: sa.Connection, version: int) -> None:
+        """Forget what helper views show of a version that is dropped."""
+        for table in TABLES if registry.readable(connection) else ():
+            statement = f"DELETE FROM {SCHEMA}.{table} WHERE of_release = :release AND of_version = :version"
+            connection.execute(sa.text(statement), {"release": self.spec.release, "version": version})
+
+
+def _of_blocks(columns: Sequence[PublishedColumn]) -> Columns:
+    shown = [(c.name, c.type) for c in columns if c.role in ("quasi_identifier", "bound")]
+    number, rows = block_names(columns)
+    return [(number, "bigint"), *shown, (rows, "bigint")]
