@@ -18,6 +18,7 @@ from mutation.faults_search import DECLARED, STATEMENTS, STRUCTURE
 from mutation.faults_source import SOURCE
 from mutation.faults_spec import SPEC
 from mutation.faults_steady import STEADY
+from mutation.faults_views import VIEWS
 from mutation.mutation import Mutation
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -42,4 +43,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *FREQUENCY,
     *ROLLED_UP,
     *RECODING,
+    *VIEWS,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import secrets
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -11,12 +12,17 @@ from typing import Any
 import duckdb
 import psycopg
 import pytest
+import sqlalchemy as sa
 from psycopg.conninfo import make_conninfo
 from release.before import old_program
 from release.jobs import PEOPLE, Job, MakeJob
 
 from qblock.errors import InputError
+from qblock.ledger.kept import Kept
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
 from qblock.publish.helpers import KEPT, KINDS
+from qblock.publish.targets import target_of
 from qblock.release.apply import release
 from qblock.release.foresee import foreseen
 from qblock.release.move import move
@@ -185,6 +191,20 @@ def test_helper_views_have_other_names_where_the_spec_gives_them(job: Job) -> No
     assert rollback(job.spec, 1).status == "rolled_back"
 
 
+def as_an_earlier_program_made_it(job: Job) -> None:
+    """A file of the version's table and its view, which is marked itself."""
+    kept = job.folder / "qblock" / "versions" / "people" / "v1.duckdb"
+    with duckdb.connect(str(kept)) as connection:
+        ((mark,),) = connection.execute("SELECT comment FROM duckdb_tables() WHERE table_name = 'people_v1'").fetchall()
+        connection.execute("COMMENT ON TABLE published.people_v1 IS NULL")
+        connection.execute(f"COMMENT ON VIEW published.people IS '{mark}'")
+        connection.execute("DROP VIEW published.people_blocks")
+        for helper in KEPT:
+            connection.execute(f"DROP TABLE published.people_{helper.kind}")
+        connection.execute("CHECKPOINT")
+    shutil.copyfile(kept, job.target)
+
+
 def test_a_release_of_an_earlier_program_has_them_from_its_next_version_on(
     job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,6 +218,8 @@ def test_a_release_of_an_earlier_program_has_them_from_its_next_version_on(
         job.change(f"COMMENT ON VIEW published.people IS 'qblock release people; sha256 {digest}'")
         for helper in KEPT:
             job.change(f"DELETE FROM qblock.shown_{helper.kind}")
+    else:
+        as_an_earlier_program_made_it(job)
     assert not verify(job.spec).problems
     assert job.run().status == "unchanged"
     job.run(force=True)
@@ -310,3 +332,20 @@ def test_a_release_is_moved_with_its_helper_views(job: Job) -> None:
     if job.engine == "postgresql":
         query = "SELECT count(*) FROM pg_views WHERE schemaname = 'published'"
         assert job.query(query) == [(0,)]
+
+
+@pytest.mark.parametrize("engine_name", ["postgresql"])
+def test_a_login_that_may_not_read_which_views_there_are_compares_them(job: Job, readers: list[str]) -> None:
+    """Whoever verifies with rights on the ledger alone."""
+    job.run()
+    role = readers[1]
+    job.change(f"GRANT USAGE ON SCHEMA qblock, published TO {role}")
+    job.change(f"GRANT SELECT ON ALL TABLES IN SCHEMA qblock, published TO {role}")
+    job.change(f"REVOKE ALL ON qblock.view FROM {role}")
+    job.settings["source"]["url"] = sa.make_url(job.url).set(username=role).render_as_string(hide_password=False)
+    with ledger_reader(place_of(job.spec)) as reader:
+        columns = Kept.of_text(str(reader.reference("people", 1))).columns
+    assert target_of(job.spec).intact(1, columns)
+    job.change("CREATE OR REPLACE VIEW published.people_version AS SELECT 9::bigint AS version, NULL::timestamp AS "
+               "published_at, 1::bigint AS rows, 0::bigint AS previous")  # fmt: skip
+    assert not target_of(job.spec).intact(1, columns)

@@ -14,6 +14,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from qblock.blocks import Ints
 from qblock.errors import InputError
@@ -273,10 +274,10 @@ def _guarantees(spec: Spec, requirement: Any, tightest: Tightest | None) -> list
 def _levels(hierarchy: Hierarchy, published: Mapping[str, int]) -> dict[str, list[int]]:
     """The levels at which each label occurs; none of a label that a recoding map made."""
     found: dict[str, list[int]] = {label: [] for label in published}
+    listed = texts(list(published))
     for level, labels in enumerate(hierarchy.columns):
-        for label in labels.distinct.to_pylist():
-            if label in found and label != TOP:
-                found[label].append(level)
+        for label in listed.filter(pc.is_in(listed, labels.distinct)).to_pylist():
+            found[label].append(level)
     if TOP in found:
         found[TOP] = [hierarchy.height]
     return found

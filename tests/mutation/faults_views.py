@@ -1,0 +1,117 @@
+"""Faults in what readers are given beside the rows: bounds that lose values, helper views that tell other things."""
+
+from __future__ import annotations
+
+from mutation.mutation import Mutation
+
+LABELS = ("tests/hierarchy/test_bounds.py",)
+BOUNDS = "tests/publish/test_bounds.py"
+HELPERS = "tests/publish/test_helpers.py"
+
+VIEWS: tuple[Mutation, ...] = (
+    Mutation(
+        "bounds: a whole number ends at itself",
+        "hierarchy/bounds.py",
+        "return (exact, exact + 1) if exact.denominator == 1 else None",
+        "return (exact, exact) if exact.denominator == 1 else None",
+        tests=LABELS,
+    ),
+    Mutation(
+        "bounds: a closed end leaves its value out",
+        "hierarchy/bounds.py",
+        'after=found["close"] == "]"',
+        'after=found["close"] == "}"',
+        tests=LABELS,
+    ),
+    Mutation(
+        "bounds: years of weeks are those of months",
+        "hierarchy/bounds.py",
+        "return _week_year(int(text)) if self.weeks else",
+        "return _week_year(int(text)) if not self.kind else",
+        tests=LABELS,
+    ),
+    Mutation(
+        "bounds: labels of a file are believed",
+        "hierarchy/bounds.py",
+        "        if label is None or label in self._wrong:",
+        "        if label is None:",
+        tests=LABELS,
+    ),
+    Mutation(
+        "bounds: a label that is open is at zero",
+        "hierarchy/bounds.py",
+        "    low = -math.inf if ends[0] is None else float(ends[0])",
+        "    low = 0.0 if ends[0] is None else float(ends[0])",
+        tests=LABELS,
+    ),
+    Mutation(
+        "bounds: the copy's are not checked",
+        "release/apply.py",
+        "    check_copied(rows.session, rows.rows, chosen.copy.bounds)\n",
+        "",
+        tests=(f"{BOUNDS}::test_a_copy_with_other_bounds_than_its_labels_is_not_published",),
+    ),
+    Mutation(
+        "bounds: an upgrade gives an old release new columns",
+        "release/ranges.py",
+        'return "text" if text is None else Kept.of_text(text).ranges',
+        'return "text" if text is None else FIRST',
+        tests=(f"{BOUNDS}::test_a_release_of_an_earlier_program_keeps_its_columns",),
+    ),
+    Mutation(
+        "helpers: the level that the search chose",
+        "publish/helpers.py",
+        "    return max(shared, default=None)",
+        "    return min(shared, default=None)",
+        tests=(f"{HELPERS}::test_the_level_is_that_of_the_labels_not_of_the_search",),
+    ),
+    Mutation(
+        "helpers: types list the values of an enum",
+        "release/shown.py",
+        "types={name: column.kind for",
+        "types={name: column.type for",
+        tests=("tests/publish/test_publish_values.py::test_other_types_are_published_as_text",),
+    ),
+    Mutation(
+        "helpers: what takes private counts is said to be reached",
+        "publish/helpers.py",
+        "    if tightest is None or needs_more(spec, requirement):",
+        "    if tightest is None:",
+        tests=(f"{HELPERS}::test_what_takes_more_than_the_published_rows_is_not_said_to_be_reached",),
+    ),
+    Mutation(
+        "helpers: whoever lost the view keeps them",
+        "publish/targets/postgresql_views.py",
+        'if row.give else f"REVOKE ALL ON {on} FROM {role}"',
+        'if row.give else "SELECT 1"',
+        tests=(f"{HELPERS}::test_whoever_may_read_the_view_may_read_its_helpers_and_nobody_else",),
+    ),
+    Mutation(
+        "helpers: a view that was altered is left as it is",
+        "publish/targets/postgresql_views.py",
+        "        if not known and not whole:",
+        "        if not whole:",
+        tests=(f"{HELPERS}::test_an_altered_helper_view_is_found_and_made_again",),
+    ),
+    Mutation(
+        "helpers: another's view is replaced",
+        "publish/targets/postgresql_view.py",
+        "        if row is None or row.release != self.spec.release:\n            return False",
+        "        if row is None or row.release != self.spec.release:\n            return True",
+        tests=(f"{HELPERS}::test_something_else_of_that_name_is_left_alone",),
+    ),
+    Mutation(
+        "helpers: what they show of a dropped version stays",
+        "publish/targets/postgresql.py",
+        "                self._view.forget(turn.connection, int(version[1]))",
+        "                pass",
+        tests=(f"{HELPERS}::test_what_is_dropped_is_forgotten",),
+    ),
+    Mutation(
+        "helpers: verify does not count their labels",
+        "release/verify.py",
+        "        if said and found != expected:",
+        "        if not said and found != expected:",
+        tests=(f"{HELPERS}::test_labels_that_are_not_those_published_are_found",),
+    ),
+)
