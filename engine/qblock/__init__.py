@@ -64,6 +64,7 @@ __all__ = [
     "Profiled",
     "ProfiledColumn",
     "Proposed",
+    "ProposedColumn",
     "Published",
     "QblockError",
     "Reached",

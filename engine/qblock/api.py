@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from qblock.release.rekey import BACKUPS
     from qblock.release.result import waiting_words
     from qblock.release.run import NOT_PROTECTED
-    from qblock.releases.first import Proposed, propose_spec
+    from qblock.releases.first import Proposed, ProposedColumn, propose_spec
     from qblock.releases.granted import Grant, Grants
     from qblock.releases.ledger import Ledger, Upgraded
     from qblock.releases.recodings import ComparedRecodings, OneRecoding, Shown
@@ -89,6 +89,7 @@ __all__ = [
     "Profiled",
     "ProfiledColumn",
     "Proposed",
+    "ProposedColumn",
     "Published",
     "Reached",
     "Release",
@@ -131,6 +132,7 @@ _HOMES = {
     "qblock.release.run": ("NOT_PROTECTED",),
     "qblock.releases.first": (
         "Proposed",
+        "ProposedColumn",
         "propose_spec",
     ),
     "qblock.releases.granted": (

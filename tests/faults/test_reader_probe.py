@@ -11,6 +11,8 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 from release.jobs import Job, job, make_job  # noqa: F401
 
+from qblock.publish.helpers import KINDS
+
 pytestmark = pytest.mark.every_postgresql
 
 OURS = "n.nspname NOT IN ('pg_catalog', 'information_schema') AND n.nspname NOT LIKE 'pg\\_toast%'"
@@ -84,8 +86,11 @@ def reader(server: str, job: Job) -> Iterator[str]:  # noqa: F811
         connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
 
 
+VIEWS = [(f"published.{name}",) for name in sorted(["people", *(f"people_{kind}" for kind in KINDS)])]
+
+
 def test_what_the_catalog_lets_a_reader_use_is_the_view(job: Job, reader: str) -> None:  # noqa: F811
-    assert job.query(RELATIONS, reader) == [("published.people",)]
+    assert job.query(RELATIONS, reader) == VIEWS
     assert job.query(FUNCTIONS, reader) == []
     assert job.query(WRITES, reader) == [(False,)]
     assert job.query(SCHEMAS, reader) == [("public", False), ("published", False)]
@@ -99,7 +104,7 @@ def test_the_probe_finds_what_is_open(job: Job, reader: str) -> None:  # noqa: F
     job.change(
         "CREATE FUNCTION everybody() RETURNS bigint LANGUAGE sql SECURITY DEFINER AS 'SELECT count(*) FROM people'"
     )
-    assert job.query(RELATIONS, reader) == [("public.numbers",), ("public.people",), ("published.people",)]
+    assert job.query(RELATIONS, reader) == [("public.numbers",), ("public.people",), *VIEWS]
     assert job.query(FUNCTIONS, reader) == [("everybody()",)]
     assert job.query(STATISTICS, reader) == [("public", "people", "age")]
 

@@ -146,9 +146,10 @@ def test_a_view_that_was_made_along_another_path_is_still_intact(job: Job, monke
         assert job.run().status == "unchanged"
     assert job.run().status == "unchanged"
     assert verify(job.spec).problems == []
+    columns = "zip, age, age_low, age_high, disease, ward"
     job.change(
         "CREATE OR REPLACE VIEW published.people AS SELECT * FROM published.people_before".replace(
-            "published.people_before", f"(SELECT zip, age, disease, ward FROM qblock.v{first.version}_people) AS other"
+            "published.people_before", f"(SELECT {columns} FROM qblock.v{first.version}_people) AS other"
         )
     )
     assert verify(job.spec).problems != []

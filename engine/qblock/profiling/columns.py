@@ -47,6 +47,8 @@ LEAST_DIGITS = 7
 """Of a telephone number."""
 DIGITS, BETWEEN = "0123456789", " +-/().0123456789"
 """Of telephone and account numbers: digits, and what stands between them."""
+CONTINUOUS = ("float", "decimal", "date", "timestamp", "timestamptz")
+"""Kinds of values that differ from row to row without being names of rows."""
 FEW = 1000
 """Text with more distinct values than this needs a hierarchy that nobody writes by hand: it is left out."""
 
@@ -143,7 +145,7 @@ def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
             candidate = made[i]
             if candidate.role == "quasi_identifier" and not QUASI.search(candidate.profile.column.name):
                 reason = "no name suggests a sensitive attribute; this is the last column that does not look public"
-                made[i] = Proposal(candidate.profile, "sensitive", _sensitive(candidate.profile), reason)
+                made[i] = Proposal(candidate.profile, "sensitive", sensitive_entry(candidate.profile), reason)
                 break
     return made
 
@@ -156,12 +158,12 @@ def _propose(p: Profile, rows: int) -> Proposal:
     if mostly is not None and (private or mostly.role == "identifying"):
         return mostly
     if private:
-        return Proposal(p, "sensitive", _sensitive(p), "the name suggests something private")
+        return Proposal(p, "sensitive", sensitive_entry(p), "the name suggests something private")
     numbered = IDENTIFIER.search(words) is not None and p.distinct > FEW_NUMBERS and rows <= MOST_ROWS * p.distinct
     if numbered or not quasi:
         if IDENTIFYING.search(words):
             return Proposal(p, "identifying", "identifying", "the name suggests an identifier; never published")
-        if p.distinct >= 0.95 * rows and rows > 20 and kind not in ("float", "decimal"):
+        if p.distinct >= 0.95 * rows and rows > 20 and kind not in CONTINUOUS:
             return Proposal(p, "identifying", "identifying", "nearly every row has its own value; never published")
     if mostly is not None:
         return mostly
@@ -200,7 +202,8 @@ def _mostly(p: Profile, rows: int, *, often_digits: bool) -> Proposal | None:
     return None
 
 
-def _sensitive(p: Profile) -> Any:
+def sensitive_entry(p: Profile) -> Any:
+    """What a spec says of a sensitive column."""
     return {"role": "sensitive", "nulls": "value"} if p.nulls else "sensitive"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +13,9 @@ import yaml
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
-from qblock.profiling import people
+from qblock.profiling import decisions, people
 from qblock.profiling.columns import FEW, FILE, LONGEST_KEY, Proposal, file_name, leaves_of, profile, propose
+from qblock.profiling.decisions import AskSensitive
 from qblock.profiling.people import Ask, Entity
 from qblock.spec.source_file import ending
 from qblock.warehouse import Session, TableName, Warehouse, open_warehouse
@@ -24,11 +25,18 @@ from qblock.warehouse.engines import ENGINES, database_file
 
 @dataclass(frozen=True)
 class FirstSpec:
-    """What was written. files: the spec last; entity: who its rows are about."""
+    """What was written. files: the spec last; entity: who its rows are about; open: columns whose role is left to a
+    person, with their lines in the spec."""
 
     proposals: tuple[Proposal, ...]
     files: tuple[Path, ...]
     entity: Entity
+    open: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes the lattice has, as it is proposed."""
+        return decisions.nodes(self.proposals)
 
     @property
     def regime(self) -> str:
@@ -44,11 +52,14 @@ def init(
     force: bool = False,
     entity: str | None = None,
     ask: Ask | None = None,
+    sensitive: Sequence[str] | None = None,
+    ask_sensitive: AskSensitive | None = None,
 ) -> FirstSpec:
     """Profile a table and write release.yaml and hierarchies/*.csv into a folder.
 
     url: of a database with the table, or the path of Parquet or CSV files without one. entity: the column that says who
-    a row is about, or `none`; ask: asked for it where there are several, None where nobody can be. Raises InputError
+    a row is about, or `none`; ask: asked for it where there are several, None where nobody can be. sensitive,
+    ask_sensitive: the sensitive columns in the same way; without either they are left open. Raises InputError
     when a file is already there, unless `force`; nothing is written then.
     """
     path = url if "://" not in url and ending(url) is not None else None
@@ -85,6 +96,7 @@ def init(
     settled = Entity.settled(who, given, entity, ask)
     if settled.chosen is not None:
         proposals = people.about(proposals, settled.chosen.column)
+    proposals, left = decisions.decided(proposals, sensitive, ask_sensitive, name)
     if not any(p.role == "quasi_identifier" for p in proposals):
         reasons = "; ".join(f"{p.profile.column.name}: {p.role}, {p.reason}" for p in proposals)
         raise InputError(f"no column of {name} can be a quasi-identifier ({reasons}); write a spec by hand")
@@ -99,8 +111,15 @@ def init(
     for file, hierarchy in files.items():
         (directory / file).parent.mkdir(exist_ok=True)
         write_csv(hierarchy, directory / file)
-    spec_file.write_text(render(source, title, proposals, rows, warehouse.engine, settled), encoding="utf-8")
-    return FirstSpec(tuple(proposals), tuple(written), settled)
+    text = render(source, title, proposals, rows, warehouse.engine, settled, left)
+    spec_file.write_text(text, encoding="utf-8")
+    return FirstSpec(tuple(proposals), tuple(written), settled, dict(zip(left, _lines_of_open(text), strict=True)))
+
+
+def _lines_of_open(text: str) -> list[int]:
+    """The lines on which a spec leaves something open, by their numbers."""
+    marked = re.compile(r"^  \S.*: (\{role: )?['\"]?\?\?\?")
+    return [number for number, line in enumerate(text.split("\n"), 1) if marked.match(line)]
 
 
 def _has_file(proposal: Proposal) -> bool:
@@ -162,6 +181,11 @@ def source_of_files(path: str, directory: Path) -> list[str]:
     return lines
 
 
+OPEN_LINES = (
+    f"# `{decisions.OPEN}` is yours to decide; no command reads this file before. Is it what nobody may learn about a",
+    "# person (sensitive), what others know of them (quasi_identifier, with a hierarchy), neither (insensitive), or",
+    "# who they are (identifying)? Remove the requirement of a column that is not sensitive.",
+)
 REGIMES = (
     "# A table that changes is published in one of three ways (docs/steady-job.md):",
     "# (a) readers keep no copy of an older version, and none is public: each version shows the table as it is.",
@@ -189,9 +213,16 @@ AS_WRITTEN = {
 
 
 def render(
-    source: Sequence[str], title: str, proposals: Sequence[Proposal], rows: int, engine: str, entity: Entity
+    source: Sequence[str],
+    title: str,
+    proposals: Sequence[Proposal],
+    rows: int,
+    engine: str,
+    entity: Entity,
+    left: Sequence[str] = (),
 ) -> str:
-    """The text of a first spec, with the reason of each role as a comment. source: its lines; title: of the table."""
+    """The text of a first spec, with the reason of each role as a comment. source: its lines; title: of the table;
+    left: columns whose role is left open."""
     lines = [
         "# A first spec, proposed by `qblock init`: check every role, then try `qblock search release.yaml`.",
         "version: 1",
@@ -199,9 +230,14 @@ def render(
         *source,
     ]
     lines += _entity_lines(entity)
+    if left:
+        lines += OPEN_LINES
     lines.append("attributes:")
     for p in proposals:
         name = _key(p.profile.column.name)
+        if p.profile.column.name in left:
+            lines.append(f"  {name}: {_flow(decisions.left_open(p.entry))}  # sensitive? {p.reason}")
+            continue
         entry = f"  {name}: {_flow(p.entry)}" if p.entry is not None else f"  # {' '.join(name.split())}: left out"
         lines.append(f"{entry}  # {p.reason}")
     lines.append("privacy:")
@@ -212,7 +248,8 @@ def render(
     for p in proposals:
         if p.role == "sensitive" and p.profile.distinct >= 2:
             asked = {"l": min(3, p.profile.distinct), "sensitive": p.profile.column.name.replace("$", "$$")}
-            lines.append(f"  - distinct_l_diversity: {_flow(asked)}")
+            only = "  # if it is sensitive" if p.profile.column.name in left else ""
+            lines.append(f"  - distinct_l_diversity: {_flow(asked)}{only}")
     lines += ["suppression_limit: 0", *RECODING[regime]]
     publish: dict[str, Any] = {"schema": "published", "view": file_name(title)}
     if ENGINES[engine].is_file:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from qblock.profiling.columns import Proposal
 from qblock.profiling.first_spec import init
 from qblock.tables.results import Candidate, Entity
 
@@ -25,12 +26,15 @@ class ProposedColumn:
 @dataclass(frozen=True)
 class Proposed:
     """A first spec. files: that were written, the spec last; entity: who a row is about; regime: `steady` where later
-    versions lag behind the source, `once` for one publication."""
+    versions lag behind the source, `once` for one publication; open: the lines of the spec, by column, on which a
+    role is left to a person: no command reads it before; nodes: of the lattice as it is proposed."""
 
     columns: tuple[ProposedColumn, ...]
     files: tuple[Path, ...]
     entity: Entity
     regime: str
+    open: tuple[tuple[str, int], ...] = ()
+    nodes: int = 1
 
     def to_dict(self) -> dict[str, Any]:
         """What `qblock init --json` prints."""
@@ -41,6 +45,8 @@ class Proposed:
             "columns": columns,
             "entity": self.entity.to_dict(),
             "regime": self.regime,
+            "open": dict(self.open),
+            "nodes": self.nodes,
         }
 
 
@@ -52,19 +58,35 @@ def propose_spec(
     force: bool = False,
     entity: str | None = None,
     ask: Callable[[Sequence[Candidate]], str] | None = None,
+    sensitive: Sequence[str] | None = None,
+    ask_sensitive: Callable[[Sequence[ProposedColumn]], Sequence[str]] | None = None,
 ) -> Proposed:
     """Profile a table, and write a spec and hierarchy files to edit.
 
     url: of a database with the table, or the path of Parquet or CSV files without one. force: replace files that exist.
     entity: the column that says who a row is about, or `none`. Without it the best guess is written, where there is a
-    clear one. ask: given the candidates where there are several, says which one (its name, or `none`).
+    clear one. ask: given the candidates where there are several, says which one (its name, or `none`). sensitive: the
+    names of the sensitive columns (`none`: there is none); ask_sensitive: given the candidates, says which ones.
+    Without either their roles are left open in the spec.
 
     Raises InputError for a table that cannot be read, or of which no column can be a quasi-identifier.
     """
     asking = None if ask is None else lambda who: ask([Candidate(**one.to_json()) for one in who.usable])
-    made = init(url, table, Path(directory), force=force, entity=entity, ask=asking)
-    columns = tuple(
-        ProposedColumn(p.profile.column.name, p.role, p.profile.distinct, p.profile.nulls, p.reason)
-        for p in made.proposals
+    choosing = None if ask_sensitive is None else lambda found: ask_sensitive([_column(p) for p in found])
+    made = init(
+        url,
+        table,
+        Path(directory),
+        force=force,
+        entity=entity,
+        ask=asking,
+        sensitive=sensitive,
+        ask_sensitive=choosing,
     )
-    return Proposed(columns, made.files, Entity.of(made.entity), made.regime)
+    columns = tuple(map(_column, made.proposals))
+    open_ = tuple(made.open.items())
+    return Proposed(columns, made.files, Entity.of(made.entity), made.regime, open_, made.nodes)
+
+
+def _column(p: Proposal) -> ProposedColumn:
+    return ProposedColumn(p.profile.column.name, p.role, p.profile.distinct, p.profile.nulls, p.reason)

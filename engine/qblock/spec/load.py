@@ -20,13 +20,15 @@ from qblock.spec.document import Document, parse
 from qblock.spec.document import Path as Place
 from qblock.spec.fields import choices
 from qblock.spec.mapping import document_of
-from qblock.spec.model import Origin, Spec
+from qblock.spec.model import ROLES, Origin, Spec
 from qblock.spec.privacy import requirements
 from qblock.spec.source_file import read_source_file
 from qblock.spec.sources import FORMS
 from qblock.spec.urls import has_password
 
 ADAPTER = TypeAdapter(Spec)
+OPEN = "???"
+"""What stands in a first spec where a person has to decide."""
 
 
 def load_spec(path: str | Path, environment: Mapping[str, str] = os.environ) -> Spec:
@@ -53,6 +55,7 @@ def spec_of(values: Mapping[str, Any], path: str | Path = "spec") -> Spec:
 def _spec_of(document: Document, path: str | Path) -> Spec:
     if not isinstance(document.data, dict):
         raise InputError(document.report(), suggestions=document.suggestions())
+    _check_decided(document)
     read_source_file(document)
     columns = checks.roles(document)
     entries = requirements(document, [name for name, role in columns.items() if role == "sensitive"])
@@ -70,6 +73,21 @@ def _spec_of(document: Document, path: str | Path) -> Spec:
     if document.problems or spec is None:
         raise InputError(document.report(), suggestions=document.suggestions())
     return replace(spec, publish=replace(spec.publish, view=spec.view))
+
+
+def _check_decided(document: Document) -> None:
+    """Raise InputError for what `qblock init` has left to a person, before anything that follows from it is said."""
+    for path in sorted(document.raw, key=document.place):
+        if document.raw[path] != OPEN:
+            continue
+        what, last = "write what it should be", path[-1] if path else None
+        if path[:1] == ("attributes",) and (len(path) == 2 or last == "role"):
+            what = f"write its role: {', '.join(ROLES[:-1])} or {ROLES[-1]}"
+        elif path[:1] == ("privacy",) and "sensitive" in path:
+            what = "write the sensitive attribute that it is about"
+        document.wrong(path, f"`{OPEN}` stands for a decision that is yours; {what}")
+    if document.problems:
+        raise InputError(document.report(), suggestions=document.suggestions())
 
 
 def _warnings(document: Document) -> list[str]:

@@ -1,0 +1,71 @@
+"""What of a first spec a person decides: which columns are sensitive. It is asked, or left open; never guessed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from qblock.errors import InputError
+from qblock.profiling.columns import Proposal, sensitive_entry
+from qblock.profiling.people import NOBODY
+from qblock.warehouse.copied import no_column
+
+OPEN = "???"
+"""What stands where a decision is needed: no command reads a spec with it."""
+AskSensitive = Callable[[Sequence[Proposal]], Sequence[str]]
+"""Given the candidates, the names of those that are sensitive."""
+
+
+def candidates(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """The columns that may be sensitive."""
+    return [p for p in proposals if p.role == "sensitive"]
+
+
+def decided(
+    proposals: Sequence[Proposal], given: Sequence[str] | None, ask: AskSensitive | None, table: object
+) -> tuple[list[Proposal], tuple[str, ...]]:
+    """The proposals as somebody decided them, and the names of the columns that are left open.
+
+    given: the names of the sensitive columns (`none`: there is none), None where an option says nothing; ask: None
+    where nobody can be asked. Candidates that are not named are left out of the spec. Raises InputError for no column.
+    """
+    found = candidates(proposals)
+    if given is None and ask is not None and found:
+        given = ask(found)
+    if given is None:
+        return list(proposals), tuple(p.profile.column.name for p in found)
+    chosen = [] if list(given) == [NOBODY] else list(given)
+    known = {p.profile.column.name for p in proposals}
+    for name in chosen:
+        if name not in known:
+            sentence, near = no_column(f"--sensitive: table {table}", name, sorted(known))
+            raise InputError(sentence, suggestions=near)
+    return [_as_decided(p, chosen) for p in proposals], ()
+
+
+def _as_decided(p: Proposal, chosen: Sequence[str]) -> Proposal:
+    if p.profile.column.name in chosen:
+        return replace(p, role="sensitive", entry=sensitive_entry(p.profile), reason="named as sensitive")
+    if p.role == "sensitive":
+        return replace(p, role="left out", entry=None, reason="looks private, and was not named as sensitive")
+    return p
+
+
+def left_open(entry: Any) -> Any:
+    """The entry of a column whose role is a person's to decide."""
+    return {**entry, "role": OPEN} if isinstance(entry, dict) else OPEN
+
+
+def nodes(proposals: Sequence[Proposal]) -> int:
+    """How many nodes the lattice of the quasi-identifiers has, as they are proposed."""
+    return math.prod(_levels(p.entry) for p in proposals if p.role == "quasi_identifier")
+
+
+def _levels(entry: Any) -> int:
+    form = entry["hierarchy"]
+    if not isinstance(form, dict):
+        return 2
+    ((key, value),) = [(key, value) for key, value in form.items() if key in ("digits", "ranges", "dates", "file")]
+    return value + 1 if key == "digits" else 2 if key == "file" else len(value) + 2
