@@ -53,6 +53,11 @@ FEW = 1000
 """Text with more distinct values than this needs a hierarchy that nobody writes by hand: it is left out."""
 
 
+OF_ALL = ("least", "greatest", "shortest", "longest")
+OF_TEXTS = ("long", "at", "mails", "digits", "numbers")
+"""Figures of a profile, as it has them."""
+
+
 @dataclass(frozen=True)
 class Profile:
     """One column: distinct values, NULLs, the least and greatest value as text, and how many characters texts have.
@@ -92,28 +97,28 @@ def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
     figures: list[Any] = [sa.func.count().label("rows")]
     for i, column in enumerate(columns.values()):
         value = session.comparable(relation.c[column.name], column)
-        figures += [sa.func.count(sa.distinct(value)).label(f"d{i}"), sa.func.count(value).label(f"c{i}")]
+        figures += [sa.func.count(sa.distinct(value)).label(f"distinct_{i}"), sa.func.count(value).label(f"there_{i}")]
         ordered = column.kind != "boolean"
         least, greatest = (sa.func.min(value), sa.func.max(value)) if ordered else (sa.null(), sa.null())
         figures += [
-            session.text_of(least, column.kind).label(f"l{i}"),
-            session.text_of(greatest, column.kind).label(f"g{i}"),
+            session.text_of(least, column.kind).label(f"least_{i}"),
+            session.text_of(greatest, column.kind).label(f"greatest_{i}"),
         ]
         length = sa.func.length(value) if column.kind == "text" else sa.null()
         figures += [
-            sa.cast(sa.func.min(length), sa.Integer).label(f"s{i}"),
-            sa.cast(sa.func.max(length), sa.Integer).label(f"m{i}"),
+            sa.cast(sa.func.min(length), sa.Integer).label(f"shortest_{i}"),
+            sa.cast(sa.func.max(length), sa.Integer).label(f"longest_{i}"),
         ]
         if column.kind == "text":
-            figures += [count.label(f"{key}{i}") for key, count in zip("LAEDN", _patterns(value), strict=True)]
+            figures += [count.label(f"{key}_{i}") for key, count in zip(OF_TEXTS, _patterns(value), strict=True)]
     found = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
     profiles = [
         Profile(
             column,
-            found[f"d{i}"],
-            found["rows"] - found[f"c{i}"],
-            *(found[f"{key}{i}"] for key in "lgsm"),
-            *(found.get(f"{key}{i}", 0) for key in "LAEDN"),
+            found[f"distinct_{i}"],
+            found["rows"] - found[f"there_{i}"],
+            *(found[f"{key}_{i}"] for key in OF_ALL),
+            *(found.get(f"{key}_{i}", 0) for key in OF_TEXTS),
         )
         for i, column in enumerate(columns.values())
     ]
