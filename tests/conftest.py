@@ -33,6 +33,9 @@ from migrated import replaying
 
 from qblock.warehouse import duckdb_session
 
+# pytest-xdist sets it for its own output, and what commands print would be as wide.
+os.environ.pop("COLUMNS", None)
+
 LONG = (
     "faults/test_faults_adopt.py",
     "faults/test_faults_concurrent.py",

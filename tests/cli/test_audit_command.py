@@ -36,13 +36,18 @@ def test_what_nobody_asked_has_no_verdict(warehouse, qblock, spec) -> None:
     url = warehouse("t", TABLE)
     asked = [{"distinct_l_diversity": {"l": 2, "sensitive": "s"}}]
     file = spec(url, "t", {"q": QUASI, "s": "sensitive"}, asked)
-    ran = qblock("audit", file)
+    ran = qblock("audit", file, "--all")
     assert ran.status == 0
     (verdict,) = [line for line in lines(ran.out) if line.rstrip().endswith(("yes", "NO"))]
     assert re.match(r"distinct_l_diversity \(s\) +l 1 +l=2 +NO", verdict)
     assert len(lines(ran.out)) > 8
     assert "asked, holds: what the spec asks for; blank where it asks for nothing." in flat(ran.out)
+    alone = qblock("audit", file)
+    assert [line.split()[0] for line in lines(alone.out)] == ["distinct_l_diversity"]
+    assert f"{len(lines(ran.out)) - 1} more that the spec does not ask for: --all" in alone.out
+    assert "not computed" not in alone.out
     found = qblock("audit", file, "--json").json
+    assert found == qblock("audit", file, "--json", "--all").json
     assert [entry["holds"] for entry in found["tightest"]] == [False, *[None] * (len(found["tightest"]) - 1)]
     assert found["satisfied"] is False
 

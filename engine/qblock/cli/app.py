@@ -14,7 +14,7 @@ import typer
 from typer.exceptions import TyperException
 
 from qblock import __version__
-from qblock.cli import adopt, compare, erase, explore, grants, hierarchies, ledger, publish, retire, start
+from qblock.cli import adopt, compare, erase, explore, grants, hierarchies, history, ledger, publish, retire, start
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
 from qblock.cli.streams import AnswerLost, check_answer, guarded
 from qblock.deeds import Outcome, asked
@@ -41,6 +41,7 @@ explore.register(app)
 compare.register(app)
 grants.register(app)
 publish.register(app)
+history.register(app)
 erase.register(app)
 adopt.register(app)
 retire.register(app)

@@ -9,6 +9,7 @@ import typer
 from qblock.cli.opening import at_terminal
 from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, shown, table
 from qblock.cli.progress import progress
+from qblock.cli.words import binding, few_shown, node_words, print_columns, print_minimal
 from qblock.errors import InputError
 
 VERDICTS = {True: "yes", False: "NO", None: ""}
@@ -29,8 +30,12 @@ def search(
         str | None, typer.Option(help="chains, incognito or exhaustive; else what the spec says.")
     ] = None,
     nodes: Annotated[
-        str, typer.Option(help="minimal, or all: every node with verdict, tightest values and metrics.")
-    ] = "minimal",
+        str | None,
+        typer.Option(
+            help="minimal: list every minimal node, not ten of them; or all: every node with verdict, tightest values "
+            "and metrics."
+        ),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain-sql", help="Print the statements of a node for each engine instead.")
     ] = False,
@@ -44,7 +49,7 @@ def search(
     Publishes nothing. A node is one level per quasi-identifier: 0 publishes values as they are, the highest level
     publishes *. A minimal node satisfies every privacy model, and none that keeps more detail does.
     """
-    if nodes not in ("minimal", "all"):
+    if nodes not in (None, "minimal", "all"):
         raise InputError(f"--nodes {nodes}: valid: minimal, all")
     release = at_terminal(spec)
     if explain:
@@ -57,11 +62,12 @@ def search(
     if json_:
         answer(found)
     else:
-        _print_search(found)
+        _print_search(found, dict(result.in_words), every=nodes is not None)
     result.raise_refused()
 
 
-def _print_search(found: dict[str, Any]) -> None:
+def _print_search(found: dict[str, Any], words: dict[str, tuple[str, ...]], *, every: bool) -> None:
+    """words: what readers see of each quasi-identifier at each level; every: whether all minimal nodes are listed."""
     out = console()
     names = found["quasi_identifiers"]
     out.print(
@@ -69,8 +75,7 @@ def _print_search(found: dict[str, Any]) -> None:
         f"evaluated with {found['queries']:,} statements in {found['seconds']:.1f} s ({found['strategy']})"
     )
     if found["minimal"] and "recoding" not in found:
-        rows = [[*node, sum(node)] for node in found["minimal"]]
-        out.print(table("Minimal nodes", [*names, "height"], rows))
+        print_minimal(found["minimal"], words, every=every)
     out.print(found["why"])
     for warning in found["warnings"]:
         out.print(f"warning: {warning}")
@@ -80,22 +85,30 @@ def _print_search(found: dict[str, Any]) -> None:
             _print_map(chosen, found["full_domain"], found["looked_at_sensitive"])
         else:
             out.print("\nChosen: " + ", ".join(f"{name} level {level}" for name, level in chosen["node"].items()))
+            print_columns(node_words(chosen["levels"], words))
         print_tightest(chosen["tightest"])
         out.print(", ".join(f"{name.replace('_', ' ')} {shown(v)}" for name, v in chosen["metrics"].items()))
         if chosen["suppressed"]:
             out.print(f"{chosen['suppressed']:,} rows are suppressed")
     print_weights(found["weights"])
+    little = few_shown(len(found["hidden"]), names)
+    if little is not None:
+        out.print(f"\n{little}; what would show them:")
     for one in found["hidden"]:
         out.print(_hidden(one, found))
     if "forecast" in found:
         print_forecast(found["forecast"], names)
     if "nodes" in found:
         rows = [
-            [*n["levels"], "yes" if n["satisfied"] else "no", *(reached_of(t) for t in n["tightest"])]
+            [
+                ",".join(map(str, n["levels"])),
+                "yes" if n["satisfied"] else "no",
+                *(reached_of(t) for t in n["tightest"]),
+            ]
             for n in found["nodes"]
         ]
         models = [t["model"] for t in found["nodes"][0]["tightest"]]
-        out.print(table("All nodes", [*names, "satisfied", *models], rows))
+        out.print(table(f"\nAll nodes (levels of {', '.join(names)})", ["node", "satisfied", *models], rows))
 
 
 LOOKED = {
@@ -109,8 +122,7 @@ def _print_map(chosen: dict[str, Any], full: dict[str, Any] | None, looked: bool
     """How much of each quasi-identifier a recoding map shows, and what the best node would have lost."""
     out = console()
     out.print(f"\nChosen: a recoding map of {chosen['boxes']:,} boxes ({LOOKED[looked]})")
-    for attribute in chosen["attributes"]:
-        out.print(f"  {attribute['attribute']}: {attribute['words']}")
+    print_columns((attribute["attribute"], attribute["words"]) for attribute in chosen["attributes"])
     if full is not None:
         loss = full["metrics"].get("loss")
         levels = ",".join(map(str, full["levels"]))
@@ -175,19 +187,28 @@ def where(found: dict[str, Any]) -> str:
 def print_tightest(tightest: list[dict[str, Any]]) -> None:
     """What was asked and what is reached, one line for each requirement."""
     rows = [[model_of(entry), asked_of(entry), reached_of(entry), VERDICTS[entry["holds"]]] for entry in tightest]
-    console().print(table("", ["model", "asked", "reached", "holds"], rows))
+    out = console()
+    out.print(table("", ["model", "asked", "reached", "holds"], rows))
+    bound = binding(tightest)
+    if bound is not None:
+        out.print(bound)
 
 
-def print_audited(tightest: list[dict[str, Any]]) -> None:
-    """The tightest parameters of every model, and the verdict on those that were asked for."""
+def print_audited(tightest: list[dict[str, Any]], *, every: bool) -> None:
+    """The tightest parameters of models, and the verdict on those that were asked for. every: whether models are listed
+    too that nobody asked for, where somebody asked for any."""
+    asked = [entry for entry in tightest if entry["holds"] is not None]
+    left_out = 0 if every or not asked else len(tightest) - len(asked)
     rows = []
-    for entry in tightest:
+    for entry in asked if left_out else tightest:
         unasked = entry["holds"] is None
         what = model_of(entry, asked_of(entry) if unasked else "")
         rows.append([what, reached_of(entry), "" if unasked else asked_of(entry), VERDICTS[entry["holds"]]])
     out = console()
     out.print(table("", ["model", "tightest", "asked", "holds"], rows))
-    out.print(TIGHTEST + (ASKED if any(entry["holds"] is not None for entry in tightest) else NOTHING_ASKED))
+    out.print(TIGHTEST + (NOTHING_ASKED if not asked else "" if left_out else ASKED))
+    if left_out:
+        out.print(f"{left_out} more that the spec does not ask for: --all")
 
 
 def model_of(entry: dict[str, Any], *more: str) -> str:
@@ -223,18 +244,24 @@ def audit(
     sensitive: Annotated[
         list[str] | None, typer.Option("--sensitive", "-s", help="A sensitive attribute; once for each.")
     ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="List the models too that the spec does not ask for. --json has them always.")
+    ] = False,
     json_: Json = False,
 ) -> None:
     """The tightest parameter of every model, attacks and utility at a node, or of any table as it stands.
 
-    Without --node: the pinned node of the spec, or its recoding map, else the table as it is (bottom).
+    Of a spec its own models are listed, with a verdict; --all adds the others. Without --node: the pinned node of the
+    spec, or its recoding map, else the table as it is (bottom).
     """
     from qblock.api import audit_table
 
     if (spec is None) == (url is None):
         raise InputError("say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive")
+    release = None
     if spec is not None:
-        found = at_terminal(spec).audit(node).to_dict()
+        release = at_terminal(spec)
+        found = release.audit(node).to_dict()
     else:
         if not (table_ and quasi_identifier):
             raise InputError("--url needs --table and at least one --quasi-identifier")
@@ -244,10 +271,12 @@ def audit(
         return
     out = console()
     out.print(where(found))
+    if release is not None and found["node"]:
+        print_columns(release.in_words(found["node"]))
     for warning in found["warnings"]:
         out.print(f"warning: {warning}")
-    print_audited(found["tightest"])
-    for one in found["not_computed"]:
+    print_audited(found["tightest"], every=every)
+    for one in found["not_computed"] if every or spec is None else ():
         out.print(f"not computed: {one['what']}, {one['why']}")
     for told in found["attacks"]:
         out.print(f"\nAttacks on {told['sensitive']}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 
 from qblock.cli.streams import json_text
@@ -32,22 +33,23 @@ def answer(value: Any) -> None:
 
 
 def console(*, markup: bool = False) -> Console:
-    """Standard output for people; wide enough for tables where there is no terminal.
+    """Standard output for people: as wide as the terminal, or as COLUMNS says; else wide enough for tables.
 
     markup: whether [bold] and the like in a text is a style; names and labels of people's data hold brackets too.
     """
-    width = None if sys.stdout.isatty() else 120
+    width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else 120
     return Console(highlight=False, width=width, markup=markup, emoji=False)
 
 
-def table(title: str, columns: list[str], rows: list[list[Any]]) -> Table:
-    """A plain table."""
-    made = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+def table(title: str, columns: list[str], rows: list[list[Any]]) -> RenderableType:
+    """A plain table below its title, which goes on at full width; an empty title is none."""
+    made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         made.add_column(column, overflow="fold")
     for row in rows:
         made.add_row(*(str(cell) for cell in row))
-    return made
+    # A table's own title would be wrapped to the width of its columns.
+    return Group(title, made) if title else made
 
 
 def shown(value: Any) -> str:

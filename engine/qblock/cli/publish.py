@@ -1,9 +1,9 @@
-"""plan, release, verify, history, rollback: the scheduled job and what it leaves behind."""
+"""plan, release, verify, rollback: the scheduled job and what it leaves behind."""
 
 from __future__ import annotations
 
-from datetime import timedelta
-from fractions import Fraction
+from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,12 +14,13 @@ from qblock.cli.explore import print_forecast, print_tightest, where
 from qblock.cli.job import Hook, Job
 from qblock.cli.log import Log
 from qblock.cli.opening import at_terminal
-from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, shown, table
+from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console
 from qblock.cli.progress import progress
 from qblock.cli.result_file import ResultFile
+from qblock.cli.words import print_columns
 
 if TYPE_CHECKING:
-    from qblock.api import DryRun, Planned, Published
+    from qblock.api import DryRun, Planned, Published, Release
 
 Result = Annotated[
     Path | None,
@@ -63,7 +64,6 @@ def register(app: typer.Typer) -> None:
     app.command("plan")(plan)
     app.command("release")(release)
     app.command("verify")(verify)
-    app.command("history")(history)
     app.command("rollback")(rollback)
 
 
@@ -73,11 +73,12 @@ def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
     Rights that are missing on PostgreSQL are found first, in moments, and listed as statements for an administrator. Of
     a release that lags and has a version the source is opened: whether enough people wait for another one.
     """
-    print_plan(at_terminal(spec).plan(churn=churn), json_)
+    release = at_terminal(spec)
+    print_plan(release.plan(churn=churn), json_, release)
 
 
-def print_plan(made: Planned, json_: bool) -> None:
-    """Show the steps of a job, and what is known ahead."""
+def print_plan(made: Planned, json_: bool, release: Release | None = None) -> None:
+    """Show the steps of a job, and what is known ahead. release: whose levels are said in words."""
     if json_:
         answer(made.to_dict())
         return
@@ -88,6 +89,8 @@ def print_plan(made: Planned, json_: bool) -> None:
     out.print(steps)
     if made.levels is not None:
         out.print(f"Levels: {made.levels}")
+        if release is not None:
+            print_columns(release.in_words(dict(made.levels.next or made.levels.current)))
     if made.changes is not None:
         out.print(f"Changes: {made.changes.why}")
     for note in made.notes:
@@ -140,15 +143,17 @@ def release(
     replaced = ResultFile(result, force=force or result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
+    words: list[tuple[str, str]] = []
+
     def perform() -> Published | DryRun:
         loaded = at_terminal(spec)
         job.begin(loaded)
         if dry_run:
             return loaded.dry_run(wait=wait)
-        if log.format is not None:
-            return loaded.publish(force=force, wait=wait, progress=log.progress(), entries=log)
-        with progress(quiet) as report:
-            return loaded.publish(force=force, wait=wait, progress=report, entries=log)
+        with nullcontext(log.progress()) if log.format is not None else progress(quiet) as report:
+            made = loaded.publish(force=force, wait=wait, progress=report, entries=log)
+        words.extend(made.in_words)
+        return made
 
     def show(found: dict[str, Any]) -> None:
         if json_:
@@ -162,18 +167,19 @@ def release(
             else:
                 console().print(f"Nothing to do: version {version} holds this data and this spec; {again}")
         elif "reason" not in found:
-            _print_published(found, "Published")
+            _print_published(found, "Published", words)
 
     job.run(perform, show)
 
 
-def _print_published(found: dict[str, Any], what: str) -> None:
+def _print_published(found: dict[str, Any], what: str, words: Sequence[tuple[str, str]]) -> None:
     from qblock.api import waiting_words
 
     out = console()
     out.print(f"{what} version {found['version']} as {found['view']}: {found['rows']:,} rows", end="")
     out.print(f", {found['suppressed']:,} suppressed" if found["suppressed"] else "")
     out.print(where(found))
+    print_columns(words)
     print_tightest(found["tightest"])
     for note in found.get("notes", []):
         out.print(f"Note: {note}")
@@ -196,6 +202,7 @@ def verify(
     else:
         out = console()
         out.print(f"Version {found['version']} of {found['release']}: {found['rows']:,} rows")
+        print_columns(result.in_words)
         print_tightest(found["tightest"])
         for what, names in (
             ("against private counts, since the published rows do not suffice", found["recomputed_privately"]),
@@ -237,10 +244,14 @@ def rollback(
     replaced = ResultFile(result, force=result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
+    words: list[tuple[str, str]] = []
+
     def perform() -> Published:
         loaded = at_terminal(spec)
         job.begin(loaded)
-        return loaded.rollback(version, wait=wait, entries=log)
+        made = loaded.rollback(version, wait=wait, entries=log)
+        words.extend(made.in_words)
+        return made
 
     def show(found: dict[str, Any]) -> None:
         if json_:
@@ -248,81 +259,6 @@ def rollback(
         elif found["status"] == "unchanged":
             console().print(f"Nothing to do: readers already see version {version}, and it passes every check.")
         elif "reason" not in found:
-            _print_published(found, "Rolled back to")
+            _print_published(found, "Rolled back to", words)
 
     job.run(perform, show)
-
-
-def history(spec: SpecPath, json_: Json = False) -> None:
-    """The ledger of a release: versions, what was asked and reached, refusals and their reasons."""
-    from qblock.api import NOT_PROTECTED
-
-    found = at_terminal(spec).history().to_dict()
-    if json_:
-        answer(found)
-        return
-    out = console()
-    if not found["events"]:
-        out.print(f"No event of release {found['release']} yet.")
-        return
-    rows = [
-        [
-            event["recorded_at"][:19].replace("T", " "),
-            event["version"] or "",
-            event["state"],
-            shown(event["rows_published"]),
-            _levels(event),
-            _choice(event),
-            event["reason"] or "",
-        ]
-        for event in found["events"]
-    ]
-    out.print(table("", ["time (UTC)", "version", "state", "rows", "node", "chosen", "reason"], rows))
-    if any(_choice(event).endswith("*") for event in found["events"]):
-        out.print(f"* {NOT_PROTECTED}")
-    if found["headroom_trend"]:
-        cells = [
-            [
-                g["version"],
-                g["model"],
-                g["sensitive"] or "",
-                f"{g['parameter']}={g['asked']}",
-                _reached(g),
-                _percent(g["headroom"]),
-                _percent(g["headroom_change"]),
-            ]
-            for g in found["headroom_trend"]
-        ]
-        columns = ["version", "model", "sensitive", "asked", "reached", "room", "change"]
-        out.print(table("\nGuarantees, as last checked, and the room that is left", columns, cells))
-    if found["current"] is not None:
-        age = timedelta(seconds=found["age_seconds"] or 0)
-        stale = ", longer ago than the spec allows: STALE" if found["stale"] else ""
-        out.print(f"\nReaders see version {found['current']}, published {age} ago{stale}.")
-    if found["retired_at"] is not None:
-        out.print(f"\nReaders see nothing: the release was retired on {found['retired_at'][:10]}.")
-
-
-def _choice(event: dict[str, Any]) -> str:
-    if event["choice"] is None:
-        return ""
-    return event["choice"] + ("" if event["protected"] else " *")
-
-
-def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{share:+.1%}"
-
-
-def _reached(guarantee: dict[str, Any]) -> str:
-    from qblock.api import number_json
-
-    reached = guarantee["reached"]
-    return shown(reached if reached in (None, "inf") else number_json(Fraction(reached)))
-
-
-def _levels(event: dict[str, Any]) -> str:
-    names, node = event["quasi_identifiers"], event["node"]
-    boxes = (event["detail"] or {}).get("boxes")
-    if node is None and boxes is not None:
-        return f"map of {boxes:,} boxes"
-    return " ".join(f"{n}={level}" for n, level in zip(names, node, strict=True)) if names and node else ""

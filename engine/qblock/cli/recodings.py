@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rich.table import Table
+from rich.console import RenderableType
 
 from qblock.cli.explore import asked_of, model_of, print_weights, reached_of
 from qblock.cli.output import console, shown, table
@@ -67,5 +67,5 @@ def _figures(sides: dict[str, Any]) -> Iterable[list[str]]:
     yield line("statements", (side and side["statements"] for side in both))
 
 
-def _table(of: str, rows: Iterable[list[str]]) -> Table:
+def _table(of: str, rows: Iterable[list[str]]) -> RenderableType:
     return table("", [of, *TITLES.values()], list(rows))

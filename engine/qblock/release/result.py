@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from qblock.errors import Refused
+from qblock.hierarchy import TOP
 
 Status = Literal["published", "rolled_back", "unchanged", "refused"]
 
@@ -38,6 +39,11 @@ def waiting_words(waiting: Mapping[str, int], lag: Mapping[str, Any] | None = No
     return f"{said} (lag {100 * lag['share']:.2g} % of the rows{oldest})"
 
 
+def values_shown(names: Sequence[str], blocks: Sequence[Sequence[str]]) -> dict[str, int]:
+    """How many labels besides `*` published blocks have of each quasi-identifier. blocks: the labels of each."""
+    return {name: len({labels[i] for labels in blocks} - {TOP}) for i, name in enumerate(names)}
+
+
 def _age(seconds: float) -> str:
     for word, length in AGES:
         if seconds >= length:
@@ -62,7 +68,8 @@ class ReleaseResult:
     no hierarchy covers), `out` (people of the source whom no version will show). lag, of a release that lags behind
     its source: `rows` of the source that the view does not show as they are, and their `share`; the `blocks` in which
     newcomers wait; `oldest_seconds`, how long somebody has waited (None: nobody does); `beyond`, which of max_lag and
-    max_wait that is more than. All for whoever runs the job, never for readers.
+    max_wait that is more than. All for whoever runs the job, never for readers. values: how many labels besides `*`
+    the published rows have of each quasi-identifier, for the words of the command line: no part of the JSON.
     """
 
     status: Status
@@ -86,9 +93,12 @@ class ReleaseResult:
     waiting: dict[str, int] = field(default_factory=dict)
     lag: dict[str, Any] = field(default_factory=dict)
     boxes: int | None = None
+    values: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "seconds": round(self.seconds, 3)}
+        found = {**vars(self), "seconds": round(self.seconds, 3)}
+        del found["values"]
+        return found
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,7 @@ class VerifyResult:
 
     recomputed_privately: models that need more than the published rows, on counts that were kept with the version;
     not_recomputed: those of which no counts were kept. notes: what counts whenever the release is looked at: versions
-    that were adopted.
+    that were adopted. node, values: as of `ReleaseResult`, no part of the JSON.
     """
 
     release: str
@@ -111,9 +121,13 @@ class VerifyResult:
     problems: list[str]
     recomputed_privately: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    node: dict[str, int] = field(default_factory=dict)
+    values: dict[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        return {"status": "failed" if self.problems else "verified", **vars(self)}
+        found = {"status": "failed" if self.problems else "verified", **vars(self)}
+        del found["node"], found["values"]
+        return found
 
     def raise_problems(self) -> None:
         """Raise Refused (exit status 3) with every problem, if there is any."""

@@ -22,7 +22,7 @@ from qblock.publish.helpers import counted_labels, names
 from qblock.publish.recheck import Counted, count_again
 from qblock.publish.targets import Rows, Target, target_of
 from qblock.release import private_state
-from qblock.release.result import VerifyResult
+from qblock.release.result import VerifyResult, values_shown
 from qblock.release.retire import refusal, retired_by
 from qblock.search.answer import requirements_json
 from qblock.source.declared import leaf_marks, stated_hierarchies
@@ -74,6 +74,8 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
         recomputed_privately=checks.privately,
         problems=problems,
         notes=notes,
+        node=checks.node,
+        values=checks.values,
     )
 
 
@@ -125,6 +127,8 @@ class _Checks:
         self.tightest: list[Tightest] = []
         self.not_recomputed: list[str] = []
         self.privately: list[str] = []
+        self.node: dict[str, int] = {}
+        self.values: dict[str, int] = {}
 
     def published(self, current: PublishedVersion, text: str | None) -> None:
         """Compare what readers see with the event that published it."""
@@ -183,6 +187,8 @@ class _Checks:
             self.problems.append(str(error))
             return
         self._helpers(rows, counted)
+        self.node = dict(zip(current.event.quasi_identifiers or (), current.event.node or (), strict=False))
+        self.values = values_shown(self.spec.quasi_identifiers, counted.labels)
         for number, (requirement, found) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
             stage: Stage = "recheck"
             if found is None and number in kept.counts:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from qblock.release.erase import Agree
     from qblock.release.log import Entries
     from qblock.release.plan import Plan
+    from qblock.release.result import ReleaseResult
     from qblock.search.comparison.compare import Comparison
 
 Say = Callable[[str], None]
@@ -82,6 +83,7 @@ class Release:
         from qblock.joint.later import lags, later_versions
         from qblock.search.hidden import hidden
         from qblock.search.run import open_task, refusal, run_search
+        from qblock.source.in_words import levels_in_words
 
         asked = forecast = None
         if churn is not None:
@@ -107,7 +109,17 @@ class Release:
                 forecast = forecast_of_search(found, asked)
             made = found.to_json() | {"hidden": shows_nothing}
             made |= {} if forecast is None else {"forecast": forecast.to_json()}
-            return replace(Searched.of(made), refused=refused)
+            words = levels_in_words(self.spec, task.source.hierarchies)
+            return replace(Searched.of(made), refused=refused, in_words=tuple(words.items()))
+
+    def in_words(self, levels: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
+        """What readers see of each quasi-identifier at these levels, as far as the spec and its files tell."""
+        return self._in_words(levels, {})
+
+    def _in_words(self, levels: Mapping[str, int], values: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
+        from qblock.source.in_words import node_in_words
+
+        return node_in_words(self.spec, levels, values)
 
     def explain_sql(self, node: str | None = None) -> list[tuple[str, str]]:
         """Titles and statements of a node, for each engine. node: `a=2,b=1`, `2,1`, `bottom` or `top`."""
@@ -225,7 +237,7 @@ class Release:
         from qblock.release.apply import release
 
         found = release(self.spec, force=force, wait=wait, progress=progress, log=log, entries=entries)
-        return Published.of(found.to_json())
+        return self._published(found)
 
     def dry_run(self, *, wait: float = 0) -> DryRun:
         """Decide what `publish` would come to, and publish nothing. What it came to is in the ledger alone (`history`),
@@ -241,7 +253,8 @@ class Release:
         """
         from qblock.release.verify import verify
 
-        return Verified.of(verify(self.spec, expected_head=head).to_json())
+        found = verify(self.spec, expected_head=head)
+        return replace(Verified.of(found.to_json()), in_words=self._in_words(found.node, found.values))
 
     def history(self) -> History:
         """The ledger of the release."""
@@ -255,7 +268,10 @@ class Release:
         """Publish an older version again, after the checks of a release."""
         from qblock.release.rollback import rollback
 
-        return Published.of(rollback(self.spec, version, wait=wait, log=log, entries=entries).to_json())
+        return self._published(rollback(self.spec, version, wait=wait, log=log, entries=entries))
+
+    def _published(self, found: ReleaseResult) -> Published:
+        return replace(Published.of(found.to_json()), in_words=self._in_words(found.node, found.values))
 
     def erase(
         self,

@@ -50,7 +50,8 @@ class Expected:
 class Searched(Answer):
     """What a search found. levels: of the node chosen, by quasi-identifier (none where nothing satisfies the spec);
     minimal: the minimal nodes; metrics: of the node chosen; refused: why nothing can be published, if so; forecast: of
-    some nodes, where a churn is known; recommended: the node among them that a job goes on with."""
+    some nodes, where a churn is known; recommended: the node among them that a job goes on with; in_words: what readers
+    see of each quasi-identifier at each of its levels."""
 
     columns = COLUMNS
 
@@ -65,6 +66,7 @@ class Searched(Answer):
     forecast: tuple[Expected, ...] = ()
     recommended: tuple[int, ...] | None = None
     boxes: int | None = None
+    in_words: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -161,7 +163,7 @@ class Published(Answer):
     quasi-identifier (none of a recoding map, of which boxes is how many are published); guarantees: counted again in
     what was published; ledger_head: of the newest event, to be kept elsewhere; waiting: how many the view does not show
     as the source has them, by why; lag: how many rows of the source, their share, and how long the oldest has waited.
-    Both for nobody who reads it."""
+    Both for nobody who reads it. in_words: what readers see of each quasi-identifier."""
 
     columns = COLUMNS
 
@@ -179,6 +181,7 @@ class Published(Answer):
     waiting: tuple[tuple[str, int], ...]
     lag: tuple[tuple[str, Any], ...]
     boxes: int | None = None
+    in_words: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,7 +218,8 @@ class DryRun(Answer):
 
 @dataclass(frozen=True)
 class Verified(Answer):
-    """What is published, counted again. problems: what does not agree with the ledger, one sentence each."""
+    """What is published, counted again. problems: what does not agree with the ledger, one sentence each; in_words:
+    what readers see of each quasi-identifier."""
 
     columns = COLUMNS
 
@@ -226,6 +230,7 @@ class Verified(Answer):
     guarantees: tuple[Guarantee, ...]
     problems: tuple[str, ...]
     ledger_head: str | None
+    in_words: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,80 @@
+"""Answers in words: what readers see of each column, which requirement binds, and what is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich.padding import Padding
+from rich.table import Table
+
+from qblock.cli.output import console
+
+LISTED = 10
+"""Minimal nodes that are listed unless somebody asks for all."""
+
+
+def print_columns(words: Iterable[tuple[str, str]]) -> None:
+    """`age: by year (33 values)`, a line for each quasi-identifier; one that is long goes on below its words."""
+    made = Table.grid(padding=(0, 2, 0, 0))
+    made.add_column(overflow="fold")
+    made.add_column(overflow="fold")
+    for name, said in words:
+        made.add_row(f"{name}:", said)
+    console().print(Padding(made, (0, 0, 0, 2), expand=False))
+
+
+def node_words(levels: Sequence[int], words: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+    """The words of a node, of those of every level."""
+    return [(name, said[level]) for (name, said), level in zip(words.items(), levels, strict=True)]
+
+
+def print_minimal(nodes: Sequence[Sequence[int]], words: Mapping[str, Sequence[str]], *, every: bool) -> None:
+    """The minimal nodes in words, finest first; ten of them unless all are asked for."""
+    ordered = sorted(nodes, key=lambda node: (sum(node), list(node)))
+    listed = ordered if every else ordered[:LISTED]
+    out = console()
+    out.print(f"\nMinimal nodes (levels of {', '.join(words)}):")
+    made = Table.grid(padding=(0, 2, 0, 0))
+    made.add_column(no_wrap=True)
+    made.add_column(overflow="fold")
+    for node in listed:
+        said = "; ".join(f"{name} {text}" for name, text in node_words(node, words))
+        made.add_row(",".join(map(str, node)), said)
+    out.print(Padding(made, (0, 0, 0, 2), expand=False))
+    if len(listed) < len(ordered):
+        out.print(f"  ... and {len(ordered) - len(listed):,} more: --nodes minimal")
+
+
+def few_shown(hidden: int, names: Sequence[str]) -> str | None:
+    """That most of the quasi-identifiers are hidden, where that is so."""
+    if 2 * hidden <= len(names):
+        return None
+    one, are = "quasi-identifier" if len(names) == 1 else "quasi-identifiers", "is" if hidden == 1 else "are"
+    return f"{hidden} of {len(names)} {one} {are} hidden: of little use"
+
+
+def binding(tightest: Iterable[Mapping[str, Any]]) -> str | None:
+    """The requirement with the least relative room between what is asked and what is reached, which is the one in the
+    way of more detail; None where no room is known."""
+    found: list[tuple[float, bool, str]] = []
+    for entry in tightest:
+        for value in entry["values"]:
+            asked, reached = entry["asked"].get(value["parameter"]), value["value"]
+            if entry["holds"] is None or not _number(asked) or not _number(reached) or not asked:
+                continue
+            # What holds is at least as strict as what is asked, whichever direction that is.
+            distance = abs(reached - asked) / abs(asked)
+            found.append((distance if entry["holds"] else -distance, entry["holds"], _model(entry)))
+    if not found:
+        return None
+    room, holds, model = min(found)
+    return f"binding: {model}, room {100 * room:.1f} %" if holds else f"binding: {model}, which fails"
+
+
+def _model(entry: Mapping[str, Any]) -> str:
+    return entry["model"] + (f" ({', '.join(entry['sensitive'])})" if entry["sensitive"] else "")
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

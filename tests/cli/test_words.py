@@ -1,0 +1,51 @@
+"""Words of answers: which requirement binds, that most is hidden, ten minimal nodes, and a line for each run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from qblock.cli.words import binding, few_shown, print_minimal
+
+pytestmark = pytest.mark.either_engine
+
+
+def entry(model: str, asked: Any, reached: Any, holds: bool | None = True, *sensitive: str) -> dict[str, Any]:
+    value = {"parameter": "p", "value": reached, "attained": True}
+    return {"model": model, "holds": holds, "sensitive": list(sensitive), "asked": {"p": asked}, "values": [value]}
+
+
+@pytest.mark.parametrize(
+    ("entries", "said"),
+    [
+        ([entry("k", 4, 5), entry("t", 0.3, 0.29, True, "ill")], "binding: t (ill), room 3.3 %"),
+        ([entry("k", 4, 4), entry("t", 0.3, 0.29)], "binding: k, room 0.0 %"),
+        ([entry("k", 4, 5), entry("t", 0.3, 0.31, False)], "binding: t, which fails"),
+        ([entry("k", 4, 5), entry("l", 2, 2, False)], "binding: l, which fails"),
+        ([entry("k", 4, "inf"), entry("t", 0.3, None), entry("z", 0, 1), entry("m", [1], 1)], None),
+        ([entry("k", 4, 5, None)], None),
+        ([], None),
+    ],
+)
+def test_the_requirement_with_the_least_room_binds(entries: list[dict[str, Any]], said: str | None) -> None:
+    assert binding(entries) == said
+
+
+def test_most_hidden_is_of_little_use() -> None:
+    names = ["a", "b", "c", "d"]
+    assert few_shown(2, names) is None
+    assert few_shown(3, names) == "3 of 4 quasi-identifiers are hidden: of little use"
+    assert few_shown(1, names[:1]) == "1 of 1 quasi-identifier is hidden: of little use"
+
+
+def test_ten_minimal_nodes_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = [[11 - i, i] for i in range(12)]
+    words = {name: tuple(f"{name} at {level}" for level in range(12)) for name in ("a", "b")}
+    print_minimal(nodes, words, every=False)
+    ten = capsys.readouterr().out
+    assert ten.count("a at") == 10
+    assert ten.rstrip().endswith("... and 2 more: --nodes minimal")
+    print_minimal(nodes, words, every=True)
+    out = capsys.readouterr().out
+    assert (out.count("a at"), "more" in out) == (12, False)
