@@ -39,10 +39,14 @@ def test_the_new_command_answers(copy: Path) -> None:
         done = subprocess.run(command, env=environment, cwd=copy, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         assert (json.loads(done.stdout) if more else done.stdout) == expected
+    command = [sys.executable, "-c", "from qblock.cli import main; main()", "readers", "--help"]
+    told = subprocess.run(command, env=environment, cwd=copy, capture_output=True, text=True, check=False).stdout
+    assert told.rstrip().endswith("qblock readers release.yaml")
 
 
 def test_the_page_names_files_that_are_there_or_made() -> None:
     made = {name for name, _, _ in BLOCK.findall(text_of("add-a-command"))}
     for name in ("engine/qblock/cli/app.py", "engine/qblock/releases/release.py", "engine/qblock/cli/ending.py"):
         assert (ROOT / name).is_file()
-    assert made == {"engine/qblock/cli/readers.py", "engine/qblock/cli/app.py"}
+    files = ("readers", "app", "examples")
+    assert made == {f"engine/qblock/cli/{name}.py" for name in files}

@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 from qblock import __version__
 from qblock.cli import adopt, compare, erase, explore, grants, hierarchies, history, ledger, publish, retire, start
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
+from qblock.cli.examples import add_examples, epilog
 from qblock.cli.streams import AnswerLost, check_answer, guarded
 from qblock.deeds import Outcome, asked
 from qblock.errors import values_shown
@@ -24,6 +25,7 @@ EPILOG = (
     "Exit status: 0 done or nothing to do, 1 a fault outside (connection, disk), 2 the spec, a hierarchy or the "
     "command line is wrong, 3 refused: nothing safe to publish, or a check failed, 4 another run or process is in the "
     "way."
+    f"\n\n{epilog(('qblock demo',))}"
 )
 
 app = typer.Typer(
@@ -46,6 +48,7 @@ erase.register(app)
 adopt.register(app)
 retire.register(app)
 ledger.register(app)
+add_examples(app)
 
 
 def _version(asked: bool) -> None:
