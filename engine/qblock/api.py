@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         Searched,
         Verified,
     )
+    from qblock.releases.schemas import answer_schema
     from qblock.search.answer import number_json
     from qblock.search.audit import audit_table
     from qblock.search.comparison.compare import FIGURES, Comparison
@@ -102,6 +103,7 @@ __all__ = [
     "Verified",
     "adversary_of",
     "anonymize",
+    "answer_schema",
     "audit",
     "audit_table",
     "best",
@@ -163,6 +165,7 @@ _HOMES = {
         "Searched",
         "Verified",
     ),
+    "qblock.releases.schemas": ("answer_schema",),
     "qblock.search.answer": ("number_json",),
     "qblock.search.audit": ("audit_table",),
     "qblock.search.comparison.compare": (

@@ -149,7 +149,9 @@ def test_a_page_lists_the_files_that_its_steps_touch(page: str) -> None:
 
 
 def test_a_new_model_is_in_the_schema_a_search_and_an_audit(answer: dict[str, Any]) -> None:
-    assert answer["schema"]["properties"]["most"] == {"type": "integer", "minimum": 1}
+    most = answer["schema"]["properties"]["most"]
+    assert (most["type"], most["minimum"], most["examples"]) == ("integer", 1, [100])
+    assert "most >= 1" in most["description"]
     assert answer["schema"]["description"] == "at most most people look the same: n(q) <= most (this page)"
     verdicts = {
         node["levels"][0]: {entry["model"]: entry["holds"] for entry in node["tightest"]}["size_limit"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from test_spec_privacy import HEAD, entry_of
 from qblock.errors import ParameterError
 from qblock.models import BY_NAME, REGISTRY, Model, asked
 from qblock.spec import json_schema, read_spec
+from qblock.spec.descriptions import PARAMETERS, SECTIONS
 from qblock.spec.privacy import parameters
 from qblock.spec.schema import model_schema
 
@@ -180,3 +182,42 @@ def test_an_editor_shows_what_a_model_means_in_words():
     assert model_schema(BY_NAME["k_anonymity"])["description"] == (
         "everybody is hidden among at least k people who look the same: n(q) >= k (Sweeney 2002; LD 2.2)"
     )
+
+
+def keys_of(node: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], dict[str, Any]]]:
+    """Every key that a spec may have, with its schema; not the rules between keys (if, then, dependentSchemas)."""
+    if isinstance(node, list):
+        for number, one in enumerate(node):
+            yield from keys_of(one, (*path, str(number)))
+    if not isinstance(node, dict):
+        return
+    for key, value in node.get("properties", {}).items():
+        if value is not False:
+            yield (*path, key), value
+        yield from keys_of(value, (*path, key))
+    for name, value in node.get("$defs", {}).items():
+        yield from keys_of(value, (name,))
+    for word in ("anyOf", "oneOf", "items", "additionalProperties"):
+        yield from keys_of(node.get(word), path)
+
+
+def test_every_key_has_a_description_and_examples_that_are_valid() -> None:
+    whole = json_schema()
+    found = list(keys_of(whole))
+    assert len(found) > 120
+    names = {".".join(path) for path, _ in found}
+    assert names >= {"attributes", "Ranges.ranges", "privacy.k_anonymity.k", "Search.node", "Search.workload.0.queries"}
+    for path, schema in found:
+        assert schema.get("description"), path
+        assert schema.get("examples"), path
+        rules = {"$defs": whole["$defs"], **schema}
+        for example in schema["examples"]:
+            jsonschema.Draft202012Validator(rules).validate(example)
+
+
+def test_what_is_described_is_a_key() -> None:
+    """A description of a key that is no more would never be shown."""
+    shown = {schema["description"] for _, schema in keys_of(json_schema())}
+    assert [key for keys in SECTIONS.values() for key, (said, _) in keys.items() if said not in shown] == []
+    named = {known: f"{known[0].upper()}{known[1:]}" for known in PARAMETERS.values()}
+    assert [known for known, text in named.items() if not any(said.startswith(text) for said in shown)] == []

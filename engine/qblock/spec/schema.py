@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import types
 import typing
@@ -9,9 +10,10 @@ from fractions import Fraction
 from typing import Any, Literal, Union, get_args, get_origin
 
 from qblock.models import REGISTRY, Model, Range
-from qblock.models.about import Kind
+from qblock.models.about import Kind, Parameter
 from qblock.spec.checks import NULLS, ONLY
 from qblock.spec.column_types import ALSO, WORDS
+from qblock.spec.descriptions import PARAMETERS, SECTIONS
 from qblock.spec.fields import TEXTS
 from qblock.spec.guards import KEYS
 from qblock.spec.load import ADAPTER
@@ -89,12 +91,32 @@ def json_schema() -> Schema:
             "properties": {model.name: model_schema(model) for model in REGISTRY},
         },
     }
+    schema = json.loads(json.dumps(schema))  # parts are shared, and each is described where it is
+    _describe(schema, "Spec")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
         "title": "qblock release spec",
         "description": "What is published, from which table, under which privacy models.",
     }
+
+
+def _describe(node: Any, section: str) -> None:
+    """Give each key its description and examples. section: the class, or the key, that the node is the value of."""
+    if isinstance(node, list):
+        for one in node:
+            _describe(one, section)
+    if not isinstance(node, dict):
+        return
+    for key, value in node.get("properties", {}).items():
+        told = SECTIONS.get(section, {}).get(key)
+        if told is not None and isinstance(value, dict):  # False in a rule says that there is no such key
+            value |= {"description": told[0], "examples": list(told[1])}
+        _describe(value, key)
+    for name, value in node.get("$defs", {}).items():
+        _describe(value, name)
+    for word in ("anyOf", "oneOf", "items", "additionalProperties"):
+        _describe(node.get(word), section)
 
 
 def model_schema(model: type[Model]) -> Schema:
@@ -106,10 +128,12 @@ def model_schema(model: type[Model]) -> Schema:
         properties["sensitive"] = {
             "anyOf": [TABLE, {"type": "array", "minItems": 2, "uniqueItems": True, "items": TABLE}],
             "description": "The sensitive attribute; a list asks for the multi-attribute form.",
+            "examples": ["diagnosis", ["diagnosis", "income"]],
         }
     required = [name for name, (_, needed) in known.items() if needed]
     return {
         "type": "object" if required else ["object", "null"],
+        "examples": [{name: properties[name]["examples"][0] for name in required}],
         "description": f"{re.sub('[{}]', '', about.meaning)}: {about.condition} ({about.citation})",
         "properties": properties,
         "required": required,
@@ -119,6 +143,29 @@ def model_schema(model: type[Model]) -> Schema:
 
 def _parameter(model: type[Model], name: str, hint: Any) -> Schema:
     (declared,) = (parameter for parameter in model.about.parameters if parameter.name == name)
+    known = PARAMETERS.get(name, f"a parameter of {model.name}")
+    valid = f": {declared.valid.text(name)}" if isinstance(declared.valid, Range) else ""
+    told: Schema = {"description": f"{known[0].upper()}{known[1:]}{valid}."}
+    example = _example(declared)
+    return {**_values_of(declared, hint), **told, "examples": [example]}
+
+
+def _example(declared: Parameter) -> Any:
+    """A valid value as a spec has it."""
+    if declared.kind in SPECIAL:
+        return {"prior": "uniform", "population": {"table": "census.people"}, "predicates": "singletons"}[declared.kind]
+    value = declared.example
+    if isinstance(declared.valid, tuple):
+        return value if value in declared.valid else declared.valid[0]
+    if isinstance(value, tuple | list):
+        return [str(one) for one in value]
+    if isinstance(value, Fraction):
+        return _number(value)
+    return value
+
+
+def _values_of(declared: Parameter, hint: Any) -> Schema:
+    """What a parameter may be."""
     if declared.kind in SPECIAL:
         return SPECIAL[declared.kind]
     schema = {"enum": list(declared.valid)} if isinstance(declared.valid, tuple) else _type(hint)

@@ -1,0 +1,286 @@
+"""The JSON Schemas of what commands print with --json, and of the file of --result (docs/json.md has the meanings).
+
+Keys are only added: so more keys than these are valid, and none of the required ones goes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Schema = dict[str, Any]
+
+TEXT: Schema = {"type": "string"}
+WHOLE: Schema = {"type": "integer"}
+REAL: Schema = {"type": "number"}
+FLAG: Schema = {"type": "boolean"}
+FIGURE: Schema = {"anyOf": [{"type": ["number", "null"]}, {"enum": ["inf", "-inf"]}]}
+"""A figure; infinity is a text, and what is unknown is null."""
+
+
+def many(of: Schema) -> Schema:
+    return {"type": "array", "items": of}
+
+
+def named(of: Schema) -> Schema:
+    """An object whose keys are names of columns, metrics and the like."""
+    return {"type": "object", "additionalProperties": of}
+
+
+def maybe(of: Schema) -> Schema:
+    return {"anyOf": [of, {"type": "null"}]}
+
+
+def keys(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
+    return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
+
+
+TEXTS, LEVELS, NODE = many(TEXT), many(WHOLE), named(WHOLE)
+VALUE = keys({"parameter": TEXT, "value": FIGURE, "attained": FLAG}, {"exact": TEXT})
+TIGHTEST = many(
+    keys(
+        {
+            "model": TEXT,
+            "holds": maybe(FLAG),
+            "values": many(VALUE),
+            "sensitive": TEXTS,
+            "asked": {"type": "object"},
+        },
+        {"meaning": TEXT},
+    )
+)
+METRICS = named(FIGURE)
+LABELS = keys(
+    {"level": WHOLE, "name": TEXT, "form": {"enum": ["plain", "range", "rest"]}, "share": REAL}, {"like": TEXT}
+)
+SHARES = many(keys({"attribute": TEXT, "hidden": REAL, "labels": many(LABELS), "words": TEXT}))
+EXPECTED = dict.fromkeys(("mean_wait", "lag", "worst_lag", "never"), REAL)
+FORECAST = keys(
+    {
+        "churn": keys({"coming": REAL, "leaving": REAL, "changing": REAL}),
+        "nodes": many(keys({"node": LEVELS, "blocks": WHOLE, "worst_wait": WHOLE, **EXPECTED})),
+        "recommended": LEVELS,
+        "why": TEXT,
+    }
+)
+FULL_DOMAIN = keys({"levels": LEVELS, "suppressed": WHOLE, "metrics": METRICS})
+CHOSEN = keys(
+    {"levels": maybe(LEVELS), "node": NODE, "suppressed": WHOLE, "metrics": METRICS, "tightest": TIGHTEST},
+    {
+        "boxes": WHOLE,
+        "suppressed_boxes": WHOLE,
+        "rounds": WHOLE,
+        "start": maybe(TEXT),
+        "begun": maybe(LEVELS),
+        "attributes": SHARES,
+    },
+)
+HIDDEN = keys({"attribute": TEXT, "level": WHOLE, "shown_at": maybe(LEVELS), "rows_to_suppress": maybe(WHOLE)})
+COUNTED = {"nodes_total": WHOLE, "nodes_evaluated": WHOLE, "queries": WHOLE, "strategy": TEXT, "seconds": REAL}
+SEARCH = keys(
+    {
+        "release": TEXT,
+        "rows": WHOLE,
+        "quasi_identifiers": TEXTS,
+        "heights": LEVELS,
+        **COUNTED,
+        "optimality": TEXT,
+        "why": TEXT,
+        "choice": {"enum": ["minimal", "sizes", "pinned"]},
+        "satisfying": maybe(WHOLE),
+        "minimal": many(LEVELS),
+        "weights": maybe(named(REAL)),
+        "chosen": maybe(CHOSEN),
+        "warnings": TEXTS,
+        "hidden": many(HIDDEN),
+    },
+    {
+        "recoding": {"const": "multidimensional"},
+        "looked_at_sensitive": maybe(FLAG),
+        "full_domain": maybe(FULL_DOMAIN),
+        "nodes": many(
+            keys({"levels": LEVELS, "satisfied": FLAG, "suppressed": WHOLE, "tightest": TIGHTEST, "metrics": METRICS})
+        ),
+        "forecast": FORECAST,
+    },
+)
+NOT_COMPUTED = many(keys({"model": TEXT, "sensitive": TEXTS, "what": TEXT, "why": TEXT}))
+AUDIT = keys(
+    {
+        "release": TEXT,
+        "rows": WHOLE,
+        "node": NODE,
+        "levels": maybe(LEVELS),
+        "satisfied": maybe(FLAG),
+        "suppressed": WHOLE,
+        "tightest": TIGHTEST,
+        "not_computed": NOT_COMPUTED,
+        "attacks": many(keys({"sensitive": TEXT})),
+        "metrics": METRICS,
+        "weights": maybe(named(REAL)),
+        "warnings": TEXTS,
+    },
+    {"boxes": WHOLE},
+)
+SIZES = (
+    *("newcomers", "blocks", "closing", "closing_blocks", "never", "looked_at"),
+    *("leavers", "changed", "whole_cells", "leaver_cells", "changed_cells"),
+)
+CHANGES = keys({**dict.fromkeys(SIZES, WHOLE), "cohorts": maybe(LEVELS), "tried": FLAG, "why": TEXT})
+SHARING = keys({"leaving": WHOLE, "companions": WHOLE, "cells": WHOLE, "staying": WHOLE})
+PLAN = keys(
+    {
+        "release": TEXT,
+        "view": TEXT,
+        "current_version": maybe(WHOLE),
+        "notes": TEXTS,
+        "steps": many(keys({"step": TEXT, "description": TEXT})),
+    },
+    {
+        "missing_rights": many(keys({"statement": TEXT, "why": TEXT})),
+        "levels": keys({"version": WHOLE, "current": NODE, "next": maybe(NODE)}),
+        "changes": CHANGES,
+        "forecast": FORECAST,
+        "missing": WHOLE,
+        "sharing": SHARING,
+    },
+)
+LAG = keys({}, {"rows": WHOLE, "share": REAL, "blocks": WHOLE, "oldest_seconds": maybe(REAL), "beyond": TEXTS})
+DONE = {
+    "version": maybe(WHOLE),
+    "node": NODE,
+    "rows": WHOLE,
+    "suppressed": WHOLE,
+    "view": TEXT,
+    "digest": maybe(TEXT),
+    "ledger_head": maybe(TEXT),
+    "tightest": TIGHTEST,
+    "choice": TEXT,
+    "protected": FLAG,
+    "optimality": TEXT,
+    "joint": TEXT,
+    "seconds": REAL,
+    "notes": TEXTS,
+    "search": {"type": "object"},
+    "waiting": named(WHOLE),
+    "lag": LAG,
+    "boxes": maybe(WHOLE),
+}
+STATUS = {"enum": ["published", "rolled_back", "unchanged", "dry_run", "refused", "failed", "unknown"]}
+LAGGING = {"enum": [*STATUS["enum"], "lagging"]}
+PUBLISHED = keys({"status": STATUS, "release": TEXT, "run": TEXT, **DONE})
+RUN = {"release": maybe(TEXT), "run": maybe(TEXT), "exit_status": WHOLE}
+WHY = {"reason": TEXT, "confirm": TEXT}
+
+
+def _ended(status: Schema, more: Mapping[str, Schema]) -> Schema:
+    """How a run ended: with all figures, or with a reason, or as a dry run, which has neither."""
+    made = keys({"status": status, **RUN}, {**DONE, **WHY, **more})
+    told = [{"required": list(DONE)}, {"required": ["reason"]}, {"properties": {"status": {"const": "dry_run"}}}]
+    return {**made, "anyOf": told}
+
+
+VERIFY = keys(
+    {
+        "status": {"enum": ["verified", "failed"]},
+        "release": TEXT,
+        "version": maybe(WHOLE),
+        "view": TEXT,
+        "rows": WHOLE,
+        "digest": maybe(TEXT),
+        "ledger_head": maybe(TEXT),
+        "tightest": TIGHTEST,
+        **dict.fromkeys(("not_recomputed", "problems", "recomputed_privately", "notes"), TEXTS),
+    }
+)
+EVENT = keys(
+    {
+        "number": WHOLE,
+        "recorded_at": TEXT,
+        "state": TEXT,
+        "run": maybe(TEXT),
+        "version": maybe(WHOLE),
+        "quasi_identifiers": maybe(TEXTS),
+        "node": maybe(LEVELS),
+        "choice": maybe(TEXT),
+        "protected": maybe(FLAG),
+        "rows_source": maybe(WHOLE),
+        "rows_published": maybe(WHOLE),
+        "rows_suppressed": maybe(WHOLE),
+        "reason": maybe(TEXT),
+        "detail": {"type": "object"},
+        "digest": TEXT,
+    }
+)
+REACHED = {"version": WHOLE, "model": TEXT, "sensitive": maybe(TEXT), "parameter": TEXT, "asked": TEXT}
+REACHED |= {"reached": maybe(TEXT), "headroom": maybe(REAL)}
+HISTORY = keys(
+    {
+        "release": TEXT,
+        "current": maybe(WHOLE),
+        "age_seconds": maybe(REAL),
+        "stale": maybe(FLAG),
+        "retired_at": maybe(TEXT),
+        "ledger_head": maybe(TEXT),
+        "events": many(EVENT),
+        "guarantees": many(keys({**REACHED, "state": TEXT, "holds": maybe(FLAG)})),
+        "headroom_trend": many(keys({**REACHED, "headroom_change": maybe(REAL)})),
+    }
+)
+ERASE = keys(
+    {
+        "status": {"enum": ["queued", "erased", "unchanged"]},
+        "release": TEXT,
+        "asked": WHOLE,
+        "shown": WHOLE,
+        "companions": WHOLE,
+        "retired": LEVELS,
+        "published": maybe(PUBLISHED),
+        "sharing": maybe(SHARING),
+        "notes": TEXTS,
+    }
+)
+CHECKED = keys({"attribute": TEXT, "levels": TEXTS, "height": WHOLE, "leaves": WHOLE, "labels": LEVELS})
+PLACED = {"release": TEXT, "view": TEXT, "ledger_head": maybe(TEXT), "notes": TEXTS}
+GRANT = keys({"for": TEXT, "role": TEXT, "statement": TEXT, "why": TEXT, "held": FLAG})
+GRANTS = keys(
+    {
+        **dict.fromkeys(("release", "engine", "where", "view", "sql"), TEXT),
+        "job": maybe(TEXT),
+        "grants": many(GRANT),
+        "files": many(keys({"for": TEXT, "access": TEXT, "path": TEXT, "why": TEXT})),
+        "notes": TEXTS,
+    }
+)
+
+ANSWERS: dict[str, tuple[str, Schema]] = {
+    "search": ("What `qblock search --json` prints.", SEARCH),
+    "audit": ("What `qblock audit --json` prints.", AUDIT),
+    "plan": ("What `qblock plan --json` prints, and other commands with --plan.", PLAN),
+    "release": ("What `qblock release --json` and `qblock rollback --json` print.", _ended(STATUS, {})),
+    "result": ("The file of --result, which a hook gets too.", _ended(LAGGING, {"run_status": STATUS})),
+    "verify": ("What `qblock verify --json` prints.", VERIFY),
+    "history": ("What `qblock history --json` prints.", HISTORY),
+    "erase": ("What `qblock erase --json` prints.", ERASE),
+    "grants": ("What `qblock grants --json` prints.", GRANTS),
+    "adopt": (
+        "What `qblock adopt --json` prints.",
+        keys({"status": {"enum": ["adopted", "unchanged"]}, "version": WHOLE, "people": maybe(WHOLE), **PLACED}),
+    ),
+    "retire": (
+        "What `qblock retire --json` and `qblock ledger move --json` print.",
+        keys({"status": {"enum": ["retired", "moved", "unchanged"]}, "version": maybe(WHOLE), **PLACED}),
+    ),
+    "hierarchy-check": (
+        "What `qblock hierarchy check --json` prints.",
+        keys({"rows": WHOLE, "hierarchies": many(CHECKED)}),
+    ),
+}
+"""The answers that have a schema."""
+
+
+def answer_schema(of: str) -> Schema:
+    """The JSON Schema (draft 2020-12) of an answer. Raises KeyError for one that has none."""
+    said, schema = ANSWERS[of]
+    draft = "https://json-schema.org/draft/2020-12/schema"
+    return {"$schema": draft, "title": f"qblock {of}", "description": said, **schema}
