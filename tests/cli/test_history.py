@@ -136,3 +136,25 @@ def test_suppression_by_sensitive_values_is_not_protected(make_job: MakeJob) -> 
 def test_the_clock_of_the_ledger_is_utc(released: Job) -> None:
     recorded = datetime.fromisoformat(history(released.spec)["events"][-1]["recorded_at"])
     assert abs(datetime.now(UTC) - recorded) < timedelta(hours=1)
+
+
+def test_a_run_is_a_line_and_the_reason_goes_on_below(
+    job: Job, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    job.set(versions={"joint": "none"}, search={"node": [1, 2]})
+    job.run()
+    job.set(privacy=[{"k_anonymity": {"k": 500}}])
+    with pytest.raises(Refused) as raised:
+        job.run()
+    events = history(job.spec)["events"]
+    assert len(events) > len({event["run"] for event in events}) == 2
+    assert run(["history", str(job.spec.path)]) == 0
+    out = capsys.readouterr().out
+    first, second = [line for line in out.splitlines() if line.startswith("20")]
+    assert " 1        published " in first
+    assert " refused " in second
+    assert " 1,2 " in first
+    below = out.split(second)[1].split("\n\n")[0]
+    assert str(raised.value) in " ".join(below.split())
+    assert max(map(len, (line.rstrip() for line in out.splitlines()))) <= 80

@@ -93,7 +93,8 @@ def _print_search(found: dict[str, Any], words: dict[str, tuple[str, ...]], *, e
     print_weights(found["weights"])
     little = few_shown(len(found["hidden"]), names)
     if little is not None:
-        out.print(f"\n{little}; what would show them:")
+        known = any(one["shown_at"] is not None or one["rows_to_suppress"] is not None for one in found["hidden"])
+        out.print(f"\n{little}{'; what would show them:' if known else ''}")
     for one in found["hidden"]:
         out.print(_hidden(one, found))
     if "forecast" in found:
