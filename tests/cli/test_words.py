@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from release.jobs import Job
 
+from qblock.cli.app import run
 from qblock.cli.words import binding, few_shown, print_minimal
 
 pytestmark = pytest.mark.either_engine
@@ -49,3 +52,21 @@ def test_ten_minimal_nodes_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
     print_minimal(nodes, words, every=True)
     out = capsys.readouterr().out
     assert (out.count("a at"), "more" in out) == (12, False)
+
+
+def test_release_verify_rollback_and_plan_say_what_readers_see(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
+    job.set(search={"node": [1, 2]}, versions={"joint": "none"})
+    path, said = str(job.write()), {}
+    for command in (["release", path, "--quiet"], ["verify", path], ["rollback", path, "1"], ["plan", path]):
+        if command[0] == "rollback":
+            assert run(["release", path, "--force", "--quiet"]) == 0
+        capsys.readouterr()
+        assert run(command) == 0
+        said[command[0]] = " ".join(capsys.readouterr().out.split())
+    for words in ("zip: by the first 4 of 5 digits (3 values) age: in ranges of 20 (2 values) model", "room 33.3 %"):
+        assert all(words in said[command] for command in ("release", "verify", "rollback"))
+    assert said["plan"].endswith("as version 1 zip: by the first 4 of 5 digits age: in ranges of 20")
+    assert run(["release", path, "--force", "--quiet", "--json"]) == 0
+    assert not {"values", "in_words"} & json.loads(capsys.readouterr().out).keys()
+    assert run(["verify", path, "--json"]) == 0
+    assert not {"values", "in_words", "node"} & json.loads(capsys.readouterr().out).keys()
