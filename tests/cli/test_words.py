@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -52,6 +53,20 @@ def test_ten_minimal_nodes_are_listed(capsys: pytest.CaptureFixture[str]) -> Non
     print_minimal(nodes, words, every=True)
     out = capsys.readouterr().out
     assert (out.count("a at"), "more" in out) == (12, False)
+
+
+def test_a_node_of_many_levels_is_not_cut_off(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    words = {f"column_{i}": ("hidden",) for i in range(60)}
+    print_minimal([[0] * 60], words, every=False)
+    out = capsys.readouterr().out
+    assert "…" not in out
+    assert "".join(re.findall(r"^  ([0,]+)", out, re.M)) == ",".join("0" * 60)
+    joined = "".join(out.split())
+    assert all(f"column_{i}" in joined for i in range(60))
+    assert max(len(line.rstrip()) for line in out.splitlines()) <= 80
 
 
 def test_release_verify_rollback_and_plan_say_what_readers_see(job: Job, capsys: pytest.CaptureFixture[str]) -> None:

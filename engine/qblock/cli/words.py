@@ -36,7 +36,7 @@ def print_minimal(nodes: Sequence[Sequence[int]], words: Mapping[str, Sequence[s
     out = console()
     out.print(f"\nMinimal nodes (levels of {', '.join(words)}):")
     made = Table.grid(padding=(0, 2, 0, 0))
-    made.add_column(no_wrap=True)
+    made.add_column(overflow="fold")
     made.add_column(overflow="fold")
     for node in listed:
         said = "; ".join(f"{name} {text}" for name, text in node_words(node, words))
