@@ -13,6 +13,7 @@ import pytest
 
 from qblock.api import answer_schema
 from qblock.cli.app import run
+from qblock.errors import InputError
 from qblock.releases.schemas import ANSWERS
 
 SPEC = """\
@@ -131,6 +132,22 @@ def test_a_result_that_lags_and_one_that_failed() -> None:
     assert not jsonschema.Draft202012Validator(answer_schema("result")).is_valid({"status": "failed", **without})
 
 
+@pytest.mark.parametrize("more", [(), ("--sensitive", "diagnosis"), ("--entity", "none")])
+def test_what_init_prints(
+    more: tuple[str, ...],
+    source: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    url = f"duckdb:///{source}/patients.duckdb"
+    assert run(["init", url, "patients", "--json", *more]) == 0
+    found = json.loads(capfd.readouterr().out)
+    check("init", found)
+    assert bool(found["open"]) == ("--sensitive" not in more)
+
+
 def test_an_answer_without_a_schema() -> None:
-    with pytest.raises(KeyError):
-        answer_schema("nothing")
+    with pytest.raises(InputError, match="there is no JSON Schema of serach; did you mean search"):
+        answer_schema("serach")

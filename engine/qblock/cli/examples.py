@@ -9,8 +9,8 @@ from typer.models import CommandInfo, TyperInfo
 
 EXAMPLES: dict[str, tuple[str, ...]] = {
     "demo": ("qblock demo people --rows 5000",),
-    "init": ("qblock init patients.csv --entity patient_id --directory first",),
-    "schema": ("qblock schema",),
+    "init": ("qblock init patients.csv --entity patient_id --sensitive diagnosis --directory first",),
+    "schema": ("qblock schema", "qblock schema --of release"),
     "hierarchy": ("qblock hierarchy check release.yaml",),
     "hierarchy build": ("qblock hierarchy build release.yaml --directory drafts",),
     "hierarchy check": ("qblock hierarchy check release.yaml",),

@@ -162,8 +162,13 @@ def _ask_sensitive(candidates: Sequence[ProposedColumn]) -> list[str]:
         print(f"numbers from 1 to {len(candidates)} with commas between, or 0", file=sys.stderr)
 
 
-def schema() -> None:
-    """Print the JSON Schema of the spec, for editors."""
-    from qblock.api import json_schema
+def schema(
+    of: Annotated[
+        str | None,
+        typer.Option("--of", metavar="ANSWER", help="That of what a command prints with --json instead: search, ..."),
+    ] = None,
+) -> None:
+    """Print the JSON Schema of the spec, for editors; or with --of that of an answer, for programs."""
+    from qblock.api import answer_schema, json_schema
 
-    answer(json_schema())
+    answer(json_schema() if of is None else answer_schema(of))

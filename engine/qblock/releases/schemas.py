@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from qblock.errors import InputError, choices
+
 Schema = dict[str, Any]
 
 TEXT: Schema = {"type": "string"}
@@ -240,6 +242,32 @@ ERASE = keys(
         "notes": TEXTS,
     }
 )
+PROPOSED = keys({"name": TEXT, "role": TEXT, "distinct": WHOLE, "reason": TEXT})
+CANDIDATE = keys(
+    {
+        **dict.fromkeys(("column", "count", "meaning"), TEXT),
+        **dict.fromkeys(("distinct", "nulls", "rows_most"), WHOLE),
+        "rows_mean": REAL,
+    }
+)
+FIRST = keys(
+    {
+        "files": TEXTS,
+        "columns": many(PROPOSED),
+        "entity": keys(
+            {
+                "column": maybe(TEXT),
+                "count": maybe(TEXT),
+                "how": {"enum": ["found", "asked", "given", "open", "nobody"]},
+                "why": TEXT,
+                "candidates": many(CANDIDATE),
+            }
+        ),
+        "regime": {"enum": ["steady", "once"]},
+        "open": named(WHOLE),
+        "nodes": WHOLE,
+    }
+)
 CHECKED = keys({"attribute": TEXT, "levels": TEXTS, "height": WHOLE, "leaves": WHOLE, "labels": LEVELS})
 PLACED = {"release": TEXT, "view": TEXT, "ledger_head": maybe(TEXT), "notes": TEXTS}
 GRANT = keys({"for": TEXT, "role": TEXT, "statement": TEXT, "why": TEXT, "held": FLAG})
@@ -254,6 +282,7 @@ GRANTS = keys(
 )
 
 ANSWERS: dict[str, tuple[str, Schema]] = {
+    "init": ("What `qblock init --json` prints.", FIRST),
     "search": ("What `qblock search --json` prints.", SEARCH),
     "audit": ("What `qblock audit --json` prints.", AUDIT),
     "plan": ("What `qblock plan --json` prints, and other commands with --plan.", PLAN),
@@ -280,7 +309,9 @@ ANSWERS: dict[str, tuple[str, Schema]] = {
 
 
 def answer_schema(of: str) -> Schema:
-    """The JSON Schema (draft 2020-12) of an answer. Raises KeyError for one that has none."""
+    """The JSON Schema (draft 2020-12) of an answer. Raises InputError for one that has none."""
+    if of not in ANSWERS:
+        raise InputError(f"there is no JSON Schema of {of}; {choices(ANSWERS, of)}")
     said, schema = ANSWERS[of]
     draft = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": draft, "title": f"qblock {of}", "description": said, **schema}

@@ -131,6 +131,14 @@ SECTIONS: dict[str, dict[str, Told]] = {
         "schema": ("The schema of the view.", ("published",)),
         "view": ("The name of the view; the release's name unless given.", ("inpatients",)),
         "readers": ("Roles of PostgreSQL that may read the view.", (["analyst"],)),
+        "ranges": (
+            "How bounds of numbers and dates stand beside labels: two columns each, one of a range type, or none.",
+            ("columns", "native", "text"),
+        ),
+        "names": (
+            "Other names for helper views and for columns of bounds, by their own.",
+            ({"levels": "stays_labels", "age_low": "age_from"},),
+        ),
         "lock_timeout": ("Seconds that readers may have to wait behind a publication.", (1,)),
     },
     "Versions": {
