@@ -70,7 +70,8 @@ def test_values_of_another_length_are_counted_and_not_named():
     with pytest.raises(UnfitValuesError) as caught:
         digits("zip", ["13053", "secret", "1"], 5)
     assert str(caught.value) == (
-        "digits: 5 of zip: 2 values of the column are not 5 characters long; correct the number, or use a CSV file"
+        "digits: 5 of zip: 2 values of the column are not 5 characters long; correct the number, use a CSV "
+        "file, or write `uncovered: top` (they become *)"
     )
     assert caught.value.values == ("1", "secret")
 

@@ -25,6 +25,7 @@ from qblock.hierarchy.numbers import Numbers, decimal_texts, sorted_numbers
 WEEKS = ("day", "week", "iso_year")
 MONTHS = ("day", "month", "quarter", "year")
 UNITS = (*WEEKS, *MONTHS[1:])
+OR_TOP = "or write `uncovered: top` (they become *)"
 MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamptz", "text")
 """Kinds of columns that may hold dates."""
 
@@ -70,7 +71,7 @@ def digits(
     unfit = [leaf for leaf in _those(leaves, ~fit) if kind != "integer" or not _is_code(leaf, n)]
     if unfit:
         what = f"are not {n} digits long" if kind == "integer" else f"are not {n} characters long"
-        raise _unfit(attribute, f"digits: {n}", unfit, what, "correct the number, or use a CSV file")
+        raise _unfit(attribute, f"digits: {n}", unfit, what, f"correct the number, use a CSV file, {OR_TOP}")
     level = Labels.leaves_of(leaves)
     levels, shown, nothing = [level], padded, one_text("")
     for masked in range(1, n):
@@ -249,7 +250,13 @@ def _sorted(attribute: str, values: Iterable[str], kind: Kind) -> Texts:
 def _numbers(attribute: str, values: Iterable[str], kind: Kind) -> Numbers:
     found = sorted_numbers(as_texts(values).unique(), kind == "integer")
     if found.unfit:
-        raise _unfit(attribute, "hierarchy", list(found.unfit), "are not finite numbers", "remove them from the source")
+        raise _unfit(
+            attribute,
+            "hierarchy",
+            list(found.unfit),
+            "are not finite numbers",
+            f"remove them from the source, {OR_TOP}",
+        )
     return found
 
 
@@ -277,7 +284,7 @@ def _days(form: str, attribute: str, leaves: Texts) -> tuple[Labels, list[date]]
     fit = known & ~whole(pc.ends_with(leaves, "BC"))
     if not fit.all():
         unfit = _those(leaves, ~fit)
-        raise _unfit(attribute, form, unfit, "are not ISO dates of the years 1 to 9999", "use a CSV file")
+        raise _unfit(attribute, form, unfit, "are not ISO dates of the years 1 to 9999", f"use a CSV file, {OR_TOP}")
     return starts, [day for day in days if day is not None]
 
 

@@ -11,25 +11,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.hierarchy import Hierarchy, suppress
+from qblock.profiling.words import numbers_rows, suggests
 from qblock.spec.repeats import MOST_ROWS
 from qblock.warehouse import Column, Session, TableName
 from qblock.warehouse.values import is_value
 
-IDENTIFYING = re.compile(
-    r"(^|_)(id|uuid|name|surname|email|e_mail|phone|ssn|iban|account|address|person|patient"
-    r"|(person|patient|customer|client|user|member|employee|student|insured|resident)_?(no|nr|num|number|nbr|code|key))($|_)",
-    re.I,
-)
-IDENTIFIER = re.compile(r"(^|_)(id|uuid)($|_)", re.I)
-QUASI = re.compile(
-    r"(age|birth|dob|zip|post(al)?_?code|gender|sex|race|ethnic|national|country|region|city|state|county|educat|marital"
-    r"|work_?class|admission|visit)",
-    re.I,
-)
-SENSITIVE = re.compile(
-    r"(disease|condition|diagnos|illness|salary|income|wage|occupation|treatment|drug|hiv|religion|party|offen[cs]e|debt)",
-    re.I,
-)
 FILE = {"file": ""}
 """A hierarchy file whose name is not chosen yet."""
 WIDEST = 10**18
@@ -55,6 +41,10 @@ FEW = 1000
 
 OF_ALL = ("least", "greatest", "shortest", "longest")
 OF_TEXTS = ("long", "at", "mails", "digits", "numbers")
+LENGTHS = range(3, 13)
+"""Of codes of digits."""
+MOST = Fraction(9, 10)
+"""The share of rows by whose form a column of codes is known; the others are hidden."""
 """Figures of a profile, as it has them."""
 
 
@@ -78,6 +68,7 @@ class Profile:
     mails: int = 0
     digits: int = 0
     numbers: int = 0
+    codes: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -111,14 +102,16 @@ def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
         ]
         if column.kind == "text":
             figures += [count.label(f"{key}_{i}") for key, count in zip(OF_TEXTS, _patterns(value), strict=True)]
+            figures += [count.label(f"code{n}_{i}") for n, count in zip(LENGTHS, _codes(value), strict=True)]
     found = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
     profiles = [
         Profile(
             column,
             found[f"distinct_{i}"],
             found["rows"] - found[f"there_{i}"],
-            *(found[f"{key}_{i}"] for key in OF_ALL),
-            *(found.get(f"{key}_{i}", 0) for key in OF_TEXTS),
+            codes=tuple(found.get(f"code{n}_{i}", 0) for n in LENGTHS),
+            **{key: found[f"{key}_{i}"] for key in OF_ALL},
+            **{key: found.get(f"{key}_{i}", 0) for key in OF_TEXTS},
         )
         for i, column in enumerate(columns.values())
     ]
@@ -142,13 +135,19 @@ def _patterns(value: sa.ColumnElement[Any]) -> list[sa.ColumnElement[int]]:
     return [sa.func.count(sa.case((kind, 1))) for kind in kinds]
 
 
+def _codes(value: sa.ColumnElement[Any]) -> list[sa.ColumnElement[int]]:
+    """How many texts are codes of digits, for each of LENGTHS."""
+    bare = sa.func.length(sa.func.translate(value, DIGITS, "")) == 0
+    return [sa.func.count(sa.case((sa.and_(bare, sa.func.length(value) == n), 1))) for n in LENGTHS]
+
+
 def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
     """A role for every column; when in doubt a column is a quasi-identifier, or left out."""
     made = [_propose(p, rows) for p in profiles]
     if not any(p.role == "sensitive" for p in made) and sum(p.role == "quasi_identifier" for p in made) > 1:
         for i in reversed(range(len(made))):
             candidate = made[i]
-            if candidate.role == "quasi_identifier" and not QUASI.search(candidate.profile.column.name):
+            if candidate.role == "quasi_identifier" and not suggests(candidate.profile.column.name, "quasi"):
                 reason = "no name suggests a sensitive attribute; this is the last column that does not look public"
                 made[i] = Proposal(candidate.profile, "sensitive", sensitive_entry(candidate.profile), reason)
                 break
@@ -157,22 +156,21 @@ def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
 
 def _propose(p: Profile, rows: int) -> Proposal:
     name, kind = p.column.name, p.column.kind
-    words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name)
-    private, quasi = SENSITIVE.search(words) is not None, QUASI.search(words) is not None
+    private, quasi = suggests(name, "sensitive"), suggests(name, "quasi")
     mostly = _mostly(p, rows, often_digits=quasi or private)
-    if mostly is not None and (private or mostly.role == "identifying"):
+    if mostly is not None and (private or mostly.role == "identifying" or 2 * p.long > rows - p.nulls):
         return mostly
     if private:
         return Proposal(p, "sensitive", sensitive_entry(p), "the name suggests something private")
-    numbered = IDENTIFIER.search(words) is not None and p.distinct > FEW_NUMBERS and rows <= MOST_ROWS * p.distinct
+    numbered = numbers_rows(name) and p.distinct > FEW_NUMBERS and rows <= MOST_ROWS * p.distinct
     if numbered or not quasi:
-        if IDENTIFYING.search(words):
+        if suggests(name, "identifying"):
             return Proposal(p, "identifying", "identifying", "the name suggests an identifier; never published")
         if p.distinct >= 0.95 * rows and rows > 20 and kind not in CONTINUOUS:
             return Proposal(p, "identifying", "identifying", "nearly every row has its own value; never published")
     if mostly is not None:
         return mostly
-    hierarchy = _hierarchy(p)
+    hierarchy = _hierarchy(p, rows - p.nulls)
     if hierarchy is None:
         reason = f"{p.distinct} distinct values and no evident hierarchy; not published"
         if kind != "text":
@@ -181,6 +179,11 @@ def _propose(p: Profile, rows: int) -> Proposal:
     entry: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": hierarchy}
     if p.nulls:
         entry["nulls"] = "top"
+    others = rows - p.nulls - p.codes[LENGTHS.index(hierarchy["digits"])] if "digits" in hierarchy else 0
+    if others:
+        entry["uncovered"] = "top"
+        rest = f"{others} rows are not {hierarchy['digits']} digits and become *"
+        return Proposal(p, "quasi_identifier", entry, f"others may know it; {rest}")
     known = "others may know it" if quasi else "others may know it, as far as one can tell: check"
     return Proposal(p, "quasi_identifier", entry, known)
 
@@ -201,7 +204,7 @@ def _mostly(p: Profile, rows: int, *, often_digits: bool) -> Proposal | None:
         return found("identifying", "the values look like telephone or account numbers; never published")
     if 2 * p.long > there or 2 * p.at > there:
         return found("left out", "free text, in which anything may be written; not published")
-    if 2 * p.digits > there and not often_digits and _hierarchy(p) in (None, FILE):
+    if 2 * p.digits > there and not often_digits and _hierarchy(p, there) in (None, FILE):
         own = "most rows have a text of their own, with digits inside; not published"
         return found("left out", f"{own} (if these are numbers or dates, give the column such a type)")
     return None
@@ -212,8 +215,8 @@ def sensitive_entry(p: Profile) -> Any:
     return {"role": "sensitive", "nulls": "value"} if p.nulls else "sensitive"
 
 
-def _hierarchy(p: Profile) -> Any:
-    """The short form of a hierarchy; None where none fits the values."""
+def _hierarchy(p: Profile, there: int) -> Any:
+    """The short form of a hierarchy; None where none fits the values. there: rows with a value."""
     kind = p.column.kind
     ends = (p.least or "", p.greatest or "")
     if kind in ("integer", "decimal", "float") and p.distinct:
@@ -229,8 +232,9 @@ def _hierarchy(p: Profile) -> Any:
         )
     if p.distinct <= 2:
         return "suppress"
-    if all(re.fullmatch("[0-9]{3,12}", end) for end in ends) and p.shortest == p.longest == len(ends[0]):
-        return {"digits": len(ends[0])}
+    most = max(p.codes, default=0)
+    if most and most >= MOST * there:
+        return {"digits": LENGTHS[p.codes.index(most)]}
     return FILE if p.distinct <= FEW else None
 
 

@@ -17,7 +17,7 @@ from qblock.blocks import Reference
 from qblock.comparison import Matcher
 from qblock.errors import InputError, quoted
 from qblock.frequency import FrequencySets
-from qblock.hierarchy import TOP, Hierarchy, flat, from_columns, from_csv, from_rows
+from qblock.hierarchy import TOP, Hierarchy, UnfitValuesError, flat, from_columns, from_csv, from_rows
 from qblock.hierarchy.labels import all_match, as_texts, one_text
 from qblock.spec import Attribute, Spec
 from qblock.spec.sources import DimensionTable, build
@@ -43,8 +43,16 @@ def build_hierarchy(
     file = spec.file(source)
     if file is not None:
         return from_csv(file, attribute=name)
+    values = seen().drop_null()
     try:
-        return build(source, name, seen().drop_null(), column.kind)
+        try:
+            return build(source, name, values, column.kind)
+        except UnfitValuesError as error:
+            if spec.attributes[name].uncovered == "refuse":
+                raise
+            # They get no leaf, and are what the hierarchy does not cover.
+            fit = pc.invert(pc.is_in(values, as_texts(error.values)))
+            return build(source, name, values.filter(fit), column.kind)
     except InputError as error:
         raise InputError(f"{spec.at('attributes', name)}: {error}") from None
 
