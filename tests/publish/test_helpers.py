@@ -52,6 +52,16 @@ def test_columns_say_level_role_and_how_to_filter(job: Job) -> None:
     assert {name.lower() for name in (found["age"][4],)} <= {"bigint", "integer"}
 
 
+def test_a_name_that_needs_quotes_has_them_where_it_is_said_how_to_filter(make_job: MakeJob) -> None:
+    ages = {"Alter (J.)": [20, 25, 30, 35] * 3, "disease": ["flu", "heart", "cancer"] * 4}
+    attributes = {"Alter (J.)": {"role": "quasi_identifier", "hierarchy": {"ranges": [20]}}, "disease": "sensitive"}
+    job = make_job(ages, attributes=attributes, privacy=[{"k_anonymity": {"k": 2}}], versions=NONE)
+    job.run()
+    ((how,),) = rows(job, "columns", "how_to_filter", "WHERE role = 'quasi-identifier'")
+    condition = how.partition("possibly: ")[2]
+    assert job.query(f"SELECT count(*) FROM published.people WHERE {condition}") == [(6,)]
+
+
 def test_levels_list_the_labels_that_are_published_with_their_rows(job: Job) -> None:
     job.begin()
     published = job.published()

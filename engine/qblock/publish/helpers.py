@@ -312,7 +312,7 @@ def _labels(
 def _how(name: str, bound: Bound | None, levels: str) -> str:
     if bound is None:
         return f"by label: {levels} lists those that are published; rows with `{TOP}` are hidden and may have any value"
-    shown = [column.name for column in bound.columns]
+    shown = [_plain(column.name) for column in bound.columns]
     least, most = ("DATE '2020-01-01'", "DATE '2021-01-01'") if bound.reader.of == "dates" else ("30", "40")
     if len(shown) == 1:
         between = f"{bound.columns[0].type}({least}, {most})"
@@ -322,6 +322,11 @@ def _how(name: str, bound: Bound | None, levels: str) -> str:
         f"surely from {least} to below {most}: {low} >= {least} AND {high} <= {most}; possibly: {low} < {most} AND "
         f"{high} > {least}"
     )
+
+
+def _plain(name: str) -> str:
+    """A name as SQL has it: in quotes where it needs them."""
+    return name if re.fullmatch(r"[a-z_][a-z0-9_]*", name) else quote(name)
 
 
 def counted_labels(texts_of: Sequence[Sequence[str]], rows: Ints, width: int) -> list[dict[str, int]]:
