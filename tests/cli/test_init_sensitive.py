@@ -149,3 +149,23 @@ def test_whatever_is_left_open_is_said(qblock: Any, made: tuple[str, Path], left
     assert refused.status == 2
     key, what = ("l", "write what it should be") if left[0] == "l" else ("sensitive", "write the sensitive attribute")
     assert f"distinct_l_diversity.{key}: `???` stands for a decision that is yours; {what}" in refused.err
+
+
+def test_the_columns_that_tell_people_apart_are_said(qblock: Any, warehouse: Any, tmp_path: Path) -> None:
+    """Two rows of each person: those are counted, not rows."""
+    people = [i // 2 for i in range(120)]
+    columns = {
+        "patient_id": people,
+        "age": [20 + i % 12 for i in people],
+        "zip": [f"130{i // 12:02}" for i in people],
+        "ward": ["A" for _ in people],
+    }
+    ran = qblock("init", warehouse("people", columns), "people", "--directory", tmp_path / "made", "--json")
+    assert ran.json["apart"] == [{"columns": ["age", "zip"], "share": 1.0}]
+    reasons = {column["name"]: column["reason"] for column in ran.json["columns"]}
+    assert reasons["age"].endswith("with zip it tells 100 % of the people apart")
+    assert "apart" not in reasons["ward"]
+    text = (tmp_path / "made" / "release.yaml").read_text("utf-8")
+    assert "with age it tells 100 % of the people apart" in text
+    shown = qblock("init", warehouse("people2", columns), "people2", "--directory", tmp_path / "other")
+    assert "People who are alone with their values: age + zip: 100 %" in " ".join(shown.out.split())

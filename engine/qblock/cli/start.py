@@ -108,6 +108,7 @@ def init(
             table("\nWho a row may be about", ["column", "values", "rows of each", "at most", "as entity"], whose)
         )
     out.print(f"\nWho a row is about: {found.entity.why}")
+    out.print(found.alone)
     out.print(REGIMES[found.regime])
     out.print("\nWritten: " + ", ".join(str(file) for file in found.files))
     out.print(f"Lattice: {found.nodes:,} nodes{TOO_MANY if found.nodes > MOST_NODES else ''}")

@@ -13,7 +13,8 @@ import yaml
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
-from qblock.profiling import decisions, people
+from qblock.profiling import apart, decisions, people
+from qblock.profiling.apart import Apart
 from qblock.profiling.columns import FEW, FILE, LONGEST_KEY, Proposal, file_name, leaves_of, profile, propose
 from qblock.profiling.decisions import AskSensitive
 from qblock.profiling.people import Ask, Entity
@@ -26,12 +27,16 @@ from qblock.warehouse.engines import ENGINES, database_file
 @dataclass(frozen=True)
 class FirstSpec:
     """What was written. files: the spec last; entity: who its rows are about; open: columns whose role is left to a
-    person, with their lines in the spec."""
+    person, with their lines in the spec; apart: the sets of columns that tell most people apart, among the first
+    `sampled` of the table's rows."""
 
     proposals: tuple[Proposal, ...]
     files: tuple[Path, ...]
     entity: Entity
     open: dict[str, int] = field(default_factory=dict)
+    apart: tuple[Apart, ...] = ()
+    sampled: int = 0
+    rows: int = 0
 
     @property
     def nodes(self) -> int:
@@ -90,6 +95,9 @@ def init(
                 given = people.named(entity, proposals, rows, session, name)
                 proposals = people.about(proposals, given.column)
             proposals, hierarchies = _settle(proposals, session, name)
+            quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
+            people_ = [one.column for one in who.candidates] + ([] if given is None else [given.column])
+            sampled = apart.sample(session, name, quasi, people_)
     finally:
         warehouse.close()
     # Nothing is open while a person thinks.
@@ -97,7 +105,11 @@ def init(
     if settled.chosen is not None:
         proposals = people.about(proposals, settled.chosen.column)
     proposals, left = decisions.decided(proposals, sensitive, ask_sensitive, name)
-    if not any(p.role == "quasi_identifier" for p in proposals):
+    quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
+    person = None if settled.chosen is None else settled.chosen.column
+    sets = apart.minimal(apart.apart(sampled, quasi, person))
+    proposals = apart.reasoned(proposals, sets)
+    if not quasi:
         reasons = "; ".join(f"{p.profile.column.name}: {p.role}, {p.reason}" for p in proposals)
         raise InputError(f"no column of {name} can be a quasi-identifier ({reasons}); write a spec by hand")
     named = [p.entry["hierarchy"].get("file") for p in proposals if _has_file(p)]
@@ -113,7 +125,8 @@ def init(
         write_csv(hierarchy, directory / file)
     text = render(source, title, proposals, rows, warehouse.engine, settled, left)
     spec_file.write_text(text, encoding="utf-8")
-    return FirstSpec(tuple(proposals), tuple(written), settled, dict(zip(left, _lines_of_open(text), strict=True)))
+    lines = dict(zip(left, _lines_of_open(text), strict=True))
+    return FirstSpec(tuple(proposals), tuple(written), settled, lines, tuple(sets), sampled.rows, rows)
 
 
 def _lines_of_open(text: str) -> list[int]:

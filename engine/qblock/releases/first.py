@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from qblock.profiling.apart import sentence
 from qblock.profiling.columns import Proposal
 from qblock.profiling.first_spec import init
 from qblock.tables.results import Candidate, Entity
@@ -27,7 +28,8 @@ class ProposedColumn:
 class Proposed:
     """A first spec. files: that were written, the spec last; entity: who a row is about; regime: `steady` where later
     versions lag behind the source, `once` for one publication; open: the lines of the spec, by column, on which a
-    role is left to a person: no command reads it before; nodes: of the lattice as it is proposed."""
+    role is left to a person: no command reads it before; nodes: of the lattice as it is proposed; apart: sets of
+    columns that tell most people apart, with the share of those who are alone with their values (alone: in words)."""
 
     columns: tuple[ProposedColumn, ...]
     files: tuple[Path, ...]
@@ -35,6 +37,8 @@ class Proposed:
     regime: str
     open: tuple[tuple[str, int], ...] = ()
     nodes: int = 1
+    apart: tuple[tuple[tuple[str, ...], float], ...] = ()
+    alone: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """What `qblock init --json` prints."""
@@ -47,6 +51,7 @@ class Proposed:
             "regime": self.regime,
             "open": dict(self.open),
             "nodes": self.nodes,
+            "apart": [{"columns": list(columns), "share": share} for columns, share in self.apart],
         }
 
 
@@ -85,7 +90,9 @@ def propose_spec(
     )
     columns = tuple(map(_column, made.proposals))
     open_ = tuple(made.open.items())
-    return Proposed(columns, made.files, Entity.of(made.entity), made.regime, open_, made.nodes)
+    sets = tuple((one.columns, one.share) for one in made.apart)
+    alone = sentence(made.apart, made.sampled, made.rows)
+    return Proposed(columns, made.files, Entity.of(made.entity), made.regime, open_, made.nodes, sets, alone)
 
 
 def _column(p: Proposal) -> ProposedColumn:

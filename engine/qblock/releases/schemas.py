@@ -266,6 +266,7 @@ FIRST = keys(
         "regime": {"enum": ["steady", "once"]},
         "open": named(WHOLE),
         "nodes": WHOLE,
+        "apart": many(keys({"columns": TEXTS, "share": REAL})),
     }
 )
 CHECKED = keys({"attribute": TEXT, "levels": TEXTS, "height": WHOLE, "leaves": WHOLE, "labels": LEVELS})

@@ -1,0 +1,132 @@
+"""Which few columns together tell people apart: whoever knows these of somebody finds them in the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+from qblock.profiling.columns import Proposal
+from qblock.warehouse import Session, TableName
+
+MOST_COLUMNS = 12
+MOST_ROWS = 100_000
+LARGEST = 3
+"""Columns that somebody may well know of a person."""
+MOST = 0.5
+"""More than this share are most people."""
+SHOWN = 3
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows of a table. codes: of each column a number for each of its values; rows: how many there are."""
+
+    codes: Mapping[str, Codes] = field(default_factory=dict)
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Apart:
+    """A set of columns, and the share of the people whom nobody else is like in all of them."""
+
+    columns: tuple[str, ...]
+    share: float
+
+
+def sample(session: Session, table: TableName, columns: Sequence[str], people: Sequence[str]) -> Sample:
+    """The first rows of a table, in these columns and in those that may say who a row is about; one statement."""
+    known, relation = session.columns(table), session.relation(table)
+    names = list(dict.fromkeys([*columns[:MOST_COLUMNS], *people]))
+    if not names:
+        return Sample()
+    texts = [session.text_of(session.comparable(relation.c[n], known[n]), known[n].kind) for n in names]
+    query = sa.select(*(text.label(f"c{i}") for i, text in enumerate(texts))).select_from(relation).limit(MOST_ROWS)
+    found = session.fetch(query)
+    codes = {}
+    for i, name in enumerate(names):
+        encoded = found[f"c{i}"].combine_chunks().dictionary_encode(null_encoding="encode")
+        codes[name] = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
+    return Sample(codes, found.num_rows)
+
+
+def apart(rows: Sample, columns: Sequence[str], person: str | None) -> list[Apart]:
+    """For each set of at most three columns, the share of the people whom it tells apart, the greatest first.
+
+    person: the column that says who a row is about; None: each row is somebody.
+    """
+    who = np.arange(rows.rows, dtype=np.int64) if person is None else rows.codes[person]
+    people = len(np.unique(who))
+    names = [name for name in columns if name in rows.codes]
+    found = [Apart(of, _alone(rows, of, who) / people) for of in _sets(names)] if people else []
+    return sorted(found, key=lambda one: (-round(one.share, 3), len(one.columns)))
+
+
+def _sets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    for size in range(1, LARGEST + 1):
+        yield from combinations(names, size)
+
+
+def _alone(rows: Sample, of: Sequence[str], who: Codes) -> int:
+    """How many people have a combination of values that nobody else has."""
+    key = np.zeros(rows.rows, dtype=np.int64)
+    for name in of:
+        codes = rows.codes[name]
+        key = key * (int(codes.max(initial=0)) + 1) + codes
+    _, key = np.unique(key, return_inverse=True)
+    # Each person once for each combination that they have.
+    pairs = np.unique(key.reshape(-1) * (int(who.max(initial=0)) + 1) + who)
+    of_pair, people = pairs // (int(who.max(initial=0)) + 1), pairs % (int(who.max(initial=0)) + 1)
+    several = np.bincount(of_pair)[of_pair] == 1
+    return len(np.unique(people[several]))
+
+
+def minimal(found: Sequence[Apart]) -> list[Apart]:
+    """The sets that tell most people apart and hold no smaller one that does; the smallest first. Where none does, the
+    one that tells most."""
+    most = sorted((one for one in found if one.share > MOST), key=lambda one: (len(one.columns), -one.share))
+    kept: list[Apart] = []
+    for one in most:
+        if not any(set(other.columns) < set(one.columns) for other in kept):
+            kept.append(one)
+    return kept or [one for one in found[:1] if one.share]
+
+
+def said(sets: Sequence[Apart]) -> dict[str, str]:
+    """What is said of each column that is in such a set."""
+    words: dict[str, str] = {}
+    for one in sets:
+        for name in one.columns:
+            others = [other for other in one.columns if other != name]
+            together = f"with {' and '.join(others)}" if others else "alone"
+            words.setdefault(name, f"{together} it tells {percent(one.share)} of the people apart")
+    return words
+
+
+def reasoned(proposals: Sequence[Proposal], sets: Sequence[Apart]) -> list[Proposal]:
+    """The proposals with what is said of quasi-identifiers among their reasons."""
+    words = said(sets)
+    return [
+        replace(p, reason=f"{p.reason}; {words[p.profile.column.name]}")
+        if p.role == "quasi_identifier" and p.profile.column.name in words
+        else p
+        for p in proposals
+    ]
+
+
+def sentence(sets: Sequence[Apart], sampled: int, rows: int) -> str:
+    """The sets in words. sampled: the rows that were looked at; rows: of the table."""
+    of = f" (of the first {sampled:,} rows)" if sampled < rows else ""
+    listed = [f"{' + '.join(one.columns)}: {percent(one.share)}" for one in sets[:SHOWN]]
+    more = f", and {len(sets) - SHOWN} other sets" if len(sets) > SHOWN else ""
+    return f"People who are alone with their values{of}: " + (", ".join(listed) + more if listed else "nobody")
+
+
+def percent(share: float) -> str:
+    """A share as it is said: all only of all."""
+    return "100 %" if share == 1 else f"{min(100 * share, 99.9):.3g} %"
