@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qblock.profiling.apart import Apart, Sample, apart, minimal, percent, said, sentence
@@ -32,6 +32,7 @@ def one_by_one(rows: Sequence[Sequence[int]], of: Sequence[str], person: str | N
     return len(alone) / len(set(who))
 
 
+@settings(deadline=None)
 @given(ROWS, st.sampled_from([None, "person"]))
 def test_the_shares_are_those_of_counting_one_by_one(rows: list[tuple[int, ...]], person: str | None) -> None:
     found = {one.columns: one.share for one in apart(sample(rows), NAMES, person)}
@@ -41,6 +42,7 @@ def test_the_shares_are_those_of_counting_one_by_one(rows: list[tuple[int, ...]]
     assert shares == sorted(shares, reverse=True)
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_no_set_of_those_that_are_named_holds_another_one(rows: list[tuple[int, ...]]) -> None:
     found = apart(sample(rows), NAMES, None)
