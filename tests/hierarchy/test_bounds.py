@@ -170,3 +170,7 @@ def test_a_label_of_a_file_that_does_not_hold_all_its_leaves_is_open() -> None:
     assert [double_texts(reader.bounds(label)) for label in ("20-29", "50-59")] == [("-inf", "inf")] * 2
     assert double_texts(reader.bounds("40-49")) == ("40.0", "50.0")
     assert double_texts(reader.bounds("35")) == ("35.0", "36.0")
+    joined = Reader("numbers", "integer", stated=stated, joined=True)
+    assert double_texts(joined.bounds("20-49")) == ("-inf", "inf")
+    right = from_rows(("age", "ten", "all"), [("20", "20-29", "*"), ("41", "40-49", "*")], attribute="age")
+    assert double_texts(Reader("numbers", "integer", stated=right, joined=True).bounds("20-49")) == ("20.0", "50.0")

@@ -33,9 +33,16 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "bounds: labels of a file are believed",
         "hierarchy/bounds.py",
-        "        if label is None or label in self._wrong:",
+        "        if label is None or label in self._wrong or (self.joined and self._wrong):",
         "        if label is None:",
         tests=LABELS,
+    ),
+    Mutation(
+        "bounds: a box is believed that joins wrong labels",
+        "publish/bounds.py",
+        "joined=recoding is not None)",
+        "joined=False)",
+        tests=(f"{BOUNDS}::test_a_box_that_joins_wrong_labels_of_a_file_is_open",),
     ),
     Mutation(
         "bounds: a label that is open is at zero",

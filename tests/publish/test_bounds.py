@@ -125,6 +125,22 @@ def test_boxes_of_a_map_have_bounds(make_job: MakeJob) -> None:
     assert job.run().status == "unchanged"
 
 
+def test_a_box_that_joins_wrong_labels_of_a_file_is_open(make_job: MakeJob) -> None:
+    """The file calls 35 one of 20-29: a box from 10 to 29 would drop that row from whoever asks for 30 and above."""
+    ages = [12, 15, 23, 35, 41, 44, 47, 48]
+    attributes = {"age": {"role": "quasi_identifier", "hierarchy": {"file": "age.csv"}}, "disease": "sensitive"}
+    given = {"attributes": attributes, "search": {"recoding": "multidimensional"}, "versions": {"joint": "none"}}
+    table = {"age": ages, "disease": ["flu", "heart"] * 4}
+    job = make_job(table, {"age": "INTEGER"}, privacy=[{"k_anonymity": {"k": 4}}], **given)
+    tens = {age: "20-29" if age == 35 else f"{age // 10}0-{age // 10}9" for age in ages}
+    (job.folder / "age.csv").write_text("age,ten,all\n" + "".join(f"{age},{ten},*\n" for age, ten in tens.items()))
+    job.run()
+    found = dict(zip(("label", "low", "high"), zip(*shown(job, "age, age_low, age_high"), strict=True), strict=True))
+    assert "10-29" in found["label"]
+    assert {found["low"], found["high"]} == {(float("-inf"),) * 8, (float("inf"),) * 8}
+    assert not verify(job.spec).problems
+
+
 def test_text_alone_where_it_is_asked_for(make_job: MakeJob) -> None:
     job = visits(make_job, publish={"ranges": "text"})
     job.run()

@@ -45,17 +45,19 @@ class Reader:
     """Reads the labels of a quasi-identifier. kind: of its column; weeks: whether its years are those of weeks.
 
     stated: its hierarchy where that comes from a file or a table, whose labels may say anything: one that does not hold
-    all its leaves is open.
+    all its leaves is open. joined: its labels are those of boxes, which join labels of the hierarchy into new ones; one
+    wrong label then leaves all of them open.
     """
 
     of: Of
     kind: Kind
     weeks: bool = False
     stated: Hierarchy | None = None
+    joined: bool = False
 
     def bounds(self, label: str | None) -> Ends:
         """The half-open interval of a label: low <= value < high."""
-        if label is None or label in self._wrong:
+        if label is None or label in self._wrong or (self.joined and self._wrong):
             return OPEN
         return self._read(label)
 
@@ -80,7 +82,7 @@ class Reader:
         if found is None:
             found = self._interval(text) or self._range(text) or self._beyond(text) or OPEN
         low, high = found
-        return OPEN if low is not None and high is not None and not low < high else found  # type: ignore[operator]
+        return OPEN if low is not None and high is not None and not _before(low, high) else found
 
     def _one(self, text: str) -> Ends | None:
         return self._number(text) if self.of == "numbers" else self._calendar(text)
@@ -193,8 +195,13 @@ def _members(labels: Labels) -> Iterator[tuple[str, list[int]]]:
 
 def _within(inner: Ends, outer: Ends) -> bool:
     (low, high), (least, most) = inner, outer
-    above = least is None or (low is not None and low >= least)  # type: ignore[operator]
-    return above and (most is None or (high is not None and high <= most))  # type: ignore[operator]
+    above = least is None or (low is not None and not _before(low, least))
+    return above and (most is None or (high is not None and not _before(most, high)))
+
+
+def _before(one: Fraction | float | date, other: Fraction | float | date) -> bool:
+    """Of two ends of labels of one column, which are both dates or both numbers."""
+    return bool(one < other)  # type: ignore[operator]
 
 
 def double_texts(ends: Ends) -> tuple[str, str]:

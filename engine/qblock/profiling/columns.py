@@ -41,11 +41,11 @@ FEW = 1000
 
 OF_ALL = ("least", "greatest", "shortest", "longest")
 OF_TEXTS = ("long", "at", "mails", "digits", "numbers")
+"""Figures of a profile, as it has them."""
 LENGTHS = range(3, 13)
 """Of codes of digits."""
 MOST = Fraction(9, 10)
 """The share of rows by whose form a column of codes is known; the others are hidden."""
-"""Figures of a profile, as it has them."""
 
 
 @dataclass(frozen=True)

@@ -25,22 +25,11 @@ from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable
 from qblock.warehouse.arrow import whole_numbers
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, Session
+from qblock.warehouse.session import RawType
 
 LARGEST = {"int4range": 2**31 - 1, "int8range": 2**63 - 1}
 LONGEST = 63
 """Bytes of a name, of which PostgreSQL keeps no more."""
-
-
-class Named(sa.types.UserDefinedType[Any]):
-    """A type by the engine's own name."""
-
-    cache_ok = True
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def get_col_spec(self, **_: Any) -> str:
-        return self.name
 
 
 @dataclass(frozen=True)
@@ -69,7 +58,7 @@ class Bound:
     def open(self) -> tuple[sa.ColumnElement[Any], ...]:
         """What a label that cannot be read has."""
         return tuple(
-            sa.cast(sa.literal_column(f"'{text}'", sa.Text), Named(c.type))
+            sa.cast(sa.literal_column(f"'{text}'", sa.Text), RawType(c.type))
             for text, c in zip(self.written(OPEN), self.columns, strict=True)
         )
 
@@ -80,11 +69,13 @@ def bounds_of(
     engine: str,
     ranges: RangesShown,
     stated: Mapping[str, Hierarchy] | None = None,
+    *,
+    joined: bool = False,
 ) -> dict[str, Bound]:
     """The bounds that are published, by quasi-identifier.
 
-    columns: of the source; stated: the hierarchies, where labels are to be read. Raises InputError for ranges on an
-    engine that has none, and for a name that another column has.
+    columns: of the source; stated: the hierarchies, where labels are to be read; joined: into boxes. Raises InputError
+    for ranges on an engine that has none, and for a name that another column has.
     """
     if ranges == "text":
         return {}
@@ -95,7 +86,7 @@ def bounds_of(
         )
     found: dict[str, Bound] = {}
     for name in spec.quasi_identifiers:
-        made = _bound(spec, name, columns[name], engine, ranges, (stated or {}).get(name))
+        made = _bound(spec, name, columns[name], engine, ranges, (stated or {}).get(name), joined)
         if made is not None:
             found[name] = made
     _check_names(spec, columns, found)
@@ -103,7 +94,7 @@ def bounds_of(
 
 
 def _bound(
-    spec: Spec, name: str, column: Column, engine: str, ranges: RangesShown, hierarchy: Hierarchy | None
+    spec: Spec, name: str, column: Column, engine: str, ranges: RangesShown, hierarchy: Hierarchy | None, joined: bool
 ) -> Bound | None:
     form, facts = spec.attributes[name].hierarchy, ENGINES[engine].facts
     dates = isinstance(form, Dates) or column.kind in ("date", "timestamp", "timestamptz")
@@ -112,7 +103,7 @@ def _bound(
         return None
     own = hierarchy if isinstance(form, CsvFile | DimensionTable) else None
     weeks = isinstance(form, Dates) and "iso_year" in form.dates
-    reader = Reader("dates" if dates else "numbers", column.kind, weeks, own)
+    reader = Reader("dates" if dates else "numbers", column.kind, weeks, own, joined)
     if ranges == "native":
         kind = "date" if dates else column.type if column.type in facts.range_types else "number"
         type_ = facts.range_types[kind]
@@ -155,7 +146,7 @@ def source_bounds(source: SourceTable, ranges: RangesShown) -> dict[str, Bound]:
     recoding = source.recoding
     spec, columns = (source.spec, source.columns) if recoding is None else (recoding.spec, recoding.before)
     stated = {hierarchy.attribute: hierarchy for hierarchy in source.origins}
-    return bounds_of(spec, columns, source.session.engine, ranges, stated)
+    return bounds_of(spec, columns, source.session.engine, ranges, stated, joined=recoding is not None)
 
 
 def loaded(session: Session, name: str, bound: Bound, hierarchy: Hierarchy, level: int) -> sa.TableClause:

@@ -14,7 +14,7 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.kept import PublishedColumn
-from qblock.publish.bounds import Bound, Named, loaded, source_bounds
+from qblock.publish.bounds import Bound, loaded, source_bounds
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.spec import Spec
@@ -22,6 +22,7 @@ from qblock.spec.model import RangesShown
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import TEXT_FORM, Column, Session
 from qblock.warehouse.queries import Query
+from qblock.warehouse.session import RawType
 
 SUPPRESSED = "qblock_suppressed"
 BOUNDS = "qblock_bounds"
@@ -99,7 +100,7 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
             beside = loaded(session, table_name, bounds[name], hierarchy, level)
             joined = joined.outerjoin(beside, beside.c.c == code)
             for number, (column, at_worst) in enumerate(zip(bounds[name].columns, bounds[name].open, strict=True)):
-                values[column.name] = sa.func.coalesce(sa.cast(beside.c[f"t{number}"], Named(column.type)), at_worst)
+                values[column.name] = sa.func.coalesce(sa.cast(beside.c[f"t{number}"], RawType(column.type)), at_worst)
     columns = columns_of(source.spec, source.columns, session.engine, bounds)
     for column in columns:
         if column.role not in ("quasi_identifier", "bound"):

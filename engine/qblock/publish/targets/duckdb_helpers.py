@@ -9,12 +9,12 @@ import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
 from qblock.ledger.kept import PublishedColumn
-from qblock.publish.bounds import Named
 from qblock.publish.helpers import BLOCKS_SAY, KEPT, Kind, Shown, Type, block_columns, names
 from qblock.publish.targets.comments import column_comments, view_comment
 from qblock.spec import Spec
 from qblock.warehouse.duckdb import quote_text
 from qblock.warehouse.protocol import Session, quote
+from qblock.warehouse.session import RawType
 
 TYPES: dict[Type, str] = {
     "text": "VARCHAR",
@@ -30,7 +30,7 @@ def store(session: Session, spec: Spec, schema: quoted_name, shown: Shown) -> No
     named = names(spec.view, spec.publish.names)
     for helper in KEPT:
         given = session.load(f"qblock_helper_{helper.kind}", shown.table(helper))
-        selected = [sa.cast(given.c[name], Named(TYPES[type_])).label(name) for name, type_ in helper.columns.items()]
+        selected = [sa.cast(given.c[name], RawType(TYPES[type_])).label(name) for name, type_ in helper.columns.items()]
         query = sa.select(*selected).order_by(sa.cast(given.c.position, sa.BigInteger))
         session.run(sa.CreateTableAs(query, quoted_name(named[helper.kind], quote=True), schema=schema))
         session.drop(given)

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.place import SCHEMA
-from qblock.publish.bounds import Named
 from qblock.publish.helpers import BLOCKS_SAY, KEPT, KINDS, Helper, Kind, Shown, Type, block_columns, block_names, names
 from qblock.publish.targets import registry
 from qblock.publish.targets.comments import RELEASED, column_comments, view_comment
@@ -19,6 +18,7 @@ from qblock.publish.targets.postgresql_view import Columns, Comments, View, fact
 from qblock.spec import Spec
 from qblock.warehouse.lock_waits import REPLACE, Turn
 from qblock.warehouse.protocol import Session, quote
+from qblock.warehouse.session import RawType
 
 TYPES: dict[Type, str] = {
     "text": "text",
@@ -165,7 +165,7 @@ class Views(View):
     def _insert(self, session: Session, helper: Helper, shown: Shown) -> sa.Insert:
         given = session.load(f"qblock_helper_{helper.kind}", shown.table(helper))
         types: Mapping[str, str] = {"position": "bigint"} | {n: TYPES[t] for n, t in helper.columns.items()}
-        values = [sa.cast(given.c[name], Named(type_)) for name, type_ in types.items()]
+        values = [sa.cast(given.c[name], RawType(type_)) for name, type_ in types.items()]
         release: sa.ColumnElement[str] = sa.literal_column(f"'{self.spec.release}'")
         version: sa.ColumnElement[int] = sa.literal_column(str(shown.version))
         table = sa.table(f"shown_{helper.kind}", *map(sa.column, [*OF, *helper.columns]), schema=SCHEMA)
