@@ -102,9 +102,16 @@ def test_the_demo_shows_the_weeks_after_and_starts_over_in_its_folder(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(demo_run, "WEEKS", 2)
-    for seed in ("1", "2"):
+    for seed, width in (("1", 80), ("2", 140)):
+        monkeypatch.setenv("COLUMNS", str(width))
         assert run(["demo", str(tmp_path), "--rows", "1000", "--seed", seed]) == 0
-        said = " ".join(capsys.readouterr().out.split())
+        lines = capsys.readouterr().out.splitlines()
+        # Commands are not wrapped, so that they can be copied.
+        told = lines[: lines.index("8. Now you")]
+        assert max(map(len, told)) <= width
+        first = next(line.split() for line in told if line.startswith("age "))
+        assert ("gender" in first) is (width == 140)
+        said = " ".join(" ".join(lines).split())
         assert "1,000 rows as main.census" in said
         assert "Week 2: 10 people join, 10 leave, 1 is paid otherwise. version 1 stays" in said
         assert "10 newcomers in " in said

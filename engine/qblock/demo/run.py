@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -27,16 +28,20 @@ from qblock.warehouse.engines import database_file
 
 ROWS_SHOWN = 5
 WEEKS = 3
-WHY_WAIT = """\
-   Newcomers wait until there are enough of them to pass like anybody else; how many was set before anybody
-   looked at their values. Who left, and what changed, is shown as it was: a difference of a few rows between
-   two versions would tell whose they are.
-   Every week ends like this, with exit status 0. Readers get the rows, and learn none of these figures."""
-
-
-WHY_LONG = """\
-   In small groups that takes long: it is the price of so much detail. `qblock plan --churn 0.01` says how long,
-   and stricter models, or `recoding: full_domain`, make larger groups."""
+WIDEST = 108
+"""Columns of a line of prose; where the terminal has fewer, as many as it has."""
+NARROW = 100
+"""In fewer columns than this, a row is shown as a column."""
+WHY_WAIT = (
+    "Newcomers wait until there are enough of them to pass like anybody else; how many was set before anybody looked "
+    "at their values. Who left, and what changed, is shown as it was: a difference of a few rows between two versions "
+    "would tell whose they are.",
+    "Every week ends like this, with exit status 0. Readers get the rows, and learn none of these figures.",
+)
+WHY_LONG = (
+    "In small groups that takes long: it is the price of so much detail. `qblock plan --churn 0.01` says how long, and "
+    "stricter models, or `recoding: full_domain`, make larger groups."
+)
 
 
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
@@ -49,42 +54,46 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         environment["WAREHOUSE_URL"] = url
     spec = load_spec(demo.spec, environment)
     where = str(demo.warehouse) if demo.warehouse is not None else "the PostgreSQL database"
-    out(f"\n[bold]1. The table[/bold]  {rows:,} invented people in {where}, table {spec.source.table}.")
     secret, known = " or ".join(spec.sensitives), ", ".join(spec.quasi_identifiers)
-    out(f"   The release must not reveal anybody's {secret}, even to a reader who knows")
-    out(f"   that person's {known}.")
-    out(f"\n[bold]2. What is asked[/bold]  ({demo.spec})")
+    _head(console, "1. The table", f"{rows:,} invented people in {where}, table {spec.source.table}.")
+    _say(
+        console,
+        f"The release must not reveal anybody's {secret}, even to a reader who knows that person's {known}.",
+    )
+    _head(console, "2. What is asked", f"({demo.spec})")
     for requirement in spec.privacy:
         model = requirement.model
         given = ", ".join(f"{k}={v}" for k, v in asked_of(model).items() if v is not None)
-        out(f"   {model.name} {given}: {in_words(model, requirement.sensitive)}")
-    out("\n[bold]3. The search[/bold]  Each column can be published as it is, or coarser and coarser up to *, and")
-    out("   differently in each group of people who look the same.")
+        _say(console, f"{model.name} {given}: {in_words(model, requirement.sensitive)}")
+    _head(
+        console,
+        "3. The search",
+        "Each column can be published as it is, or coarser and coarser up to *, and differently in each group of "
+        "people who look the same.",
+    )
     result = release(spec, force=True)
     found = result.to_json()
     search = found["search"]
-    out(
-        f"   The database was asked for the counts of {search['nodes_evaluated']:,} of {search['nodes_total']:,} "
-        "combinations that are the same"
+    _say(
+        console,
+        f"The database was asked for the counts of {search['nodes_evaluated']:,} of {search['nodes_total']:,} "
+        "combinations that are the same for everybody, and then for those of the groups while they were split, all of "
+        f"them at once ({search['queries']:,} statements in {search['seconds']:.1f} seconds).",
     )
-    out("   for everybody, and then for those of the groups while they were split, all of them at once")
-    out(f"   ({search['queries']:,} statements in {search['seconds']:.1f} seconds).")
-    out(f"\n[bold]4. What was chosen[/bold]  {found['boxes']:,} groups of people who look the same")
-    names, sample = published_rows(spec, ROWS_SHOWN)
+    _head(console, "4. What was chosen", f"{found['boxes']:,} groups of people who look the same")
     columns = Table(box=None, show_header=False, padding=(0, 0, 0, 3))
     for one in search["attributes"]:
         columns.add_row(one["attribute"], one["words"])
     out(columns)
-    out(f"\n[bold]5. What was published[/bold]  {found['rows']:,} rows as {found['view']}, version {found['version']}")
+    what = f"{found['rows']:,} rows as {found['view']}, version {found['version']}"
+    _head(console, "5. What was published", what)
     if found["suppressed"]:
-        out(f"   {found['suppressed']:,} rows were left out because they could not be hidden")
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in names:
-        shown.add_column(name)
-    for row in sample:
-        shown.add_row(*(str(value) for value in row))
-    out(shown)
-    out("\n[bold]6. What is guaranteed[/bold]  (recomputed from the published rows before they were published)")
+        _say(console, f"{found['suppressed']:,} rows were left out because they could not be hidden")
+    names, sample = published_rows(spec, ROWS_SHOWN)
+    out(_sample(spec, names, sample, narrow=console.width < NARROW))
+    beside = [name for name in names if name not in spec.attributes]
+    _say(console, f"Beside them, for filters, the bounds of what is written: {', '.join(beside)}.")
+    _head(console, "6. What is guaranteed", "(recomputed from the published rows before they were published)")
     guarantees = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("guarantee", "about", "asked", "reached"):
         guarantees.add_column(column)
@@ -95,20 +104,58 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         reached = f"{value['value']:.4g}" if isinstance(value["value"], float) else str(value["value"])
         guarantees.add_row(entry["model"], about, f"{value['parameter']} = {asked}", reached)
     out(guarantees)
-    out("\n[bold]7. The next weeks[/bold]  The same job runs again, on the same table a week later.")
+    _head(console, "7. The next weeks", "The same job runs again, on the same table a week later.")
     people, published = generate(rows, seed), 0
     for number in range(2, WEEKS + 1):
         people, shown_now = _week(spec, demo, people, number, seed, url, console)
         published += shown_now
-    out(WHY_WAIT)
-    if not published:
-        out(WHY_LONG)
-    out("\n[bold]8. Now you[/bold]")
-    out(f"   the view:        {query_command(spec)}")
-    out(f"   the next run:    qblock release {demo.spec}      (cron or systemd does it for you)")
-    out(f"   check it:        qblock verify {demo.spec}")
-    out(f"   what happened:   qblock history {demo.spec}")
-    out(f"   ask for more:    edit {demo.spec}, then qblock plan {demo.spec}")
+    for text in WHY_WAIT if published else (*WHY_WAIT, WHY_LONG):
+        _say(console, text)
+    _head(console, "8. Now you", "")
+    # Not wrapped, so that they can be copied.
+    for what, command in (
+        ("the view:", query_command(spec)),
+        ("the next run:", f"qblock release {demo.spec}      (cron or systemd does it for you)"),
+        ("check it:", f"qblock verify {demo.spec}"),
+        ("what happened:", f"qblock history {demo.spec}"),
+        ("ask for more:", f"edit {demo.spec}, then qblock plan {demo.spec}"),
+    ):
+        out(f"   {what:<16} {command}", soft_wrap=True)
+
+
+def _head(console: Console, title: str, text: str) -> None:
+    head, *rest = _lines(console, f"{title}  {text}", "")
+    console.print(f"\n[bold]{title}[/bold]{head.removeprefix(title)}")
+    for line in rest:
+        console.print(line)
+
+
+def _say(console: Console, text: str, indent: str = "   ") -> None:
+    for line in _lines(console, text, indent):
+        console.print(line)
+
+
+def _lines(console: Console, text: str, indent: str) -> list[str]:
+    width = min(console.width, WIDEST)
+    return textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent or "   ", break_on_hyphens=False)
+
+
+def _sample(spec: Spec, names: list[str], rows: list[tuple[Any, ...]], *, narrow: bool) -> Table:
+    """Rows of the view, without bounds: as rows, or as columns in a narrow terminal."""
+    columns = {name: [str(row[i]) for row in rows] for i, name in enumerate(names) if name in spec.attributes}
+    shown = Table(box=None, pad_edge=False, header_style="bold", show_header=not narrow)
+    if narrow:
+        shown.add_column(style="bold", no_wrap=True)
+        for _ in rows:
+            shown.add_column(overflow="fold")
+        for name, values in columns.items():
+            shown.add_row(name, *values)
+        return shown
+    for name in columns:
+        shown.add_column(name, overflow="fold")
+    for row in zip(*columns.values(), strict=True):
+        shown.add_row(*row)
+    return shown
 
 
 def _week(
@@ -121,19 +168,18 @@ def _week(
         write_warehouse(demo.warehouse, week.people)
     elif url is not None:
         load_table(url, week.people)
-    out = console.print
     paid = f"{week.changed:,} {'is' if week.changed == 1 else 'are'}"
-    out(f"   Week {number}: {week.joined:,} people join, {week.left:,} leave, {paid} paid otherwise.")
+    _say(console, f"Week {number}: {week.joined:,} people join, {week.left:,} leave, {paid} paid otherwise.")
     found = release(spec)
     if found.status == "published":
         events = history(spec)["events"]
         detail = next(e["detail"] for e in events if (e["state"], e["version"]) == ("published", found.version))
         shown = f", {detail['newcomers']:,} newcomers among them" if detail.get("newcomers") else ""
-        out(f"      version {found.version} is published: {found.rows:,} rows{shown}")
+        _say(console, f"version {found.version} is published: {found.rows:,} rows{shown}", " " * 6)
     else:
-        out(f"      version {found.version} stays: {found.rows:,} rows")
+        _say(console, f"version {found.version} stays: {found.rows:,} rows", " " * 6)
     if found.waiting:
-        out(f"      {waiting_words(found.waiting, found.lag)}")
+        _say(console, waiting_words(found.waiting, found.lag), " " * 6)
     return week.people, found.status == "published"
 
 
