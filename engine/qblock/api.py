@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from qblock.releases.ledger import Ledger, Upgraded
     from qblock.releases.recodings import ComparedRecodings, OneRecoding, Shown
     from qblock.releases.release import Release
+    from qblock.releases.reported import Reported
     from qblock.releases.results import (
         Adopted,
         Checked,
@@ -94,6 +95,7 @@ __all__ = [
     "Published",
     "Reached",
     "Release",
+    "Reported",
     "Retyped",
     "SearchProgress",
     "Searched",
@@ -151,6 +153,7 @@ _HOMES = {
         "Shown",
     ),
     "qblock.releases.release": ("Release",),
+    "qblock.releases.reported": ("Reported",),
     "qblock.releases.results": (
         "Adopted",
         "Checked",

@@ -45,6 +45,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "plan": ("plan", "rollback 1 --plan", "erase p7 --now --plan"),
     "release": ("release --quiet", "release --quiet --force", "release --quiet --dry-run", "rollback 1"),
     "verify": ("verify",),
+    "report": ("report",),
     "history": ("history",),
     "erase": ("erase p7", "erase p9 --now --yes"),
     "grants": ("grants",),
@@ -87,7 +88,19 @@ def test_what_commands_print(
     values = {"entity": "entity: patient_id", "k": 4, "more": "", **KINDS[kind]}
     (folder / "release.yaml").write_text(SPEC.format(**values), "utf-8")
     checked = set()
-    order = ["search", "audit", "release", "plan", "verify", "history", "erase", "grants", "hierarchy-check", "retire"]
+    order = [
+        "search",
+        "audit",
+        "release",
+        "plan",
+        "verify",
+        "history",
+        "report",
+        "erase",
+        "grants",
+        "hierarchy-check",
+        "retire",
+    ]
     assert set(order) == COMMANDS.keys()
     for of in order:
         for line in COMMANDS[of]:
@@ -114,7 +127,7 @@ def test_what_commands_print(
                 os.unlink("result.json")
     assert checked >= {"search", "audit", "release", "plan", "history", "grants", "hierarchy-check"}
     if kind != "refused":
-        assert checked >= {"verify", "retire"}
+        assert checked >= {"verify", "report", "retire"}
 
 
 @pytest.mark.parametrize("of", ANSWERS)

@@ -29,7 +29,7 @@ privacy:
   - distinct_l_diversity: {l: 2}
 publish: {url: "duckdb:///published.duckdb", schema: main, view: patients}
 """
-PUBLISHED = ("verify", "rollback", "history", "erase", "retire", "ledger")
+PUBLISHED = ("verify", "report", "rollback", "history", "erase", "retire", "ledger")
 """What is about a release that was published."""
 
 

@@ -14,7 +14,20 @@ import typer
 from typer.exceptions import TyperException
 
 from qblock import __version__
-from qblock.cli import adopt, compare, erase, explore, grants, hierarchies, history, ledger, publish, retire, start
+from qblock.cli import (
+    adopt,
+    compare,
+    erase,
+    explore,
+    grants,
+    hierarchies,
+    history,
+    ledger,
+    publish,
+    report,
+    retire,
+    start,
+)
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
 from qblock.cli.examples import add_examples, epilog
 from qblock.cli.streams import AnswerLost, check_answer, guarded
@@ -43,6 +56,7 @@ explore.register(app)
 compare.register(app)
 grants.register(app)
 publish.register(app)
+report.register(app)
 history.register(app)
 erase.register(app)
 adopt.register(app)

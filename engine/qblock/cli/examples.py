@@ -29,6 +29,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "release": ("qblock release release.yaml --result result.json --log-format text",),
     "verify": ("qblock verify release.yaml",),
     "rollback": ("qblock rollback release.yaml 1 --plan", "qblock rollback release.yaml 1"),
+    "report": ("qblock report release.yaml -o report.html",),
     "history": ("qblock history release.yaml",),
     "erase": ("qblock erase release.yaml p7 p12", "qblock erase release.yaml p7 p12 --now --plan"),
     "adopt": ("qblock adopt release.yaml --same-people",),

@@ -16,8 +16,10 @@ from qblock.cli.log import Log
 from qblock.cli.opening import at_terminal
 from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console
 from qblock.cli.progress import progress
+from qblock.cli.report import ReportFile
 from qblock.cli.result_file import ResultFile
 from qblock.cli.words import print_columns
+from qblock.errors import InputError
 
 if TYPE_CHECKING:
     from qblock.api import DryRun, Planned, Published, Release
@@ -128,6 +130,15 @@ def release(
     hook_env: HookEnvironment = None,
     log_format: LogFormat = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="The same as --log-format text.")] = False,
+    report_: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            help="Write the report of what is published then, as `qblock report` does. Whether that succeeds changes "
+            "neither what was published nor the exit status.",
+        ),
+    ] = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -142,17 +153,22 @@ def release(
     log = Log.of(log_format, verbose)
     replaced = ResultFile(result, force=force or result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
+    if dry_run and report_ is not None:
+        raise InputError("--report is about what is published, and --dry-run publishes nothing; give one of them")
 
     words: list[tuple[str, str]] = []
 
     def perform() -> Published | DryRun:
         loaded = at_terminal(spec)
         job.begin(loaded)
+        file = None if report_ is None else ReportFile(report_, loaded, "--report")
         if dry_run:
             return loaded.dry_run(wait=wait)
         with nullcontext(log.progress()) if log.format is not None else progress(quiet) as report:
             made = loaded.publish(force=force, wait=wait, progress=report, entries=log)
         words.extend(made.in_words)
+        if file is not None:
+            file.try_to_write()
         return made
 
     def show(found: dict[str, Any]) -> None:

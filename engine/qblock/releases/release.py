@@ -11,6 +11,7 @@ from qblock.errors import all_plainly
 from qblock.files import OwnFile
 from qblock.releases.granted import Grants
 from qblock.releases.recodings import ComparedRecodings
+from qblock.releases.reported import Reported
 from qblock.releases.results import (
     Adopted,
     Checked,
@@ -255,6 +256,13 @@ class Release:
 
         found = verify(self.spec, expected_head=head)
         return replace(Verified.of(found.to_json()), in_words=self._in_words(found.node, found.values))
+
+    def report(self) -> Reported:
+        """What readers see, what is promised of it, and what attacks find: read from the view and its helper views
+        alone, so that a reader's login suffices. Raises InputError where a helper view is missing."""
+        from qblock.report import read_report
+
+        return Reported.of_report(read_report(self.spec))
 
     def history(self) -> History:
         """The ledger of the release."""

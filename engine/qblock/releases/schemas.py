@@ -282,6 +282,41 @@ GRANTS = keys(
     }
 )
 
+LABEL_SHOWN = keys({"label": TEXT, "rows": WHOLE})
+COLUMN_SHOWN = keys(
+    {
+        **dict.fromkeys(("name", "role", "after", "how_to_filter"), TEXT),
+        "before": maybe(TEXT),
+        "values": maybe(WHOLE),
+        "share_hidden": maybe(REAL),
+        "bits": maybe(REAL),
+        "labels": many(LABEL_SHOWN),
+    }
+)
+ATTACK_SHOWN = {"sensitive": TEXT, "attack": TEXT, "sentence": TEXT}
+PUBLISHED = keys(
+    {
+        **dict.fromkeys(("release", "view", "at", "whose"), TEXT),
+        **dict.fromkeys(("version", "rows", "blocks"), WHOLE),
+        "previous": maybe(WHOLE),
+        "columns": many(COLUMN_SHOWN),
+        "guarantees": many(
+            keys(
+                {
+                    **dict.fromkeys(("model", "asked", "in_words"), TEXT),
+                    **dict.fromkeys(("sensitive", "reached"), maybe(TEXT)),
+                    "holds": FLAG,
+                }
+            )
+        ),
+        "attacks": many(keys({**ATTACK_SHOWN, **dict.fromkeys(("detail", "rows", "blocks"), maybe(WHOLE))})),
+        "risk": many(keys({"column": maybe(TEXT), "blocks": WHOLE, "least": WHOLE, "most_sure": REAL, "mean": REAL})),
+        "sizes": many(keys(dict.fromkeys(("low", "high", "blocks", "rows"), WHOLE))),
+        "sample": keys({"columns": TEXTS, "rows": many(many(maybe(TEXT)))}),
+    }
+)
+REPORT = keys({"program": TEXT, "made": TEXT, "published": PUBLISHED})
+
 ANSWERS: dict[str, tuple[str, Schema]] = {
     "init": ("What `qblock init --json` prints.", FIRST),
     "search": ("What `qblock search --json` prints.", SEARCH),
@@ -291,6 +326,7 @@ ANSWERS: dict[str, tuple[str, Schema]] = {
     "result": ("The file of --result, which a hook gets too.", _ended(LAGGING, {"run_status": STATUS})),
     "verify": ("What `qblock verify --json` prints.", VERIFY),
     "history": ("What `qblock history --json` prints.", HISTORY),
+    "report": ("What `qblock report --json` prints, and the file of `--format json`.", REPORT),
     "erase": ("What `qblock erase --json` prints.", ERASE),
     "grants": ("What `qblock grants --json` prints.", GRANTS),
     "adopt": (

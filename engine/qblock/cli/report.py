@@ -1,0 +1,105 @@
+"""report: what readers see and what is promised, in one file for whoever signs."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qblock.cli.opening import at_terminal
+from qblock.cli.output import Json, SpecPath, answer, console
+from qblock.cli.result_file import keep_own_files
+from qblock.errors import InputError, QblockError, choices
+from qblock.files import problem_of
+
+if TYPE_CHECKING:
+    from qblock.api import Release
+    from qblock.report import Format
+
+FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
+"""The form of a report, by the suffix of its file."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("report")(report)
+
+
+def report(
+    spec: SpecPath,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The file; a file of that name is replaced whole."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="html, md or json; by default as the file is called."),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """What readers see of the published version, what is promised of it, and what attacks find, in one file.
+
+    For whoever may see the release: it is read from the view and its helper views alone, and a reader's login in the
+    spec's URL suffices. The file needs no network, and has a line to sign.
+    """
+    release = at_terminal(spec)
+    if json_:
+        if output is not None or form is not None:
+            raise InputError("--json prints the report, and --output writes it; give one of them")
+        answer(release.report().to_dict())
+        return
+    asked = None if form is None else _known(form)
+    if output is not None:
+        console().print(ReportFile(output, release, "--output", asked).write(), soft_wrap=True)
+    elif asked is None or asked == "html":
+        raise InputError("a report in HTML is a file: name it with -o report.html, or give --format md")
+    else:
+        sys.stdout.write(release.report().text(asked))
+
+
+def _known(form: str) -> Format:
+    if form not in FORMS.values():
+        raise InputError(f"--format {form}: there is no such form; {choices(sorted(set(FORMS.values())), form)}")
+    return form  # type: ignore[return-value]
+
+
+class ReportFile:
+    """A file that a report is written to. Raises InputError for one that cannot be, or that the release lives on."""
+
+    def __init__(self, path: Path, release: Release, option: str, form: Format | None = None) -> None:
+        self.path, self._release = path, release
+        self._form = _known(form or FORMS.get(path.suffix.lower(), "html"))
+        keep_own_files(option, path, release)
+        problem = problem_of(path)
+        if problem is not None:
+            raise InputError(f"{option} {path}: it {problem}; name a file")
+        if not path.resolve().parent.is_dir():
+            raise InputError(f"{option} {path}: there is no folder {path.parent}; make it, or name another file")
+
+    def write(self) -> str:
+        """Replace the file whole; one line about the report."""
+        made = self._release.report()
+        real = self.path.resolve()
+        new = real.with_name(f".{real.name}.{secrets.token_hex(4)}")
+        try:
+            new.write_text(made.text(self._form), "utf-8")
+            os.replace(new, real)
+        except OSError as error:
+            raise QblockError(f"{self.path}: cannot be written: {error.strerror}; what was there stays") from None
+        finally:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+        verdict = "all guarantees hold" if made.holds else "NOT ALL GUARANTEES HOLD"
+        return f"Report of version {made.version} of {made.release} in {self.path}: {verdict}"
+
+    def try_to_write(self) -> None:
+        """After a run, which has ended as it has, whatever becomes of the report."""
+        try:
+            self.write()
+        except QblockError as error:
+            print(f"qblock: there is no report: {error}; `qblock report` writes it later", file=sys.stderr)

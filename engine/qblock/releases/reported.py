@@ -1,0 +1,42 @@
+"""The report of a release, as a value: for programs, as a file, and in a notebook."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+from qblock.releases.answer import Answer
+
+if TYPE_CHECKING:
+    from qblock.report import Format, Report
+
+
+@dataclass(frozen=True)
+class Reported(Answer):
+    """A report. version: the one that is published; holds: whether all guarantees hold in the rows that it shows."""
+
+    columns = ("model", "sensitive", "asked", "reached", "holds")
+
+    version: int
+    holds: bool
+    report: Report = field(repr=False, compare=False)
+
+    @classmethod
+    def of_report(cls, report: Report) -> Self:
+        """From a report that was read."""
+        shown = report.published
+        holds = all(one.holds for one in shown.guarantees)
+        answer = json.dumps(report.to_json())
+        return cls(shown.release, (), answer, version=shown.version, holds=holds, report=report)
+
+    def text(self, form: Format = "html") -> str:
+        """The file: `html` (which needs nothing else), `md` or `json`."""
+        from qblock.report import rendered
+
+        return rendered(self.report, form)
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        shown = self.report.published.guarantees
+        return [(one.model, one.sensitive, one.asked, one.reached, one.holds) for one in shown]

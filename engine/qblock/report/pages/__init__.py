@@ -1,0 +1,14 @@
+"""The pages of a report, in their order; each is a module of its own."""
+
+from __future__ import annotations
+
+from qblock.report.pages import attacks, columns, guarantees, risk, verdict
+from qblock.report.parts import Page
+
+PAGES: tuple[Page, ...] = (
+    verdict.PAGE,
+    columns.PAGE,
+    guarantees.PAGE,
+    attacks.PAGE,
+    risk.PAGE,
+)

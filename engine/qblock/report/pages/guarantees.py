@@ -1,0 +1,30 @@
+"""What was asked for, and what the published rows reach."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qblock.report.data import Report
+from qblock.report.parts import Page, Part, Table, Text, figures
+
+
+def parts(report: Report) -> Sequence[Part]:
+    rows = [
+        (
+            one.model,
+            one.sensitive or "everybody",
+            one.asked,
+            figures(one.reached or "-"),
+            "yes" if one.holds else "NO",
+            one.in_words,
+        )
+        for one in report.published.guarantees
+    ]
+    columns = ("model", "about", "asked", "reached", "holds", "in words")
+    return (
+        Table("Guarantees", columns, rows),
+        Text("Reached is what the published rows give when they are counted again; - where that takes more than them."),
+    )
+
+
+PAGE = Page("guarantees", "Asked and reached", parts)

@@ -1,0 +1,62 @@
+"""Whether the release keeps what it promises, and what it does not promise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qblock.report.data import Published, Report
+from qblock.report.parts import Page, Part, Points, Signature, Text, counted
+
+
+def parts(report: Report) -> Sequence[Part]:
+    shown = report.published
+    known = ", ".join(column.name for column in shown.quasi_identifiers) or "none"
+    return (
+        Text(_verdict(shown), "verdict" if all(one.holds for one in shown.guarantees) else "failed"),
+        Text(
+            f"{shown.view} shows {counted(shown.rows, 'row')} in {counted(shown.blocks, 'block')} of rows that read "
+            f"the same in {known}. {shown.whose} The version was made on {shown.at} (UTC)."
+        ),
+        Points("What is promised", [f"{_first(one.in_words)}." for one in shown.guarantees]),
+        Points("What is not promised", _limits(shown, known)),
+        Signature(),
+    )
+
+
+def _verdict(shown: Published) -> str:
+    failed = [one.in_words for one in shown.guarantees if not one.holds]
+    what = f"Version {shown.version} of {shown.release}"
+    if failed:
+        return f"{what} does not keep what it promises: {'; '.join(failed)}."
+    again = [one for one in shown.guarantees if one.reached is not None]
+    number = len(shown.guarantees)
+    kept = "its guarantee holds" if number == 1 else f"all {number} guarantees hold"
+    said = f"{what} keeps what it promises: {kept} in the {counted(shown.rows, 'row')} that it shows."
+    if len(again) < number:
+        said += (
+            f" {number - len(again)} of them cannot be counted again from these rows alone; the job checked what takes "
+            "more before it published."
+        )
+    return said
+
+
+def _limits(shown: Published, known: str) -> list[str]:
+    as_they_are = [column.name for column in shown.columns if column.role == "insensitive"]
+    found = [
+        f"Nothing is promised against somebody who knows more of a person than {known}.",
+        "That somebody is in the table is not hidden, and what is common among people who look the same is learned of "
+        "each of them, as far as the guarantees allow.",
+        "What several releases of the same people tell together is not looked at here. Versions of one release are "
+        "checked together by the job that makes them, as its spec says.",
+    ]
+    if as_they_are:
+        columns = ", ".join(as_they_are)
+        found.insert(1, f"Nothing is hidden in {columns}: published as in the source, and taken to be known to nobody.")
+    return found
+
+
+def _first(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+PAGE = Page("verdict", "Verdict", parts)

@@ -1,0 +1,75 @@
+"""What a page is made of, whatever it is shown in: HTML and Markdown have a form for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from qblock.report.data import Report
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph. kind: how it stands out."""
+
+    text: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Points:
+    """A list of sentences below a title."""
+
+    title: str
+    points: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table below its caption; None is NULL. numbers: the columns that are aligned to the right; bars: a share of 1
+    for each row, shown as a bar beside it, below `bars_of`; first: whether the first column names the row."""
+
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | None]]
+    numbers: Sequence[int] = ()
+    bars: Sequence[float] = ()
+    bars_of: str = ""
+    first: bool = True
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Lines to be filled in by hand."""
+
+    of: Sequence[str] = field(default=("Name", "Date", "Signature"))
+
+
+Part = Text | Points | Table | Signature
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page. id: of its heading, in links; parts: what it says of a report."""
+
+    id: str
+    title: str
+    parts: Callable[[Report], Sequence[Part]]
+
+
+def share(value: float) -> str:
+    """A share as percent, never rounded to nothing or to all."""
+    if 0 < value < 0.001:
+        return "under 0.1 %"
+    return "over 99.9 %" if 0.999 < value < 1 else f"{100 * value:.1f} %"
+
+
+def figures(text: str) -> str:
+    """A text whose numbers have no more digits than a person reads."""
+    return re.sub(r"\d+\.\d{5,}", lambda found: f"{float(found[0]):.5g}", text)
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

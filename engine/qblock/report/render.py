@@ -1,0 +1,58 @@
+"""A report as a file: HTML that needs nothing else, Markdown, or JSON."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Literal, get_args
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from qblock.report.data import Report
+from qblock.report.pages import PAGES
+
+Format = Literal["html", "md", "json"]
+FORMATS: tuple[Format, ...] = get_args(Format)
+LONGEST = 200
+"""Characters of a text in a cell; the rest of a longer one is left out."""
+UNBROKEN = 16
+"""Characters of a text in a cell that is not broken."""
+SPECIAL = re.compile(r"([\\`*_\[\]<>|~&]|^[#+-])")
+
+
+def rendered(report: Report, form: Format) -> str:
+    """The text of the file."""
+    if form == "json":
+        return json.dumps(report.to_json(), ensure_ascii=False, indent=2) + "\n"
+    pages = [(page, page.parts(report)) for page in PAGES]
+    return _environment().get_template(f"report.{form}.j2").render(report=report, pages=pages) + "\n"
+
+
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=lambda name: name is not None and name.endswith(".html.j2"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"short": short, "md": markdown, "width": _width}
+    made.tests["kind"] = lambda part, name: type(part).__name__ == name
+    return made
+
+
+def short(text: str) -> str:
+    """A text that fits a cell."""
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}\u2026"
+
+
+def _width(text: str | None) -> Markup:
+    """A label of few characters stays in one line: a browser would break 20-39 after the hyphen."""
+    return Markup(' class="s"' if text is None or len(text) <= UNBROKEN else "")
+
+
+def markdown(text: str) -> str:
+    """A text as it is, in a line of Markdown."""
+    return SPECIAL.sub(r"\\\1", " ".join(text.split()))

@@ -1,0 +1,125 @@
+"""report, and release --report: the file, its forms, and what is not written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import duckdb
+import pytest
+
+from qblock.cli.app import run
+
+SPEC = """\
+version: 1
+release: patients
+source: {url: "duckdb:///patients.duckdb", table: main.patients}
+entity: patient_id
+attributes:
+  patient_id: identifying
+  age: {role: quasi_identifier, hierarchy: {ranges: [10, 20, 40]}}
+  sex: {role: quasi_identifier, hierarchy: suppress}
+  diagnosis: sensitive
+privacy:
+  - k_anonymity: {k: 4}
+publish: {url: "duckdb:///published.duckdb", schema: main, view: patients}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    with duckdb.connect(str(tmp_path / "patients.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE patients AS SELECT 'secret' || i AS patient_id, 20 + (i * 7) % 50 AS age, "
+            "CASE WHEN i % 2 = 0 THEN 'f' ELSE 'm' END AS sex, "
+            "['flu', 'cold', 'asthma'][i % 3 + 1] AS diagnosis FROM range(1, 241) AS n(i)"
+        )
+    (tmp_path / "release.yaml").write_text(SPEC)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_a_report_in_each_form(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["release", "release.yaml", "--quiet"]) == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    capsys.readouterr()
+    assert run(["report", "release.yaml", "-o", "report.html"]) == 0
+    said = capsys.readouterr().out
+    assert said == "Report of version 1 of patients in report.html: all guarantees hold\n"
+    page = (folder / "report.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>")
+    assert len(page.encode()) < 500_000
+    assert "secret" not in page
+    assert str(folder) not in page
+    assert run(["report", "release.yaml", "--output", "report.md"]) == 0
+    assert run(["report", "release.yaml", "--output", "other.txt", "--format", "md"]) == 0
+    capsys.readouterr()
+    assert run(["report", "release.yaml", "--format", "md"]) == 0
+    printed = capsys.readouterr().out
+    texts = [printed, (folder / "report.md").read_text("utf-8"), (folder / "other.txt").read_text("utf-8")]
+    assert len({text[: text.rindex("Made on")] for text in texts}) == 1
+    assert printed.startswith("# patients, version 1\n")
+    assert run(["report", "release.yaml", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert run(["report", "release.yaml", "--output", "report.json"]) == 0
+    written = json.loads((folder / "report.json").read_text("utf-8"))
+    assert found["published"] == written["published"]
+    assert found["published"]["rows"] == 240
+    assert {name: (folder / name).read_bytes() for name in before} == before
+
+
+def test_what_cannot_be_written_is_said_before_anything_is_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "sub").mkdir()
+    wrong = {
+        ("-o", "release.yaml"): "is the spec, which would be lost",
+        ("-o", "patients.duckdb"): "which would be lost",
+        ("-o", "none/report.html"): "there is no folder none; make it",
+        ("-o", "sub"): "it is a folder; name a file",
+        ("-o", "r.html", "--format", "pdf"): "--format pdf: there is no such form; valid: html, json, md",
+        ("--format", "pdf"): "there is no such form",
+        ("-o", "r.html", "--json"): "give one of them",
+        (): "name it with -o report.html",
+    }
+    for options, message in wrong.items():
+        assert run(["report", "release.yaml", *options]) == 2
+        assert message in capsys.readouterr().err
+    assert run(["report", "release.yaml", "-o", "r.html"]) == 3
+    assert "no version of release patients is published" in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == ["patients.duckdb", "release.yaml", "sub"]
+
+
+def test_the_job_writes_the_report_of_what_it_has_published(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["release", "release.yaml", "--quiet", "--report", "none/report.html"]) == 2
+    assert "there is no folder none" in capsys.readouterr().err
+    assert not (folder / "published.duckdb").exists()
+    assert run(["release", "release.yaml", "--quiet", "--dry-run", "--report", "report.html"]) == 2
+    assert run(["release", "release.yaml", "--quiet", "--report", "report.json"]) == 0
+    assert json.loads((folder / "report.json").read_text("utf-8"))["published"]["version"] == 1
+    assert run(["release", "release.yaml", "--quiet", "--force", "--report", "report.json"]) == 0
+    assert json.loads((folder / "report.json").read_text("utf-8"))["published"]["version"] == 2
+    # Nothing has changed: the report is that of the version that is there.
+    (folder / "report.json").unlink()
+    assert run(["release", "release.yaml", "--quiet", "--report", "report.json"]) == 0
+    assert (folder / "report.json").exists()
+
+
+def test_a_report_that_fails_changes_nothing_else(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from qblock.cli import report
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    (folder / "report.html").write_text("the last one")
+    monkeypatch.setattr(report, "os", SimpleNamespace(replace=full))
+    assert run(["release", "release.yaml", "--quiet", "--report", "report.html"]) == 0
+    said = capsys.readouterr()
+    assert "Published version 1" in said.out
+    assert "there is no report: report.html: cannot be written: No space left on device; what was there" in said.err
+    assert (folder / "report.html").read_text() == "the last one"
+    assert run(["report", "release.yaml", "-o", "report.html"]) == 1
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]

@@ -1,0 +1,236 @@
+"""A report's figures, counted again from the published rows by code that shares nothing with it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from typing import Any
+
+import duckdb
+import pytest
+import sqlalchemy as sa
+from release.jobs import Job, MakeJob
+
+from qblock.errors import InputError, Refused
+from qblock.hierarchy.core import TOP
+from qblock.release.retire import retire
+from qblock.report import read_report, rendered
+from qblock.report.data import Published
+
+NONE = {"joint": "none"}
+VISITS: dict[str, list[Any]] = {
+    "age": [23, 27, 29, 31, 34, 38, 45, 46, 47, 51, 52, 97] * 3,
+    "sex": ["f", "m", "f", "m", "m", "f"] * 6,
+    "disease": ["flu", "heart", "cancer", "flu", "flu", "flu", None, "heart", "flu"] * 4,
+    "cost": [100, 110, 900, 120, 130, 950] * 6,
+}
+QUASI = {
+    "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [10, 50]}},
+    "sex": {"role": "quasi_identifier", "hierarchy": "suppress"},
+    "disease": {"role": "sensitive", "nulls": "value"},
+    "cost": "sensitive",
+}
+
+
+def visits(make_job: MakeJob, **settings: Any) -> Job:
+    given = {"attributes": QUASI, "privacy": [{"k_anonymity": {"k": 2}}], "search": {"node": [1, 0]}, "versions": NONE}
+    return make_job(VISITS, {"age": "INTEGER", "cost": "INTEGER"}, **{**given, **settings})
+
+
+def check_figures(job: Job, shown: Published) -> None:
+    """Every figure against the rows of the view."""
+    rows = job.published()
+    names = [column.name for column in shown.columns if not column.role.startswith("bound of ")]
+    known = [i for i, name in enumerate(names) if name in {column.name for column in shown.quasi_identifiers}]
+    blocks = Counter(tuple(row[i] for i in known) for row in rows)
+    assert (shown.rows, shown.blocks) == (len(rows), len(blocks))
+    for column in shown.quasi_identifiers:
+        labels = Counter(row[names.index(column.name)] for row in rows)
+        assert column.values == len(labels)
+        assert column.share_hidden == pytest.approx(labels[TOP] / len(rows))
+        shares = [n / len(rows) for n in labels.values()]
+        assert column.bits == pytest.approx(-sum(share * math.log2(share) for share in shares))
+        most = sorted(labels.items(), key=lambda one: (-one[1], one[0]))[:3]
+        assert [(one.label, one.rows) for one in column.labels] == most
+    for risk in shown.risk:
+        left = [i for i in known if names[i] != risk.column]
+        without = Counter(tuple(row[i] for i in left) for row in rows)
+        assert (risk.blocks, risk.least) == (len(without), min(without.values()))
+        assert risk.most_sure == 1 / risk.least
+        assert risk.mean == pytest.approx(sum(1 / without[tuple(row[i] for i in left)] for row in rows) / len(rows))
+    assert [one.column for one in shown.risk] == [None, *(names[i] for i in known)]
+    counted = [0, 0]
+    for one in shown.sizes:
+        some = [n for n in blocks.values() if one.low <= n <= one.high]
+        assert (one.blocks, one.rows) == (len(some), sum(some))
+        counted[0] += one.blocks
+        counted[1] += one.rows
+    assert counted == [len(blocks), len(rows)]
+    check_attacks(rows, names, known, shown)
+    assert shown.sample.columns == tuple(names)
+    texts = {tuple(None if value is None else str(value) for value in row) for row in rows}
+    assert shown.sample.rows
+    assert set(shown.sample.rows) <= texts
+
+
+def check_attacks(rows: list[tuple[Any, ...]], names: list[str], known: list[int], shown: Published) -> None:
+    for name in shown.sensitive:
+        at = names.index(name)
+        values: dict[tuple[Any, ...], Counter[Any]] = {}
+        for row in rows:
+            values.setdefault(tuple(row[i] for i in known), Counter())[row[at]] += 1
+        own = [one for one in shown.attacks if one.sensitive == name]
+        assert {"homogeneity", "background_knowledge", "skewness"} <= {one.attack for one in own}
+        for one in own:
+            if one.attack == "homogeneity":
+                found = [found for found in values.values() if len(found) == 1]
+            elif one.attack == "background_knowledge":
+                assert one.detail is not None
+                found = [found for found in values.values() if len(found) <= one.detail + 1]
+            else:
+                continue
+            assert (one.blocks, one.rows) == (len(found), sum(map(Counter.total, found)))
+
+
+def test_figures_are_those_of_the_published_rows(job: Job) -> None:
+    job.begin()
+    shown = read_report(job.spec).published
+    check_figures(job, shown)
+    assert (shown.version, shown.previous) == (1, None)
+    zip_, age = shown.quasi_identifiers
+    assert (zip_.before, zip_.after) == ("text", "by the first 4 of 5 digits (3 values)")
+    assert (age.before, age.after) == ("a whole number", "in ranges of 20 (2 values)")
+
+
+@pytest.mark.parametrize("node", [[0, 0], [1, 0], [2, 1]])
+def test_figures_at_other_nodes(make_job: MakeJob, node: list[int]) -> None:
+    job = visits(make_job, search={"node": node})
+    job.settings["privacy"] = [{"k_anonymity": {"k": 1}}]
+    job.run()
+    check_figures(job, read_report(job.spec).published)
+
+
+def test_figures_of_a_map(make_job: MakeJob) -> None:
+    job = visits(make_job, search={"recoding": "multidimensional"})
+    job.run()
+    shown = read_report(job.spec).published
+    check_figures(job, shown)
+    assert shown.quasi_identifiers[0].after.endswith(" %")
+
+
+def test_a_guarantee_is_as_the_helper_view_says(make_job: MakeJob) -> None:
+    job = visits(make_job, privacy=[{"k_anonymity": {"k": 2}}, {"t_closeness": {"t": 0.9, "sensitive": "disease"}}])
+    job.run()
+    shown = read_report(job.spec).published
+    said = job.query("SELECT model, sensitive, asked, holds, reached, in_words FROM published.people_guarantees")
+    found = [(one.model, one.sensitive, one.asked, one.holds, one.reached, one.in_words) for one in shown.guarantees]
+    assert found == said
+    least = min(size for size in Counter(row[:2] for row in job.published()).values())
+    assert found[0][4] == f"k = {least}"
+
+
+def test_the_next_version_is_reported_once_it_is_shown(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    job.run()
+    job.settings["search"] = {"node": [2, 1]}
+    job.run()
+    shown = read_report(job.spec).published
+    assert (shown.version, shown.previous) == (2, 1)
+    check_figures(job, shown)
+    assert shown.blocks == 2
+
+
+def test_similar_values_are_found_by_the_taxonomy_of_the_spec(make_job: MakeJob) -> None:
+    taxonomy = {**QUASI, "disease": {"role": "sensitive", "taxonomy": {"file": "disease.csv"}}}
+    given = {"privacy": [{"k_anonymity": {"k": 2}}], "search": {"node": [0, 0]}, "versions": NONE}
+    long, other = ("heart", "cancer", "heart"), ("flu", "heart", "cancer")
+    table = {**VISITS, "disease": [(long if i % 12 < 2 else other)[i // 12] for i in range(36)]}
+    job = make_job(table, {"age": "INTEGER", "cost": "INTEGER"}, attributes=taxonomy, **given)
+    (job.folder / "disease.csv").write_text("disease,kind,all\nflu,short,*\nheart,long,*\ncancer,long,*\n")
+    job.run()
+    found = [one for one in read_report(job.spec).published.attacks if one.attack == "similarity"]
+    kinds = {"flu": "short", "heart": "long", "cancer": "long"}
+    blocks: dict[Any, set[str]] = {}
+    rows = Counter(row[:2] for row in job.published())
+    for row in job.published():
+        blocks.setdefault(row[:2], set()).add(kinds[row[2]])
+    alike = [block for block, labels in blocks.items() if len(labels) == 1]
+    assert alike
+    assert [(one.sensitive, one.detail) for one in found] == [("disease", 1)]
+    assert (found[0].blocks, found[0].rows) == (len(alike), sum(rows[block] for block in alike))
+
+
+def test_whose_a_row_is(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    job.run()
+    assert "does not say whose" in read_report(job.spec).published.whose
+
+
+def test_people_are_counted_where_a_row_is_a_person(make_job: MakeJob) -> None:
+    people = {"person": [f"p{i}" for i in range(36)], **VISITS}
+    job = make_job(
+        people,
+        {"age": "INTEGER", "cost": "INTEGER"},
+        attributes={"person": "identifying", **QUASI},
+        privacy=[{"k_anonymity": {"k": 2}}],
+        search={"node": [1, 0]},
+        entity="person",
+    )
+    job.run()
+    shown = read_report(job.spec).published
+    assert shown.whose == "A row is a person."
+    assert "of 36 people" in next(one.sentence for one in shown.attacks if one.attack == "homogeneity")
+    assert "person" not in {column.name for column in shown.columns}
+
+
+def test_what_was_made_by_an_earlier_program_is_to_be_published_again(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    job.run()
+    if job.engine == "duckdb":
+        with duckdb.connect(str(job.target)) as connection:
+            connection.execute("DROP TABLE published.people_columns")
+    else:
+        job.change("DROP VIEW published.people_columns")
+    with pytest.raises(InputError, match="no helper view people_columns that this login may read"):
+        read_report(job.spec)
+
+
+def test_nothing_is_reported_where_nothing_is_published(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    with pytest.raises(Refused, match="no version of release people is published"):
+        read_report(job.spec)
+    job.run()
+    retire(job.spec)
+    with pytest.raises(Refused, match="no version of release people is published"):
+        read_report(job.spec)
+
+
+@pytest.mark.parametrize("engine_name", ["postgresql"])
+def test_a_reader_makes_the_same_report(job: Job, roles: dict[str, str]) -> None:
+    """With a login that may read the view and its helper views, and nothing else."""
+    job.run()
+    ours = read_report(job.spec)
+    own = sa.make_url(job.url)
+    job.settings["source"]["url"] = own.set(username=roles["reader"], password=None).render_as_string(False)
+    theirs = read_report(job.spec)
+    assert theirs.published == ours.published
+    assert rendered(theirs, "html").replace(theirs.made, ours.made) == rendered(ours, "html")
+
+
+def test_the_report_asks_for_nothing_but_the_views(job: Job) -> None:
+    """The source may be gone, and the ledger too."""
+    job.begin()
+    if job.engine == "duckdb":
+        (job.folder / "warehouse.duckdb").unlink()
+    else:
+        job.change("DROP TABLE people")
+    assert read_report(job.spec).published.rows == 12
+
+
+def test_json_has_every_field_and_reads_back(job: Job) -> None:
+    job.begin()
+    report = read_report(job.spec)
+    found = json.loads(rendered(report, "json"))
+    assert found == json.loads(json.dumps(report.to_json()))
+    assert found["published"]["columns"][0]["labels"][0].keys() == {"label", "rows"}

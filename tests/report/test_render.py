@@ -1,0 +1,229 @@
+"""A report as a file: whole without a network, readable in both colour schemes, and whatever a label says is a text."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import json
+import pkgutil
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qblock.report import Report, rendered
+from qblock.report import pages as rooms
+from qblock.report.data import (
+    AttackShown,
+    ColumnShown,
+    GuaranteeShown,
+    Label,
+    Published,
+    RiskWithout,
+    SampleShown,
+    SizeShown,
+)
+from qblock.report.pages import PAGES
+from qblock.report.render import LONGEST
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "\u202egnp.exe\u202c \u05d0\u05d1\u05d2",
+    "a" * 10_000,
+    "&amp; \"quoted\" 'too' {{ 7 * 7 }} {% raw %}",
+    "| pipe \\ and `tick` **bold** [link](http://example.org)\n# no heading",
+    "",
+    "\u200b",
+)
+VOID = {"meta", "br", "rect", "img", "link", "input"}
+
+
+def report(label: str = "20-29", value: str | None = "flu", name: str = "age", *, holds: bool = True) -> Report:
+    column = ColumnShown(name, "quasi-identifier", "a whole number", label, label, 2, 0.25, 1.0, (Label(label, 3),))
+    secret = ColumnShown("disease", "sensitive attribute", "text", "as it is in the source", "as it is", 3)
+    bound = ColumnShown(f"{name}_low", f"bound of {name}", None, "the bound, for filters", f"see {name}")
+    shown = Published(
+        release=label or "r",
+        view="published.people",
+        version=2,
+        at="2026-01-02 03:04:05",
+        previous=1,
+        rows=4,
+        blocks=2,
+        whose="A row is a person.",
+        columns=(column, bound, secret),
+        guarantees=(
+            GuaranteeShown("k_anonymity", None, "k = 2", holds, "k = 2", "everybody is hidden among at least 2 people"),
+            GuaranteeShown("t_closeness", "disease", "t = 0.1", True, None, label),
+        ),
+        attacks=(
+            AttackShown("disease", "homogeneity", None, f"Somebody finds {value}.", 2, 1),
+            AttackShown("disease", "background_knowledge", 1, "Somebody rules out a value.", 0, 0),
+            AttackShown("disease", "skewness", None, label, None, None),
+        ),
+        risk=(RiskWithout(None, 2, 2, 0.5, 0.5), RiskWithout(name, 1, 4, 0.25, 0.25)),
+        sizes=(SizeShown(2, 3, 2, 4),),
+        sample=SampleShown((name, "disease"), ((label, value), (label, None))),
+    )
+    return Report("0.0.0", "2026-01-02T03:04:06+00:00", shown)
+
+
+class Read(HTMLParser):
+    """The elements of a file, in order, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.feed(text)
+        self.close()
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["style"]:
+            self.texts.append(data)
+
+    @property
+    def tags(self) -> Counter[str]:
+        return Counter(tag for tag, _ in self.elements)
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_a_label_is_a_text_whatever_it_says(label: str) -> None:
+    plain, read = Read(rendered(report(), "html")), Read(rendered(report(label, label, f"age{label[:30]}"), "html"))
+    assert read.tags == plain.tags
+    assert {"script", "img", "link", "iframe", "object"}.isdisjoint(read.tags)
+    text = "".join(read.texts)
+    assert (label if len(label) <= LONGEST else label[: LONGEST - 1]) in text
+    assert all(name[:2] != "on" for _, attributes in read.elements for name in attributes)
+
+
+@settings(deadline=None)
+@given(st.text(max_size=40), st.text(max_size=20))
+def test_any_text_leaves_the_page_as_it_is(label: str, value: str) -> None:
+    assert Read(rendered(report(label, value), "html")).tags == Read(rendered(report(), "html")).tags
+
+
+@pytest.mark.parametrize("label", HOSTILE)
+def test_a_label_stays_in_its_cell_of_markdown(label: str) -> None:
+    lines = rendered(report(label, label), "md").splitlines()
+    plain = rendered(report(), "md").splitlines()
+
+    def form(text: list[str]) -> list[tuple[int, int]]:
+        """Of each line the depth of its heading and how many cells it has."""
+        bare = [re.sub(r"\\.", "", line) for line in text]
+        return [(len(line) - len(line.lstrip("#")), line.count("|")) for line in bare]
+
+    assert form(lines) == form(plain)
+    assert not any("<" in re.sub(r"\\.", "", line) for line in lines)
+
+
+def test_the_file_needs_nothing_else() -> None:
+    text = rendered(report(), "html")
+    read = Read(text)
+    assert not re.search(r"(https?:)?//", text)
+    assert "url(" not in text
+    targets = [found["href"] for tag, found in read.elements if tag == "a"]
+    ids = Counter(found["id"] for _, found in read.elements if "id" in found)
+    assert set(ids.values()) == {1}
+    assert {str(target).removeprefix("#") for target in targets} <= set(ids)
+    policy = next(found["content"] for _, found in read.elements if found.get("http-equiv"))
+    assert str(policy).startswith("default-src 'none'")
+
+
+def test_pictures_and_tables_have_names_and_headings_follow_each_other() -> None:
+    read = Read(rendered(report(), "html"))
+    for tag, found in read.elements:
+        if tag == "svg":
+            assert found["role"] == "img"
+            assert re.fullmatch(r"\d+\.\d %", found["aria-label"] or "")
+        if tag == "th":
+            assert found["scope"] in ("row", "col")
+        if tag == "div" and found.get("class") == "wide":
+            # What is wider than the window is scrolled with the keyboard.
+            assert (found["tabindex"], found["role"]) == ("0", "region")
+            assert found["aria-label"]
+    assert read.tags["table"] == read.tags["caption"]
+    levels = [int(tag[1]) for tag, _ in read.elements if re.fullmatch(r"h\d", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
+    assert ("html", {"lang": "en"}) in read.elements
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_texts_stand_out_from_what_is_behind_them(scheme: int) -> None:
+    """A contrast of 4.5 (WCAG 2.2, 1.4.3), and of 3 for bars (1.4.11)."""
+    text = rendered(report(), "html")
+    blocks = re.findall(r":root \{([^}]*)\}", text)
+    colours = dict(re.findall(r"--(\w+): (#\w{6})", blocks[scheme]))
+
+    def contrast(one: str, other: str) -> float:
+        light, dark = sorted((luminance(colours[one]), luminance(colours[other])), reverse=True)
+        return (light + 0.05) / (dark + 0.05)
+
+    pairs = [(text, "page") for text in ("text", "dim", "link")]
+    pairs += [("text", "head"), ("good", "goodback"), ("bad", "badback")]
+    assert all(contrast(*pair) >= 4.5 for pair in pairs)
+    assert contrast("bar", "page") >= 3
+    assert contrast("bar", "all") >= 3
+
+
+def test_a_guarantee_that_fails_is_the_verdict() -> None:
+    kept, failed = rendered(report(), "html"), rendered(report(holds=False), "html")
+    assert "keeps what it promises" in kept
+    assert "1 of them cannot be counted again" in kept
+    assert 'class="failed"' in failed
+    assert "does not keep what it promises: everybody is hidden" in failed
+    assert '<bdi class="s">NO</bdi>' in failed
+
+
+def test_what_is_published_as_it_is_is_not_promised() -> None:
+    given = report()
+    ward = ColumnShown("ward", "insensitive", "text", "as it is in the source", "as it is", 2)
+    shown = replace(given.published, columns=(*given.published.columns, ward))
+    assert "Nothing is hidden in ward" in rendered(replace(given, published=shown), "md")
+    assert "Nothing is hidden" not in rendered(given, "md")
+
+
+def test_a_report_without_a_sensitive_column() -> None:
+    given = report()
+    columns = tuple(column for column in given.published.columns if column.name != "disease")
+    shown = replace(given.published, columns=columns, attacks=())
+    assert "No column is sensitive" in rendered(replace(given, published=shown), "html")
+
+
+def test_each_page_is_a_module_that_is_listed() -> None:
+    modules = [module.name for module in pkgutil.iter_modules(rooms.__path__)]
+    listed = [importlib.import_module(f"{rooms.__name__}.{name}").PAGE for name in modules]
+    assert sorted(page.id for page in listed) == sorted(page.id for page in PAGES)
+    assert len({page.id for page in PAGES}) == len({page.title for page in PAGES}) == len(PAGES)
+    headings = re.findall(r"^## (.*)$", rendered(report(), "md"), re.MULTILINE)
+    assert headings == [page.title for page in PAGES]
+
+
+def test_json_is_the_report() -> None:
+    assert json.loads(rendered(report(), "json")) == json.loads(json.dumps(report().to_json()))
