@@ -123,3 +123,22 @@ def test_a_report_that_fails_changes_nothing_else(
     assert (folder / "report.html").read_text() == "the last one"
     assert run(["report", "release.yaml", "-o", "report.html"]) == 1
     assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_what_is_for_those_who_run_the_job(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["report", "release.yaml", "--candidate", "-o", "candidate.html", "--quiet"]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("Report of release patients before its first version in candidate.html\n", "")
+    assert not (folder / "published.duckdb").exists()
+    assert run(["report", "release.yaml", "--internal", "-o", "internal.html", "--quiet"]) == 3
+    assert run(["release", "release.yaml", "--quiet"]) == 0
+    capsys.readouterr()
+    assert run(["report", "release.yaml", "--internal", "-o", "internal.html", "--quiet"]) == 0
+    assert "all guarantees hold" in capsys.readouterr().out
+    page = (folder / "internal.html").read_text("utf-8")
+    assert 'class="lattice"' in page
+    assert "secret1" not in page
+    assert run(["report", "release.yaml", "--internal", "--json", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)["internal"]
+    assert found["lattice"]["total"] == 10
+    assert [one["state"] for one in found["runs"]] == ["published"]

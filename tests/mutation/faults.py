@@ -14,6 +14,7 @@ from mutation.faults_local import ROLLED_UP
 from mutation.faults_publish import PUBLISH
 from mutation.faults_recoding import RECODING
 from mutation.faults_release import RELEASE
+from mutation.faults_report import REPORT
 from mutation.faults_search import DECLARED, STATEMENTS, STRUCTURE
 from mutation.faults_source import SOURCE
 from mutation.faults_spec import SPEC
@@ -43,5 +44,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     *FREQUENCY,
     *ROLLED_UP,
     *RECODING,
+    *REPORT,
     *VIEWS,
 )

@@ -95,7 +95,7 @@ def check_attacks(rows: list[tuple[Any, ...]], names: list[str], known: list[int
 
 def test_figures_are_those_of_the_published_rows(job: Job) -> None:
     job.begin()
-    shown = read_report(job.spec).published
+    shown = read_report(job.spec).shown
     check_figures(job, shown)
     assert (shown.version, shown.previous) == (1, None)
     zip_, age = shown.quasi_identifiers
@@ -108,13 +108,13 @@ def test_figures_at_other_nodes(make_job: MakeJob, node: list[int]) -> None:
     job = visits(make_job, search={"node": node})
     job.settings["privacy"] = [{"k_anonymity": {"k": 1}}]
     job.run()
-    check_figures(job, read_report(job.spec).published)
+    check_figures(job, read_report(job.spec).shown)
 
 
 def test_figures_of_a_map(make_job: MakeJob) -> None:
     job = visits(make_job, search={"recoding": "multidimensional"})
     job.run()
-    shown = read_report(job.spec).published
+    shown = read_report(job.spec).shown
     check_figures(job, shown)
     assert shown.quasi_identifiers[0].after.endswith(" %")
 
@@ -122,7 +122,7 @@ def test_figures_of_a_map(make_job: MakeJob) -> None:
 def test_a_guarantee_is_as_the_helper_view_says(make_job: MakeJob) -> None:
     job = visits(make_job, privacy=[{"k_anonymity": {"k": 2}}, {"t_closeness": {"t": 0.9, "sensitive": "disease"}}])
     job.run()
-    shown = read_report(job.spec).published
+    shown = read_report(job.spec).shown
     said = job.query("SELECT model, sensitive, asked, holds, reached, in_words FROM published.people_guarantees")
     found = [(one.model, one.sensitive, one.asked, one.holds, one.reached, one.in_words) for one in shown.guarantees]
     assert found == said
@@ -135,7 +135,7 @@ def test_the_next_version_is_reported_once_it_is_shown(make_job: MakeJob) -> Non
     job.run()
     job.settings["search"] = {"node": [2, 1]}
     job.run()
-    shown = read_report(job.spec).published
+    shown = read_report(job.spec).shown
     assert (shown.version, shown.previous) == (2, 1)
     check_figures(job, shown)
     assert shown.blocks == 2
@@ -149,7 +149,7 @@ def test_similar_values_are_found_by_the_taxonomy_of_the_spec(make_job: MakeJob)
     job = make_job(table, {"age": "INTEGER", "cost": "INTEGER"}, attributes=taxonomy, **given)
     (job.folder / "disease.csv").write_text("disease,kind,all\nflu,short,*\nheart,long,*\ncancer,long,*\n")
     job.run()
-    found = [one for one in read_report(job.spec).published.attacks if one.attack == "similarity"]
+    found = [one for one in read_report(job.spec).shown.attacks if one.attack == "similarity"]
     kinds = {"flu": "short", "heart": "long", "cancer": "long"}
     blocks: dict[Any, set[str]] = {}
     rows = Counter(row[:2] for row in job.published())
@@ -164,7 +164,7 @@ def test_similar_values_are_found_by_the_taxonomy_of_the_spec(make_job: MakeJob)
 def test_whose_a_row_is(make_job: MakeJob) -> None:
     job = visits(make_job)
     job.run()
-    assert "does not say whose" in read_report(job.spec).published.whose
+    assert "does not say whose" in read_report(job.spec).shown.whose
 
 
 def test_people_are_counted_where_a_row_is_a_person(make_job: MakeJob) -> None:
@@ -178,7 +178,7 @@ def test_people_are_counted_where_a_row_is_a_person(make_job: MakeJob) -> None:
         entity="person",
     )
     job.run()
-    shown = read_report(job.spec).published
+    shown = read_report(job.spec).shown
     assert shown.whose == "A row is a person."
     assert "of 36 people" in next(one.sentence for one in shown.attacks if one.attack == "homogeneity")
     assert "person" not in {column.name for column in shown.columns}
@@ -214,7 +214,7 @@ def test_a_reader_makes_the_same_report(job: Job, roles: dict[str, str]) -> None
     own = sa.make_url(job.url)
     job.settings["source"]["url"] = own.set(username=roles["reader"], password=None).render_as_string(False)
     theirs = read_report(job.spec)
-    assert theirs.published == ours.published
+    assert theirs.shown == ours.shown
     assert rendered(theirs, "html").replace(theirs.made, ours.made) == rendered(ours, "html")
 
 
@@ -225,7 +225,7 @@ def test_the_report_asks_for_nothing_but_the_views(job: Job) -> None:
         (job.folder / "warehouse.duckdb").unlink()
     else:
         job.change("DROP TABLE people")
-    assert read_report(job.spec).published.rows == 12
+    assert read_report(job.spec).shown.rows == 12
 
 
 def test_json_has_every_field_and_reads_back(job: Job) -> None:

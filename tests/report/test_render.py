@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib
 import itertools
 import json
@@ -21,11 +23,18 @@ from qblock.report.data import (
     AttackShown,
     ColumnShown,
     GuaranteeShown,
+    Internal,
     Label,
+    LatticeShown,
+    NodeShown,
     Published,
+    RightShown,
     RiskWithout,
+    RoomShown,
+    RunShown,
     SampleShown,
     SizeShown,
+    WhatIf,
 )
 from qblock.report.pages import PAGES
 from qblock.report.render import LONGEST
@@ -70,7 +79,34 @@ def report(label: str = "20-29", value: str | None = "flu", name: str = "age", *
         sizes=(SizeShown(2, 3, 2, 4),),
         sample=SampleShown((name, "disease"), ((label, value), (label, None))),
     )
-    return Report("0.0.0", "2026-01-02T03:04:06+00:00", shown)
+    return Report("0.0.0", "2026-01-02T03:04:06+00:00", label or "r", shown)
+
+
+def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ...] = ()) -> Report:
+    """With the pages for those who run the job."""
+    nodes = (
+        NodeShown((0,), False, 0, (f"{label} fails",), 0.0),
+        NodeShown((1,), True, 0, ("k 2",), 0.5),
+        NodeShown((2,), True, 3, ("k 4",), None),
+    )
+    inside = Internal(
+        candidate="2 of 3 nodes satisfy the spec.",
+        binding="k_anonymity, with a room of 0.0 % of what is asked",
+        lattice=LatticeShown(
+            ((name, ("as it is", label, "hidden")),), 3, True, nodes, ((1,),), (1,), (2,), "loss", False
+        ),
+        what_if=(WhatIf("as the spec asks", 2, (1,), 0.5), WhatIf(label, 3, (0,), 0.0), WhatIf("none", 0, None, None)),
+        why_not=None,
+        runs=(RunShown("2026-01-02T03:04:05", 1, "published", 4, "1; minimal", (label,)),),
+        room=(RoomShown(1, "k_anonymity", None, "k = 2", "k = 2", 0.0), RoomShown(1, label, "x", "a", "b", None)),
+        rights=(RightShown(f"reader {label}", "SELECT", label, True), RightShown("job", "read x", label, None)),
+        problems=problems,
+        notes=(label,),
+        spec=f'{{"release": "{label}"}}',
+        spec_digest="0" * 64,
+        head="1" * 64,
+    )
+    return replace(report(label, name=name), internal=inside)
 
 
 class Read(HTMLParser):
@@ -109,6 +145,9 @@ class Read(HTMLParser):
 def test_a_label_is_a_text_whatever_it_says(label: str) -> None:
     plain, read = Read(rendered(report(), "html")), Read(rendered(report(label, label, f"age{label[:30]}"), "html"))
     assert read.tags == plain.tags
+    more = Read(rendered(internal(label, f"age{label[:30]}"), "html"))
+    assert more.tags == Read(rendered(internal(), "html")).tags
+    assert more.tags["script"] == 1
     assert {"script", "img", "link", "iframe", "object"}.isdisjoint(read.tags)
     text = "".join(read.texts)
     assert (label if len(label) <= LONGEST else label[: LONGEST - 1]) in text
@@ -132,6 +171,8 @@ def test_a_label_stays_in_its_cell_of_markdown(label: str) -> None:
         return [(len(line) - len(line.lstrip("#")), line.count("|")) for line in bare]
 
     assert form(lines) == form(plain)
+    both = [rendered(internal(one), "md").splitlines() for one in (label, "20-29")]
+    assert form(both[0])[: len(form(plain))] == form(both[1])[: len(form(plain))]
     assert not any("<" in re.sub(r"\\.", "", line) for line in lines)
 
 
@@ -149,11 +190,11 @@ def test_the_file_needs_nothing_else() -> None:
 
 
 def test_pictures_and_tables_have_names_and_headings_follow_each_other() -> None:
-    read = Read(rendered(report(), "html"))
+    read = Read(rendered(internal(), "html"))
     for tag, found in read.elements:
-        if tag == "svg":
+        if tag == "svg" and found.get("aria-hidden") != "true":
             assert found["role"] == "img"
-            assert re.fullmatch(r"\d+\.\d %", found["aria-label"] or "")
+            assert re.fullmatch(r"\d+\.\d %|3 nodes, 1 of them minimal\.", found["aria-label"] or "")
         if tag == "th":
             assert found["scope"] in ("row", "col")
         if tag == "div" and found.get("class") == "wide":
@@ -201,18 +242,43 @@ def test_a_guarantee_that_fails_is_the_verdict() -> None:
     assert '<bdi class="s">NO</bdi>' in failed
 
 
+def test_the_script_of_the_picture_is_the_one_that_the_page_allows() -> None:
+    text = rendered(internal(), "html")
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in text
+    assert "script-src" not in rendered(report(), "html")
+    assert not re.search(r"fetch|XMLHttp|import\(|innerHTML|eval", script)
+
+
+def test_marks_of_the_picture_say_what_they_are() -> None:
+    read = Read(rendered(internal(), "html"))
+    kinds = [
+        found["class"] for tag, found in read.elements if tag == "circle" and "cy" in found and found["cx"] != "10"
+    ]
+    assert kinds == ["satisfied published", "satisfied minimal chosen", "fails"]
+    heights = [float(found["cy"] or 0) for tag, found in read.elements if tag == "circle" and found["cx"] != "10"]
+    assert heights == sorted(heights)
+    assert "age 2; k 4; 3 rows suppressed" in "".join(read.texts)
+
+
+def test_what_a_verification_found_is_the_first_thing_of_its_page() -> None:
+    assert "Verified: what is published is what was checked" in rendered(internal(), "md")
+    assert "**A verification found: it is gone.**" in rendered(internal(problems=("it is gone",)), "md")
+
+
 def test_what_is_published_as_it_is_is_not_promised() -> None:
     given = report()
     ward = ColumnShown("ward", "insensitive", "text", "as it is in the source", "as it is", 2)
-    shown = replace(given.published, columns=(*given.published.columns, ward))
+    shown = replace(given.shown, columns=(*given.shown.columns, ward))
     assert "Nothing is hidden in ward" in rendered(replace(given, published=shown), "md")
     assert "Nothing is hidden" not in rendered(given, "md")
 
 
 def test_a_report_without_a_sensitive_column() -> None:
     given = report()
-    columns = tuple(column for column in given.published.columns if column.name != "disease")
-    shown = replace(given.published, columns=columns, attacks=())
+    columns = tuple(column for column in given.shown.columns if column.name != "disease")
+    shown = replace(given.shown, columns=columns, attacks=())
     assert "No column is sensitive" in rendered(replace(given, published=shown), "html")
 
 
@@ -222,6 +288,8 @@ def test_each_page_is_a_module_that_is_listed() -> None:
     assert sorted(page.id for page in listed) == sorted(page.id for page in PAGES)
     assert len({page.id for page in PAGES}) == len({page.title for page in PAGES}) == len(PAGES)
     headings = re.findall(r"^## (.*)$", rendered(report(), "md"), re.MULTILINE)
+    assert headings == [page.title for page in PAGES if not page.internal]
+    headings = re.findall(r"^## (.*) \(internal\)$", rendered(internal(), "md"), re.MULTILINE)
     assert headings == [page.title for page in PAGES]
 
 

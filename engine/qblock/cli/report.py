@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qblock.cli.opening import at_terminal
-from qblock.cli.output import Json, SpecPath, answer, console
+from qblock.cli.output import Json, Quiet, SpecPath, answer, console
+from qblock.cli.progress import progress
 from qblock.cli.result_file import keep_own_files
 from qblock.errors import InputError, QblockError, choices
 from qblock.files import problem_of
 
 if TYPE_CHECKING:
-    from qblock.api import Release
+    from qblock.api import Release, Reported
     from qblock.report import Format
 
 FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
@@ -40,26 +42,43 @@ def report(
         str | None,
         typer.Option("--format", metavar="FORMAT", help="html, md or json; by default as the file is called."),
     ] = None,
+    internal: Annotated[
+        bool,
+        typer.Option(
+            "--internal",
+            help="Add what only those who run the job may see: room, the lattice as a picture, what other questions "
+            "would give, versions, rights, the spec. Searches the source, and marks every page.",
+        ),
+    ] = False,
+    candidate: Annotated[
+        bool, typer.Option("--candidate", help="Only that, before the first version: what a search finds now.")
+    ] = False,
     json_: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """What readers see of the published version, what is promised of it, and what attacks find, in one file.
 
     For whoever may see the release: it is read from the view and its helper views alone, and a reader's login in the
-    spec's URL suffices. The file needs no network, and has a line to sign.
+    spec's URL suffices. The file needs no network, and has a line to sign. With --internal it is not for readers.
     """
     release = at_terminal(spec)
+
+    def made() -> Reported:
+        with progress(quiet or not (internal or candidate)) as told:
+            return release.report(internal=internal, candidate=candidate, progress=told)
+
     if json_:
         if output is not None or form is not None:
             raise InputError("--json prints the report, and --output writes it; give one of them")
-        answer(release.report().to_dict())
+        answer(made().to_dict())
         return
     asked = None if form is None else _known(form)
     if output is not None:
-        console().print(ReportFile(output, release, "--output", asked).write(), soft_wrap=True)
+        console().print(ReportFile(output, release, "--output", asked).write(made), soft_wrap=True)
     elif asked is None or asked == "html":
         raise InputError("a report in HTML is a file: name it with -o report.html, or give --format md")
     else:
-        sys.stdout.write(release.report().text(asked))
+        sys.stdout.write(made().text(asked))
 
 
 def _known(form: str) -> Format:
@@ -81,9 +100,9 @@ class ReportFile:
         if not path.resolve().parent.is_dir():
             raise InputError(f"{option} {path}: there is no folder {path.parent}; make it, or name another file")
 
-    def write(self) -> str:
+    def write(self, report: Callable[[], Reported]) -> str:
         """Replace the file whole; one line about the report."""
-        made = self._release.report()
+        made = report()
         real = self.path.resolve()
         new = real.with_name(f".{real.name}.{secrets.token_hex(4)}")
         try:
@@ -94,12 +113,14 @@ class ReportFile:
         finally:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
+        if made.version is None:
+            return f"Report of release {made.release} before its first version in {self.path}"
         verdict = "all guarantees hold" if made.holds else "NOT ALL GUARANTEES HOLD"
         return f"Report of version {made.version} of {made.release} in {self.path}: {verdict}"
 
     def try_to_write(self) -> None:
         """After a run, which has ended as it has, whatever becomes of the report."""
         try:
-            self.write()
+            self.write(self._release.report)
         except QblockError as error:
             print(f"qblock: there is no report: {error}; `qblock report` writes it later", file=sys.stderr)

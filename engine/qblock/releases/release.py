@@ -257,12 +257,17 @@ class Release:
         found = verify(self.spec, expected_head=head)
         return replace(Verified.of(found.to_json()), in_words=self._in_words(found.node, found.values))
 
-    def report(self) -> Reported:
+    def report(self, *, internal: bool = False, candidate: bool = False, progress: Progress | None = None) -> Reported:
         """What readers see, what is promised of it, and what attacks find: read from the view and its helper views
-        alone, so that a reader's login suffices. Raises InputError where a helper view is missing."""
+        alone, so that a reader's login suffices. Raises InputError where a helper view is missing.
+
+        internal: with room, lattice, versions, rights and spec, for whoever runs the job; candidate: with these alone,
+        before the first version.
+        """
         from qblock.report import read_report
 
-        return Reported.of_report(read_report(self.spec))
+        found = read_report(self.spec, internal=internal, candidate=candidate, progress=progress)
+        return Reported.of_report(found)
 
     def history(self) -> History:
         """The ledger of the release."""

@@ -15,21 +15,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Reported(Answer):
-    """A report. version: the one that is published; holds: whether all guarantees hold in the rows that it shows."""
+    """A report. version: the one that is published; holds: whether all guarantees hold in the rows that it shows; both
+    None before the first version."""
 
     columns = ("model", "sensitive", "asked", "reached", "holds")
 
-    version: int
-    holds: bool
+    version: int | None
+    holds: bool | None
     report: Report = field(repr=False, compare=False)
 
     @classmethod
     def of_report(cls, report: Report) -> Self:
         """From a report that was read."""
         shown = report.published
-        holds = all(one.holds for one in shown.guarantees)
-        answer = json.dumps(report.to_json())
-        return cls(shown.release, (), answer, version=shown.version, holds=holds, report=report)
+        holds = None if shown is None else all(one.holds for one in shown.guarantees)
+        version, answer = None if shown is None else shown.version, json.dumps(report.to_json())
+        return cls(report.release, (), answer, version=version, holds=holds, report=report)
 
     def text(self, form: Format = "html") -> str:
         """The file: `html` (which needs nothing else), `md` or `json`."""
@@ -38,5 +39,5 @@ class Reported(Answer):
         return rendered(self.report, form)
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
-        shown = self.report.published.guarantees
+        shown = () if self.report.published is None else self.report.published.guarantees
         return [(one.model, one.sensitive, one.asked, one.reached, one.holds) for one in shown]

@@ -6,38 +6,25 @@ Keys are only added: so more keys than these are valid, and none of the required
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from qblock.errors import InputError, choices
+from qblock.releases.schema_of_report import REPORT
+from qblock.releases.schema_parts import (
+    FIGURE,
+    FLAG,
+    LEVELS,
+    NODE,
+    REAL,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    Schema,
+    keys,
+    many,
+    maybe,
+    named,
+)
 
-Schema = dict[str, Any]
-
-TEXT: Schema = {"type": "string"}
-WHOLE: Schema = {"type": "integer"}
-REAL: Schema = {"type": "number"}
-FLAG: Schema = {"type": "boolean"}
-FIGURE: Schema = {"anyOf": [{"type": ["number", "null"]}, {"enum": ["inf", "-inf"]}]}
-"""A figure; infinity is a text, and what is unknown is null."""
-
-
-def many(of: Schema) -> Schema:
-    return {"type": "array", "items": of}
-
-
-def named(of: Schema) -> Schema:
-    """An object whose keys are names of columns, metrics and the like."""
-    return {"type": "object", "additionalProperties": of}
-
-
-def maybe(of: Schema) -> Schema:
-    return {"anyOf": [of, {"type": "null"}]}
-
-
-def keys(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None) -> Schema:
-    return {"type": "object", "properties": {**required, **(optional or {})}, "required": list(required)}
-
-
-TEXTS, LEVELS, NODE = many(TEXT), many(WHOLE), named(WHOLE)
 VALUE = keys({"parameter": TEXT, "value": FIGURE, "attained": FLAG}, {"exact": TEXT})
 TIGHTEST = many(
     keys(
@@ -281,41 +268,6 @@ GRANTS = keys(
         "notes": TEXTS,
     }
 )
-
-LABEL_SHOWN = keys({"label": TEXT, "rows": WHOLE})
-COLUMN_SHOWN = keys(
-    {
-        **dict.fromkeys(("name", "role", "after", "how_to_filter"), TEXT),
-        "before": maybe(TEXT),
-        "values": maybe(WHOLE),
-        "share_hidden": maybe(REAL),
-        "bits": maybe(REAL),
-        "labels": many(LABEL_SHOWN),
-    }
-)
-ATTACK_SHOWN = {"sensitive": TEXT, "attack": TEXT, "sentence": TEXT}
-PUBLISHED = keys(
-    {
-        **dict.fromkeys(("release", "view", "at", "whose"), TEXT),
-        **dict.fromkeys(("version", "rows", "blocks"), WHOLE),
-        "previous": maybe(WHOLE),
-        "columns": many(COLUMN_SHOWN),
-        "guarantees": many(
-            keys(
-                {
-                    **dict.fromkeys(("model", "asked", "in_words"), TEXT),
-                    **dict.fromkeys(("sensitive", "reached"), maybe(TEXT)),
-                    "holds": FLAG,
-                }
-            )
-        ),
-        "attacks": many(keys({**ATTACK_SHOWN, **dict.fromkeys(("detail", "rows", "blocks"), maybe(WHOLE))})),
-        "risk": many(keys({"column": maybe(TEXT), "blocks": WHOLE, "least": WHOLE, "most_sure": REAL, "mean": REAL})),
-        "sizes": many(keys(dict.fromkeys(("low", "high", "blocks", "rows"), WHOLE))),
-        "sample": keys({"columns": TEXTS, "rows": many(many(maybe(TEXT)))}),
-    }
-)
-REPORT = keys({"program": TEXT, "made": TEXT, "published": PUBLISHED})
 
 ANSWERS: dict[str, tuple[str, Schema]] = {
     "init": ("What `qblock init --json` prints.", FIRST),

@@ -118,13 +118,127 @@ class Published:
 
 
 @dataclass(frozen=True)
+class NodeShown:
+    """A node of the lattice. satisfied: whether it satisfies the spec; reached: the tightest value of each
+    requirement, in words; measure: of the metric that nodes are chosen by, None where it has none."""
+
+    levels: tuple[int, ...]
+    satisfied: bool
+    suppressed: int
+    reached: tuple[str, ...]
+    measure: float | None
+
+
+@dataclass(frozen=True)
+class LatticeShown:
+    """The lattice of full-domain recoding, as the source is now. words: of each quasi-identifier, what readers see at
+    each of its levels; total: how many nodes there are, of which `nodes` has all (whole) or the minimal and the chosen
+    one; chosen: by the search; published: of the version that readers see, None of a map; metric: that nodes are chosen
+    by, and whether more of it is better."""
+
+    words: tuple[tuple[str, tuple[str, ...]], ...]
+    total: int
+    whole: bool
+    nodes: tuple[NodeShown, ...]
+    minimal: tuple[tuple[int, ...], ...]
+    chosen: tuple[int, ...] | None
+    published: tuple[int, ...] | None
+    metric: str
+    more_is_better: bool
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What another question would give. change: in words; satisfying: how many nodes satisfy then; levels: of the best
+    of them, None where none does; measure: of the metric there."""
+
+    change: str
+    satisfying: int
+    levels: tuple[int, ...] | None
+    measure: float | None
+
+
+@dataclass(frozen=True)
+class RunShown:
+    """A run of the job, as the ledger has it. how: its node was chosen; why: of a refusal or failure, and what else it
+    recorded."""
+
+    at: str
+    version: int | None
+    state: str
+    rows: int | None
+    how: str
+    why: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RoomShown:
+    """A guarantee of a version, as it was checked. room: between asked and reached, as a share of asked."""
+
+    version: int
+    model: str
+    sensitive: str | None
+    asked: str
+    reached: str
+    room: float | None
+
+
+@dataclass(frozen=True)
+class RightShown:
+    """Something that somebody may or must not do: a statement, or a path with the access to it. held: whether it is so
+    already; None where nobody can say."""
+
+    whose: str
+    what: str
+    why: str
+    held: bool | None
+
+
+@dataclass(frozen=True)
+class Internal:
+    """What only whoever runs the job may see. binding: which requirement is in the way of more detail, in words;
+    what_if: None where `why_not` says why it was not worked out; problems: that a verification found, None before
+    anything is published; spec: its canonical text without secrets, and the digest of it; head: of the ledger."""
+
+    candidate: str
+    binding: str | None
+    lattice: LatticeShown
+    what_if: tuple[WhatIf, ...] | None
+    why_not: str | None
+    runs: tuple[RunShown, ...]
+    room: tuple[RoomShown, ...]
+    rights: tuple[RightShown, ...]
+    problems: tuple[str, ...] | None
+    notes: tuple[str, ...]
+    spec: str
+    spec_digest: str
+    head: str | None
+
+
+@dataclass(frozen=True)
 class Report:
-    """A report. program: the version of qblock that made it; made: when, in UTC."""
+    """A report. program: the version of qblock that made it; made: when, in UTC; release: its name; published: None
+    before the first version; internal: None in a report for readers."""
 
     program: str
     made: str
-    published: Published
+    release: str
+    published: Published | None
+    internal: Internal | None = None
+
+    @property
+    def shown(self) -> Published:
+        """What is published, for pages that are made where something is."""
+        assert self.published is not None
+        return self.published
+
+    @property
+    def inside(self) -> Internal:
+        """What only whoever runs the job may see, for pages of such a report."""
+        assert self.internal is not None
+        return self.internal
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON: the fields by name."""
-        return {**asdict(self)}
+        """As JSON: the fields by name; one for readers has no internal ones."""
+        found = asdict(self)
+        return found if self.internal is not None else {name: found[name] for name in found if name != "internal"}

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from markupsafe import Markup
+
 from qblock.report.data import Report
 
 
@@ -46,16 +48,38 @@ class Signature:
     of: Sequence[str] = field(default=("Name", "Date", "Signature"))
 
 
-Part = Text | Points | Table | Signature
+@dataclass(frozen=True)
+class Picture:
+    """A picture below its caption. svg: made by report/svg.py; legend: what its marks mean, by the class of the mark;
+    instead: what it shows, for whoever does not see it, and in Markdown. Its marks have titles, which a pointer shows,
+    and arrow keys one after the other."""
+
+    caption: str
+    svg: Markup
+    legend: Sequence[tuple[str, str]]
+    instead: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """A text as it is, below its caption."""
+
+    caption: str
+    text: str
+
+
+Part = Text | Points | Table | Signature | Picture | Code
 
 
 @dataclass(frozen=True)
 class Page:
-    """One page. id: of its heading, in links; parts: what it says of a report."""
+    """One page. id: of its heading, in links; parts: what it says of a report; internal: for whoever runs the job
+    alone."""
 
     id: str
     title: str
     parts: Callable[[Report], Sequence[Part]]
+    internal: bool = False
 
 
 def share(value: float) -> str:

@@ -27,7 +27,9 @@ from qblock.report.data import (
     SampleShown,
     SizeShown,
 )
+from qblock.report.read_internal import read_internal
 from qblock.search.attack_sentences import Sentences
+from qblock.search.progress import Progress
 from qblock.search.recoding.shares import in_words as shares_in_words
 from qblock.search.run import open_snapshot, task_over
 from qblock.search.task import Task
@@ -62,14 +64,20 @@ BEFORE = (
 )
 
 
-def read_report(spec: Spec) -> Report:
+def read_report(
+    spec: Spec, *, internal: bool = False, candidate: bool = False, progress: Progress | None = None
+) -> Report:
     """The report for whoever may see the release.
 
     Reads the view, its helper views, and the files of taxonomies that the spec names; nothing else, so that a reader's
-    login suffices. Raises InputError where a helper view is missing, Refused where nothing is published.
+    login suffices. internal: with what only whoever runs the job may see, which is read from the source and the ledger;
+    candidate: of that alone, before anything is published. Raises InputError where a helper view is missing, Refused
+    where nothing is published.
     """
     made = datetime.now(UTC).replace(microsecond=0).isoformat()
-    return Report(__version__, made, _Reading(spec).published())
+    published = None if candidate else _Reading(spec).published()
+    inside = read_internal(spec, progress=progress) if internal or candidate else None
+    return Report(__version__, made, spec.release, published, inside)
 
 
 @dataclass(frozen=True, eq=False)

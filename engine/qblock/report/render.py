@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -12,11 +14,13 @@ from markupsafe import Markup
 
 from qblock.report.data import Report
 from qblock.report.pages import PAGES
+from qblock.report.parts import Page
 
 Format = Literal["html", "md", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 LONGEST = 200
 """Characters of a text in a cell; the rest of a longer one is left out."""
+TEMPLATES = Path(__file__).parent / "templates"
 UNBROKEN = 16
 """Characters of a text in a cell that is not broken."""
 SPECIAL = re.compile(r"([\\`*_\[\]<>|~&]|^[#+-])")
@@ -26,13 +30,21 @@ def rendered(report: Report, form: Format) -> str:
     """The text of the file."""
     if form == "json":
         return json.dumps(report.to_json(), ensure_ascii=False, indent=2) + "\n"
-    pages = [(page, page.parts(report)) for page in PAGES]
-    return _environment().get_template(f"report.{form}.j2").render(report=report, pages=pages) + "\n"
+    pages = [(page, page.parts(report)) for page in PAGES if _has(report, page)]
+    script = "" if report.internal is None else (TEMPLATES / "report.js").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    template = _environment().get_template(f"report.{form}.j2")
+    return template.render(report=report, pages=pages, script=Markup(script), digest=digest) + "\n"
+
+
+def _has(report: Report, page: Page) -> bool:
+    """Whether a report has what a page is about."""
+    return (report.internal if page.internal else report.published) is not None
 
 
 def _environment() -> Environment:
     made = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
-from qblock.report.pages import attacks, columns, guarantees, risk, verdict
+from qblock.report.pages import (
+    attacks,
+    changes,
+    columns,
+    guarantees,
+    lattice,
+    rights,
+    risk,
+    room,
+    spec,
+    verdict,
+    versions,
+)
 from qblock.report.parts import Page
 
 PAGES: tuple[Page, ...] = (
@@ -11,4 +23,10 @@ PAGES: tuple[Page, ...] = (
     guarantees.PAGE,
     attacks.PAGE,
     risk.PAGE,
+    room.PAGE,
+    lattice.PAGE,
+    changes.PAGE,
+    versions.PAGE,
+    rights.PAGE,
+    spec.PAGE,
 )

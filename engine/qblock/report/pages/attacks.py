@@ -16,7 +16,7 @@ NAMES = {
 
 
 def parts(report: Report) -> Sequence[Part]:
-    shown = report.published
+    shown = report.shown
     found: list[Part] = []
     for name in shown.sensitive:
         own = [one for one in shown.attacks if one.sensitive == name]

@@ -9,7 +9,7 @@ from qblock.report.parts import Page, Part, Table, Text
 
 
 def parts(report: Report) -> Sequence[Part]:
-    shown = report.published
+    shown = report.shown
     rows = [
         (column.name, column.role, column.before or "", column.after, _labels(column))
         for column in shown.columns

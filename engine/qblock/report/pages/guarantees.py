@@ -18,7 +18,7 @@ def parts(report: Report) -> Sequence[Part]:
             "yes" if one.holds else "NO",
             one.in_words,
         )
-        for one in report.published.guarantees
+        for one in report.shown.guarantees
     ]
     columns = ("model", "about", "asked", "reached", "holds", "in words")
     return (

@@ -9,7 +9,7 @@ from qblock.report.parts import Page, Part, Table, Text, counted, share
 
 
 def parts(report: Report) -> Sequence[Part]:
-    shown = report.published
+    shown = report.shown
     whole = shown.risk[0]
     return (
         Text(

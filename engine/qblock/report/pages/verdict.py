@@ -9,7 +9,7 @@ from qblock.report.parts import Page, Part, Points, Signature, Text, counted
 
 
 def parts(report: Report) -> Sequence[Part]:
-    shown = report.published
+    shown = report.shown
     known = ", ".join(column.name for column in shown.quasi_identifiers) or "none"
     return (
         Text(_verdict(shown), "verdict" if all(one.holds for one in shown.guarantees) else "failed"),

@@ -1,0 +1,45 @@
+"""What another question would give: models dropped, weaker and stronger, columns finer and coarser."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qblock.report.data import Report, WhatIf
+from qblock.report.parts import Page, Part, Table, Text
+
+
+def parts(report: Report) -> Sequence[Part]:
+    of = report.inside
+    if of.what_if is None:
+        return (Text(f"Not worked out: {of.why_not}."),)
+    base = of.what_if[0]
+    better = "more" if of.lattice.more_is_better else "less"
+    rows = [(one.change, f"{one.satisfying:,}", _node(one), _measure(one), _gain(one, base)) for one in of.what_if]
+    columns = ("if", "nodes", "best node", of.lattice.metric, "change")
+    return (
+        Text(
+            "Nodes of full-domain recoding that would satisfy the spec then, and the best of them by "
+            f"{of.lattice.metric} ({better} is better). A column that is finer or coarser is so at the node that a "
+            "search takes now."
+        ),
+        Table("What if", columns, rows, (1, 3, 4)),
+    )
+
+
+def _node(one: WhatIf) -> str:
+    return "none" if one.levels is None else ",".join(map(str, one.levels))
+
+
+def _measure(one: WhatIf) -> str:
+    return "-" if one.measure is None else f"{one.measure:.4g}"
+
+
+def _gain(one: WhatIf, base: WhatIf) -> str:
+    if one.measure is None or not base.measure:
+        return "-"
+    if one.measure == base.measure:
+        return "none"
+    return f"{100 * (one.measure - base.measure) / base.measure:+.1f} %"
+
+
+PAGE = Page("changes", "What if", parts, internal=True)

@@ -1,0 +1,48 @@
+"""Which requirement is in the way of more detail, and what a verification of the release found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qblock.report.data import Internal, Report
+from qblock.report.parts import Page, Part, Points, Table, Text, figures, share
+
+
+def parts(report: Report) -> Sequence[Part]:
+    of = report.inside
+    found: list[Part] = []
+    if of.problems is not None:
+        found.append(_verified(of))
+    if of.binding is not None:
+        found.append(Text(f"In the way of more detail is {of.binding}."))
+    found.append(Text(of.candidate))
+    if of.notes:
+        found.append(Points("Notes of the verification", of.notes))
+    if of.room:
+        columns = ("version", "model", "about", "asked", "reached", "room")
+        rows = [
+            (
+                f"{one.version}",
+                one.model,
+                one.sensitive or "everybody",
+                one.asked,
+                figures(one.reached),
+                "-" if one.room is None else share(float(one.room)),
+            )
+            for one in of.room
+        ]
+        found.append(Table("Guarantees of each version, and the room that is left", columns, rows, (0, 5)))
+    return found
+
+
+def _verified(of: Internal) -> Part:
+    if of.problems:
+        return Text(f"A verification found: {'; '.join(of.problems)}.", "failed")
+    return Text(
+        "Verified: what is published is what was checked, the ledger's chain agrees, and no way was found by which a "
+        "reader could reach anything private. No such list of ways is complete.",
+        "verdict",
+    )
+
+
+PAGE = Page("room", "Room and verification", parts, internal=True)

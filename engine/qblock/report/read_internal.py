@@ -1,0 +1,171 @@
+"""Reads what only whoever runs the job may see: the lattice of the source, the ledger, rights, a verification."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from qblock.errors import QblockError, Refused
+from qblock.ledger.history import history
+from qblock.metrics import BY_NAME as METRICS
+from qblock.release.grants import grants
+from qblock.release.verify import verify
+from qblock.report.data import Internal, LatticeShown, NodeShown, RightShown, RoomShown, RunShown
+from qblock.report.what_if import Lattice, measure_of, what_if
+from qblock.search.progress import Progress
+from qblock.search.run import SearchResult, open_task, run_search
+from qblock.source.in_words import levels_in_words
+from qblock.spec import Spec
+from qblock.spec.digest import canonical, spec_digest
+
+MOST_NODES = 2500
+"""Of a lattice that is shown whole."""
+SUPPRESSED = (
+    "rows may be suppressed, so that what a node reaches depends on what is asked of it; change the spec and search"
+)
+TOO_MANY = "the lattice has more than {:,} nodes; change the spec and search"
+
+
+def read_internal(spec: Spec, *, progress: Progress | None = None) -> Internal:
+    """Searches the lattice of the source as it is now, reads the ledger, asks what rights are held, and verifies."""
+    past = history(spec)
+    with open_task(spec, name_values=False) as task:
+        whole = len(task.lattice) <= MOST_NODES
+        found = run_search(task, progress=progress, all_nodes=whole, recoding="full_domain")
+        words = levels_in_words(spec, task.source.hierarchies)
+        budget, said = task.budget, found.to_json()
+    lattice = _lattice(found, said, words, whole, _published(past))
+    why_not = SUPPRESSED if budget else None if whole else TOO_MANY.format(MOST_NODES)
+    questions = None
+    if why_not is None:
+        names = list(words)
+        asked = Lattice(
+            said["nodes"], names, list(words.values()), lattice.metric, lattice.more_is_better, lattice.chosen
+        )
+        questions = tuple(what_if(asked))
+    problems, notes = _verified(spec) if past["current"] is not None else (None, ())
+    return Internal(
+        candidate=_candidate(said),
+        binding=_binding(past["headroom_trend"], past["current"]),
+        lattice=lattice,
+        what_if=questions,
+        why_not=why_not,
+        runs=tuple(_runs(past["events"])),
+        room=tuple(_room(past["headroom_trend"])),
+        rights=tuple(_rights(spec)),
+        problems=problems,
+        notes=notes,
+        spec=json.dumps(json.loads(canonical(spec)), indent=2, ensure_ascii=False),
+        spec_digest=spec_digest(spec),
+        head=past["ledger_head"],
+    )
+
+
+def _candidate(said: Mapping[str, Any]) -> str:
+    if said["chosen"] is None:
+        return "No node of full-domain recoding satisfies the spec."
+    some = "Some" if said["satisfying"] is None else f"{said['satisfying']:,}"
+    return (
+        f"{some} of {said['nodes_total']:,} nodes of full-domain recoding satisfy the spec on the source as it is now; "
+        f"{len(said['minimal']):,} of them are minimal."
+    )
+
+
+def _published(past: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """The node of the version that readers see."""
+    for event in reversed(past["events"]):
+        if event["version"] == past["current"] and event["node"]:
+            return tuple(event["node"])
+    return None
+
+
+def _lattice(
+    found: SearchResult,
+    said: Mapping[str, Any],
+    words: Mapping[str, tuple[str, ...]],
+    whole: bool,
+    published: tuple[int, ...] | None,
+) -> LatticeShown:
+    metric = found.task.spec.search.choose_by
+    nodes = said.get("nodes") if whole else None
+    if nodes is None:
+        shown = [said["chosen"]] if said["chosen"] is not None else []
+        nodes = [{**one, "satisfied": True} for one in shown]
+        known = {tuple(one["levels"]) for one in nodes}
+        empty = {"satisfied": True, "suppressed": 0, "tightest": [], "metrics": {}}
+        nodes += [{"levels": levels, **empty} for levels in said["minimal"] if tuple(levels) not in known]
+    return LatticeShown(
+        words=tuple(words.items()),
+        total=said["nodes_total"],
+        whole=whole,
+        nodes=tuple(_node(one, metric) for one in nodes),
+        minimal=tuple(map(tuple, said["minimal"])),
+        chosen=None if said["chosen"] is None else tuple(said["chosen"]["levels"]),
+        published=published,
+        metric=metric,
+        more_is_better=METRICS[metric].better == "larger",
+    )
+
+
+def _node(one: Mapping[str, Any], metric: str) -> NodeShown:
+    reached = tuple(_reached(entry) for entry in one["tightest"])
+    return NodeShown(tuple(one["levels"]), one["satisfied"], one["suppressed"], reached, measure_of(one, metric))
+
+
+def _reached(entry: Mapping[str, Any]) -> str:
+    about = f" ({', '.join(entry['sensitive'])})" if entry["sensitive"] else ""
+    values = ", ".join(f"{one['parameter']} {_figure(one['value'])}" for one in entry["values"])
+    return f"{entry['model']}{about} {values}{'' if entry['holds'] else ': fails'}"
+
+
+def _figure(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _runs(events: Sequence[Mapping[str, Any]]) -> Iterator[RunShown]:
+    """The last event of each run, newest first, with what the run gave as reasons."""
+    runs: dict[Any, list[Mapping[str, Any]]] = {}
+    for event in events:
+        runs.setdefault(event["run"] or event["number"], []).append(event)
+    for run in reversed(runs.values()):
+        # An older version that a run dropped is no outcome of the run itself.
+        last = next((event for event in reversed(run) if event["state"] != "retired"), run[-1])
+        boxes = (last["detail"] or {}).get("boxes")
+        node = ",".join(map(str, last["node"])) if last["node"] else f"map of {boxes:,} boxes" if boxes else ""
+        how = "; ".join(part for part in (node, last["choice"] or "") if part)
+        why = tuple(dict.fromkeys(event["reason"] for event in run if event["reason"]))
+        yield RunShown(last["recorded_at"][:19], last["version"], last["state"], last["rows_published"], how, why)
+
+
+def _room(trend: Sequence[Mapping[str, Any]]) -> Iterator[RoomShown]:
+    for one in trend:
+        asked, reached = (f"{one['parameter']} = {one[of]}" for of in ("asked", "reached"))
+        yield RoomShown(one["version"], one["model"], one["sensitive"], asked, reached, one["headroom"])
+
+
+def _binding(trend: Sequence[Mapping[str, Any]], current: int | None) -> str | None:
+    known = [one for one in trend if one["version"] == current and one["headroom"] is not None]
+    if not known:
+        return None
+    least = min(known, key=lambda one: float(one["headroom"]))
+    about = f" of {least['sensitive']}" if least["sensitive"] else ""
+    return f"{least['model']}{about}, with a room of {100 * float(least['headroom']):.1f} % of what is asked"
+
+
+def _rights(spec: Spec) -> Iterator[RightShown]:
+    found = grants(spec)
+    for one in found["grants"]:
+        yield RightShown(f"{one['for']} {one['role']}", one["statement"], one["why"], one["held"])
+    for one in found["files"]:
+        yield RightShown(one["for"], f"{one['access']} {one['path']}", one["why"], None)
+
+
+def _verified(spec: Spec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    try:
+        found = verify(spec)
+    except Refused as error:
+        return (str(error),), ()
+    except QblockError as error:
+        return (f"the verification ended without a result: {error}",), ()
+    return tuple(found.problems), tuple(found.notes)

@@ -1,0 +1,106 @@
+"""What another question would give, from the verdicts of every node of a lattice that was counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qblock.models import BY_NAME
+from qblock.report.data import WhatIf
+
+STEP = 0.1
+"""How much weaker or stronger a parameter is made that is no whole number."""
+Node = Mapping[str, Any]
+"""A node of `search --nodes all`."""
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Nodes with the metric that they are chosen by. chosen: the levels that the search took."""
+
+    nodes: Sequence[Node]
+    names: Sequence[str]
+    words: Sequence[Sequence[str]]
+    metric: str
+    more_is_better: bool
+    chosen: tuple[int, ...] | None
+
+    def best(self, change: str, passes: Callable[[Node], bool]) -> WhatIf:
+        """The best of the nodes that pass, by the metric; among equals the first."""
+        some = [node for node in self.nodes if passes(node)]
+        measured = [node for node in some if measure_of(node, self.metric) is not None]
+        sign = -1 if self.more_is_better else 1
+        if not measured:
+            return WhatIf(change, len(some), tuple(some[0]["levels"]) if some else None, None)
+        found = min(measured, key=lambda node: (sign * (measure_of(node, self.metric) or 0), node["levels"]))
+        return WhatIf(change, len(some), tuple(found["levels"]), measure_of(found, self.metric))
+
+
+def measure_of(node: Node, metric: str) -> float | None:
+    value = node["metrics"].get(metric)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def what_if(lattice: Lattice) -> Iterator[WhatIf]:
+    """Each requirement dropped, one step weaker and stronger; each column of the chosen node one level finer and
+    coarser. Of a lattice in which no row is suppressed: a tightest value holds for the whole table there."""
+    yield lattice.best("as the spec asks", lambda node: all(entry["holds"] for entry in node["tightest"]))
+    entries = lattice.nodes[0]["tightest"]
+    for i, entry in enumerate(entries):
+        named = entry["model"] + (f" of {', '.join(entry['sensitive'])}" if entry["sensitive"] else "")
+        if len(entries) > 1:
+            yield lattice.best(f"without {named}", lambda node, i=i: _others(node, i))  # type: ignore[misc]
+        for other in _steps(entry):
+            asked = f"{entry['asked'][_deciding(entry)]:g}"
+            change = f"{named}: {_deciding(entry)} = {other:g} instead of {asked}"
+            yield lattice.best(change, lambda node, i=i, other=other: _others(node, i) and _admits(node, i, other))  # type: ignore[misc]
+    if lattice.chosen is not None:
+        yield from _neighbours(lattice, lattice.chosen)
+
+
+def _neighbours(lattice: Lattice, chosen: tuple[int, ...]) -> Iterator[WhatIf]:
+    found = {tuple(node["levels"]): node for node in lattice.nodes}
+    for i, name in enumerate(lattice.names):
+        for step in (-1, 1):
+            levels = (*chosen[:i], chosen[i] + step, *chosen[i + 1 :])
+            node = found.get(levels)
+            if node is not None:
+                finer = "finer" if step < 0 else "coarser"
+                change = f"{name} one level {finer}: {lattice.words[i][levels[i]]}"
+                fails = ", ".join(entry["model"] for entry in node["tightest"] if not entry["holds"])
+                said = change if node["satisfied"] else f"{change} (fails {fails})"
+                yield WhatIf(said, int(node["satisfied"]), levels, measure_of(node, lattice.metric))
+
+
+def _others(node: Node, but: int) -> bool:
+    return all(entry["holds"] for i, entry in enumerate(node["tightest"]) if i != but)
+
+
+def _deciding(entry: Mapping[str, Any]) -> str:
+    """The parameter that the check compares."""
+    return next(bound.parameter for bound in BY_NAME[entry["model"]].about.bounds if bound.decides)
+
+
+def _steps(entry: Mapping[str, Any]) -> Iterator[float]:
+    """A step to either side of what was asked."""
+    asked = entry["asked"].get(_deciding(entry))
+    if isinstance(asked, bool) or not isinstance(asked, int | float):
+        return
+    size = 1 if isinstance(asked, int) else asked * STEP
+    for other in (asked - size, asked + size):
+        if other > 0:
+            yield round(other, 9)
+
+
+def _admits(node: Node, i: int, asked: float) -> bool:
+    entry = node["tightest"][i]
+    name = _deciding(entry)
+    bound = next(one for one in BY_NAME[entry["model"]].about.bounds if one.parameter == name)
+    value = next(one["value"] for one in entry["values"] if one["parameter"] == name)
+    if value is None:
+        return False
+    reached = float(value)
+    if bound.stricter == "larger":
+        return reached >= asked if bound.attained else reached > asked
+    return reached <= asked if bound.attained else reached < asked

@@ -1,0 +1,89 @@
+"""Faults in the report: figures of other rows, promises that are not kept, and what readers must not be given."""
+
+from __future__ import annotations
+
+from mutation.mutation import Mutation
+
+READ = "tests/report/test_read.py"
+RENDER = "tests/report/test_render.py"
+INTERNAL = "tests/report/test_internal.py"
+
+REPORT: tuple[Mutation, ...] = (
+    Mutation(
+        "report: labels are not escaped",
+        "report/render.py",
+        'autoescape=lambda name: name is not None and name.endswith(".html.j2"),',
+        "autoescape=False,",
+        tests=(f"{RENDER}::test_a_label_is_a_text_whatever_it_says",),
+    ),
+    Mutation(
+        "report: titles of marks are not escaped",
+        "report/svg.py",
+        "<title>{escape(mark.title)}",
+        "<title>{mark.title}",
+        tests=(f"{RENDER}::test_a_label_is_a_text_whatever_it_says",),
+    ),
+    Mutation(
+        "report: readers get what is internal",
+        "report/read.py",
+        "if internal or candidate else None",
+        "if not candidate else None",
+        tests=(f"{INTERNAL}::test_internal_pages_are_marked_and_readers_get_none",),
+    ),
+    Mutation(
+        "report: a failed guarantee is no failure",
+        "report/pages/verdict.py",
+        "[one.in_words for one in shown.guarantees if not one.holds]",
+        "[one.in_words for one in shown.guarantees if one.holds is None]",
+        tests=(f"{RENDER}::test_a_guarantee_that_fails_is_the_verdict",),
+    ),
+    Mutation(
+        "report: without a column the blocks stay as they are",
+        "report/read.py",
+        "task.lattice.heights[i] if i == j else 0",
+        "0 if i == j else 0",
+        tests=(f"{READ}::test_figures_are_those_of_the_published_rows",),
+    ),
+    Mutation(
+        "report: the mean chance is of the blocks",
+        "report/read.py",
+        "1 / least, blocks / task.source.rows)",
+        "1 / least, 1 / blocks)",
+        tests=(f"{READ}::test_figures_are_those_of_the_published_rows",),
+    ),
+    Mutation(
+        "report: what if asks the model that is dropped",
+        "report/what_if.py",
+        "if i != but)",
+        "if i == i)",
+        tests=(f"{INTERNAL}::test_other_questions_give_what_a_search_of_them_gives",),
+    ),
+    Mutation(
+        "report: what if turns smaller and larger around",
+        "report/what_if.py",
+        'if bound.stricter == "larger":',
+        'if bound.stricter == "smaller":',
+        tests=(f"{INTERNAL}::test_other_questions_give_what_a_search_of_them_gives",),
+    ),
+    Mutation(
+        "report: what if works with suppressed rows",
+        "report/read_internal.py",
+        "why_not = SUPPRESSED if budget else",
+        "why_not = SUPPRESSED if budget < 0 else",
+        tests=(f"{INTERNAL}::test_why_other_questions_are_not_worked_out",),
+    ),
+    Mutation(
+        "report: problems of a verification are dropped",
+        "report/read_internal.py",
+        "return tuple(found.problems), tuple(found.notes)",
+        "return (), tuple(found.notes)",
+        tests=(f"{INTERNAL}::test_problems_of_a_verification_are_said",),
+    ),
+    Mutation(
+        "report: a file that the release lives on is replaced",
+        "cli/report.py",
+        "        keep_own_files(option, path, release)\n",
+        "",
+        tests=("tests/cli/test_report.py::test_what_cannot_be_written_is_said_before_anything_is_read",),
+    ),
+)

@@ -1,0 +1,217 @@
+"""What a report for those who run the job adds: against searches of its own, and the ledger."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import duckdb
+import pytest
+from release.jobs import Job, MakeJob
+
+from qblock.errors import Refused
+from qblock.lattice import Lattice
+from qblock.ledger.history import history
+from qblock.report import read_internal as reading
+from qblock.report import read_report, rendered
+from qblock.report.data import Internal
+from qblock.report.read_internal import read_internal
+from qblock.search.run import open_task, run_search
+from report.test_read import QUASI, VISITS
+
+NONE = {"joint": "none"}
+MODELS = [
+    {"k_anonymity": {"k": 3}},
+    {"distinct_l_diversity": {"l": 2, "sensitive": "cost"}},
+    {"t_closeness": {"t": 0.5, "sensitive": "disease"}},
+]
+
+
+def visits(make_job: MakeJob, **settings: Any) -> Job:
+    given = {"attributes": QUASI, "privacy": MODELS, "search": {"choose_by": "loss"}, "versions": NONE}
+    return make_job(VISITS, {"age": "INTEGER", "cost": "INTEGER"}, **{**given, **settings})
+
+
+def searched(job: Job, privacy: list[dict[str, Any]]) -> tuple[int, float | None]:
+    """How many nodes satisfy, and the least loss of them, by a search of its own."""
+    kept, job.settings["privacy"] = job.settings["privacy"], privacy
+    with open_task(job.spec) as task:
+        found = run_search(task, strategy="exhaustive").to_json()
+    job.settings["privacy"] = kept
+    return found["satisfying"], None if found["chosen"] is None else found["chosen"]["metrics"]["loss"]
+
+
+def test_the_lattice_is_that_of_a_search(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    job.run()
+    found = read_internal(job.spec).lattice
+    with open_task(job.spec) as task:
+        said = run_search(task, all_nodes=True).to_json()
+    assert found.whole
+    assert (found.total, len(found.nodes)) == (len(Lattice((3, 1))), said["nodes_total"])
+    assert [(list(one.levels), one.satisfied) for one in found.nodes] == [
+        (one["levels"], one["satisfied"]) for one in said["nodes"]
+    ]
+    assert [one.measure for one in found.nodes] == [one["metrics"]["loss"] for one in said["nodes"]]
+    assert set(found.minimal) == {tuple(levels) for levels in said["minimal"]}
+    assert found.chosen == found.published == tuple(said["chosen"]["levels"])
+    assert all("fails" in " ".join(one.reached) for one in found.nodes if not one.satisfied)
+
+
+def test_other_questions_give_what_a_search_of_them_gives(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    found = read_internal(job.spec)
+    assert found.what_if is not None
+    told = {one.change: (one.satisfying, one.measure) for one in found.what_if}
+    k, l_, t = MODELS
+    questions = {
+        "as the spec asks": MODELS,
+        "without k_anonymity": [l_, t],
+        "without distinct_l_diversity of cost": [k, t],
+        "without t_closeness of disease": [k, l_],
+        "k_anonymity: k = 2 instead of 3": [{"k_anonymity": {"k": 2}}, l_, t],
+        "k_anonymity: k = 4 instead of 3": [{"k_anonymity": {"k": 4}}, l_, t],
+        "distinct_l_diversity of cost: l = 3 instead of 2": [
+            k,
+            {"distinct_l_diversity": {"l": 3, "sensitive": "cost"}},
+            t,
+        ],
+        "t_closeness of disease: t = 0.45 instead of 0.5": [
+            k,
+            l_,
+            {"t_closeness": {"t": 0.45, "sensitive": "disease"}},
+        ],
+        "t_closeness of disease: t = 0.55 instead of 0.5": [
+            k,
+            l_,
+            {"t_closeness": {"t": 0.55, "sensitive": "disease"}},
+        ],
+    }
+    for change, privacy in questions.items():
+        assert told[change] == searched(job, privacy), change
+    assert len({count for count, _ in told.values()}) > 1
+
+
+def test_columns_one_level_finer_and_coarser(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    found = read_internal(job.spec)
+    assert found.what_if is not None
+    chosen = found.lattice.chosen
+    assert chosen is not None
+    nodes = {one.levels: one for one in found.lattice.nodes}
+    near = [one for one in found.what_if if "one level" in one.change]
+    assert near
+    for one in near:
+        assert one.levels is not None
+        assert sum(abs(a - b) for a, b in zip(one.levels, chosen, strict=True)) == 1
+        node = nodes[one.levels]
+        assert (one.measure, bool(one.satisfying)) == (node.measure, node.satisfied)
+        assert ("fails" in one.change) is not node.satisfied
+        name = one.change.partition(" one level")[0]
+        assert f"{name} one level {'finer' if sum(one.levels) < sum(chosen) else 'coarser'}" in one.change
+
+
+def test_why_other_questions_are_not_worked_out(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = visits(make_job, suppression_limit=0.1)
+    found = read_internal(job.spec)
+    assert found.what_if is None
+    assert "rows may be suppressed" in str(found.why_not)
+    monkeypatch.setattr(reading, "MOST_NODES", 3)
+    del job.settings["suppression_limit"]
+    found = read_internal(job.spec)
+    assert found.what_if is None
+    assert "more than 3 nodes" in str(found.why_not)
+    assert not found.lattice.whole
+    assert {one.levels for one in found.lattice.nodes} == {*found.lattice.minimal, found.lattice.chosen}
+    assert all(one.satisfied for one in found.lattice.nodes)
+
+
+def test_runs_room_and_head_are_those_of_the_ledger(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    job.run()
+    job.settings["privacy"] = [{"k_anonymity": {"k": 400}}]
+    with pytest.raises(Refused):
+        job.run()
+    job.settings["privacy"] = MODELS
+    found, past = read_internal(job.spec), history(job.spec)
+    assert [(one.state, one.version) for one in found.runs] == [("refused", None), ("published", 1)]
+    refused = [event["reason"] for event in past["events"] if event["state"] == "refused"]
+    assert list(found.runs[0].why) == refused
+    assert found.head == past["ledger_head"]
+    assert {(one.version, one.model) for one in found.room} == {(1, next(iter(model))) for model in MODELS}
+    least = min((one.room, one.model) for one in found.room if one.room is not None)
+    assert str(found.binding).startswith(least[1])
+    assert found.problems == ()
+
+
+def test_problems_of_a_verification_are_said(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    job.run()
+    if job.engine == "duckdb":
+        with duckdb.connect(str(job.target)) as connection:
+            connection.execute("UPDATE published.people_levels SET rows = rows + 1 WHERE column_name = 'age'")
+    else:
+        job.change("UPDATE qblock.shown_levels SET rows = rows + 1 WHERE column_name = 'age'")
+    found = read_internal(job.spec)
+    assert found.problems
+    text = rendered(read_report(job.spec, internal=True), "html")
+    assert 'class="failed">A verification found' in text
+
+
+def test_a_map_is_no_node_of_the_picture(make_job: MakeJob) -> None:
+    job = visits(make_job, search={"recoding": "multidimensional", "choose_by": "loss"})
+    job.run()
+    report = read_report(job.spec, internal=True)
+    assert report.inside.lattice.published is None
+    assert report.inside.runs[0].how.startswith("map of ")
+    assert "Readers see a recoding map" in rendered(report, "md")
+
+
+def test_a_candidate_is_reported_before_anything_is_published(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    report = read_report(job.spec, candidate=True)
+    assert report.published is None
+    text = rendered(report, "html")
+    assert "before its first version" in text
+    assert "The job has not run yet" in text
+    assert 'id="verdict"' not in text
+    assert history(job.spec)["events"] == []
+    assert "satisfy the spec on the source as it is now" in report.inside.candidate
+
+
+def test_a_candidate_of_a_spec_that_nothing_satisfies(make_job: MakeJob) -> None:
+    job = visits(make_job, privacy=[{"k_anonymity": {"k": 400}}])
+    report = read_report(job.spec, candidate=True)
+    assert report.inside.lattice.chosen is None
+    assert "No node of full-domain recoding satisfies the spec" in rendered(report, "html")
+    assert report.inside.what_if is not None
+    assert {one.levels for one in report.inside.what_if} == {None}
+
+
+def test_internal_pages_are_marked_and_readers_get_none(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    job.run()
+    theirs, ours = read_report(job.spec), read_report(job.spec, internal=True)
+    public, internal = (rendered(one, "html") for one in (theirs, ours))
+    sections = re.findall(r"<h2[^>]*>(.*?)</h2>", internal)
+    assert len(sections) == 11
+    assert all('<span class="mark">internal</span>' in one for one in sections)
+    assert "@top-right" in internal
+    for text in (public, rendered(theirs, "md"), rendered(theirs, "json")):
+        assert "nternal" not in text.replace(".internal", "")
+        assert "lattice" not in text.replace("svg.lattice", "")
+    assert "<script" not in public
+    assert internal.count("<script>") == 1
+    assert json.loads(rendered(theirs, "json")).keys() == {"program", "made", "release", "published"}
+    assert json.loads(rendered(ours, "json"))["internal"]["head"] == history(job.spec)["ledger_head"]
+    assert "url" not in ours.inside.spec
+    assert isinstance(ours.internal, Internal)
+
+
+def test_no_password_is_in_it(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    job.run()
+    report = read_report(job.spec, internal=True)
+    for form in ("html", "md", "json"):
+        assert job.url not in rendered(report, form)  # type: ignore[arg-type]
