@@ -2,8 +2,9 @@
 
 PYTHON ?= python3
 DEMO ?= demo
-# What `make test-more` needs beside: PostgreSQL 15, the oldest that is supported (Debian 12: postgresql-15).
-REQUIRE ?= postgresql15
+# What `make test-more` needs beside: PostgreSQL 15, the oldest that is supported (Debian 12: postgresql-15), and a
+# browser (Debian: chromium) with what drives it (.venv/bin/pip install --editable ".[browser]").
+REQUIRE ?= postgresql15,chromium
 
 BIN := .venv/bin
 
