@@ -42,12 +42,14 @@ if TYPE_CHECKING:
     from qblock.releases.schemas import answer_schema
     from qblock.search.answer import number_json
     from qblock.search.audit import audit_table
+    from qblock.search.beliefs import BayesAdversary
     from qblock.search.comparison.compare import FIGURES, Comparison
     from qblock.search.comparison.tables import best, direct, epsilons, inclusions, violations, write_csv
     from qblock.search.comparison.tables import to_json as comparison_json
     from qblock.search.definitions import adversary_of
     from qblock.search.progress import SearchProgress
     from qblock.spec.schema import json_schema
+    from qblock.tables.beliefs import BeliefChange, Beliefs, Disclosures, Threshold
     from qblock.tables.results import (
         Anonymized,
         Attack,
@@ -69,11 +71,15 @@ __all__ = [
     "Anonymized",
     "Attack",
     "Audited",
+    "BayesAdversary",
+    "BeliefChange",
+    "Beliefs",
     "Candidate",
     "Checked",
     "Compared",
     "ComparedRecodings",
     "Comparison",
+    "Disclosures",
     "DryRun",
     "Ended",
     "Entity",
@@ -171,6 +177,7 @@ _HOMES = {
     "qblock.releases.schemas": ("answer_schema",),
     "qblock.search.answer": ("number_json",),
     "qblock.search.audit": ("audit_table",),
+    "qblock.search.beliefs": ("BayesAdversary",),
     "qblock.search.comparison.compare": (
         "Comparison",
         "FIGURES",
@@ -187,6 +194,11 @@ _HOMES = {
     "qblock.search.definitions": ("adversary_of",),
     "qblock.search.progress": ("SearchProgress",),
     "qblock.spec.schema": ("json_schema",),
+    "qblock.tables.beliefs": (
+        "BeliefChange",
+        "Beliefs",
+        "Disclosures",
+    ),
     "qblock.tables.results": (
         "Anonymized",
         "Attack",
@@ -222,22 +234,28 @@ def audit(
     entity: str | None = None,
     count: str | None = None,
     types: Mapping[str, str] | None = None,
+    adversary: str | None = None,
+    prior: str | Path | None = None,
+    **thresholds: Threshold,
 ) -> Audited:
     """How well a table as it stands protects the people in it: every model's tightest parameter, attacks, utility.
 
     data: a pandas DataFrame, an Arrow table, the path of a Parquet or CSV file (or a pattern of several), or the URL of
     a database with `table`. quasi_identifiers: the columns that an attacker may know. sensitive: the columns that must
     not be found out, or each with its entry as in a spec: {"disease": {"taxonomy": {"file": "disease.csv"}}}. entity,
-    count: as in a spec, where people have several rows. types: of a CSV file's columns that are not text.
+    count: as in a spec, where people have several rows. types: of a CSV file's columns that are not text. adversary,
+    prior, thresholds: as of `Release.audit`; the population's columns hold the labels of `data`.
 
     NaN, NA, NaT and None are NULL, which counts as a value of its own. Raises InputError for what is wrong with the
     question, Refused for an empty table.
     """
     from qblock.search.audit import audit_node
+    from qblock.search.beliefs import BayesAdversary
     from qblock.search.run import open_task
     from qblock.tables.results import Audited
     from qblock.tables.specs import Asked, attributes_of, named
 
+    believing = BayesAdversary.of(adversary, prior, thresholds)
     asked = Asked("qblock.audit()", data, table=table, types=types)
     if isinstance(quasi_identifiers, Mapping):
         raise InputError(f"{asked.caller}: quasi_identifiers: a table is audited as it stands; write a list of columns")
@@ -247,7 +265,7 @@ def audit(
     attributes = attributes_of(asked.caller, {"quasi_identifier": columns, "sensitive": about})
     spec = asked.spec(attributes, [{"k_anonymity": {"k": 1}}], release="audit", entity=entity, count=count)
     with open_task(spec, name_values=False, published=False, warehouse=asked.warehouse(spec)) as task:
-        return Audited.of(audit_node(task, task.lattice.bottom, asked=False))
+        return Audited.of(audit_node(task, task.lattice.bottom, asked=False, adversary=believing))
 
 
 @plainly

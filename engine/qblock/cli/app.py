@@ -16,6 +16,7 @@ from typer.exceptions import TyperException
 from qblock import __version__
 from qblock.cli import (
     adopt,
+    audit,
     compare,
     erase,
     explore,
@@ -53,6 +54,7 @@ app = typer.Typer(
 start.register(app)
 hierarchies.register(app)
 explore.register(app)
+audit.register(app)
 compare.register(app)
 grants.register(app)
 publish.register(app)

@@ -22,6 +22,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "audit": (
         "qblock audit release.yaml --node age=2,sex=1 --all",
         "qblock audit --url duckdb:///patients.duckdb --table main.patients \\\n    -q age -q sex -s diagnosis",
+        "qblock audit release.yaml --node age=2,sex=1 --adversary bayes --prior table --rho1 0.1 --rho2 0.5",
     ),
     "compare": ("qblock compare release.yaml --csv nodes.csv", "qblock compare release.yaml --recoding both"),
     "grants": ("qblock grants release.yaml",),

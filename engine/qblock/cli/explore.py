@@ -1,4 +1,4 @@
-"""search, audit: questions about a source; nothing is published."""
+"""search: a question about a source; nothing is published. What audit prints like it."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ NOTHING_ASKED = "asked, holds: blank, since an audit of a table asks for nothing
 
 
 def register(app: typer.Typer) -> None:
-    """Add these commands."""
+    """Add this command."""
     app.command("search")(search)
-    app.command("audit")(audit)
 
 
 def search(
@@ -230,59 +229,3 @@ def reached_of(entry: dict[str, Any]) -> str:
         strict = "" if value["attained"] or value["value"] in (None, "inf") else " (not reached)"
         parts.append(f"{value['parameter']} {shown(value['value'])}{strict}")
     return ", ".join(parts)
-
-
-def audit(
-    spec: Annotated[str | None, typer.Argument(metavar="[SPEC]", help="The release spec.")] = None,
-    node: Annotated[
-        str | None, typer.Option(help="Level of each quasi-identifier: a=2,b=1 or 2,1; or bottom, or top.")
-    ] = None,
-    url: Annotated[str | None, typer.Option(help="Audit a table without a spec: its database.")] = None,
-    table_: Annotated[str | None, typer.Option("--table", help="The table or view, generalized by anyone.")] = None,
-    quasi_identifier: Annotated[
-        list[str] | None, typer.Option("--quasi-identifier", "-q", help="A quasi-identifier; once for each.")
-    ] = None,
-    sensitive: Annotated[
-        list[str] | None, typer.Option("--sensitive", "-s", help="A sensitive attribute; once for each.")
-    ] = None,
-    every: Annotated[
-        bool, typer.Option("--all", help="List the models too that the spec does not ask for. --json has them always.")
-    ] = False,
-    json_: Json = False,
-) -> None:
-    """The tightest parameter of every model, attacks and utility at a node, or of any table as it stands.
-
-    Of a spec its own models are listed, with a verdict; --all adds the others. Without --node: the pinned node of the
-    spec, or its recoding map, else the table as it is (bottom).
-    """
-    from qblock.api import audit_table
-
-    if (spec is None) == (url is None):
-        raise InputError("say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive")
-    release = None
-    if spec is not None:
-        release = at_terminal(spec)
-        found = release.audit(node).to_dict()
-    else:
-        if not (table_ and quasi_identifier):
-            raise InputError("--url needs --table and at least one --quasi-identifier")
-        found = audit_table(url or "", table_, quasi_identifier, sensitive or [])
-    if json_:
-        answer(found)
-        return
-    out = console()
-    out.print(where(found))
-    if release is not None and found["node"]:
-        print_columns(release.in_words(found["node"]))
-    for warning in found["warnings"]:
-        out.print(f"warning: {warning}")
-    print_audited(found["tightest"], every=every)
-    for one in found["not_computed"] if every or spec is None else ():
-        out.print(f"not computed: {one['what']}, {one['why']}")
-    for told in found["attacks"]:
-        out.print(f"\nAttacks on {told['sensitive']}")
-        for figures in (entry for name, entry in told.items() if name != "sensitive"):
-            for one in figures if isinstance(figures, list) else [figures]:
-                out.print(f"- {one['sentence']}")
-    out.print(table("\nUtility", ["metric", "value"], [[k, shown(v)] for k, v in found["metrics"].items()]))
-    print_weights(found["weights"])

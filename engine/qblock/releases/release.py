@@ -28,6 +28,7 @@ from qblock.releases.results import (
 )
 from qblock.search.progress import Progress
 from qblock.spec import Spec, load_spec, spec_of
+from qblock.tables.beliefs import Threshold
 from qblock.tables.results import Audited
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from qblock.release.log import Entries
     from qblock.release.plan import Plan
     from qblock.release.result import ReleaseResult
+    from qblock.search.beliefs import BayesAdversary
     from qblock.search.comparison.compare import Comparison
 
 Say = Callable[[str], None]
@@ -130,12 +132,29 @@ class Release:
         with open_task(self.spec, name_values=self.name_values) as task:
             return explain_sql(task, node)
 
-    def audit(self, node: str | None = None) -> Audited:
+    def audit(
+        self,
+        node: str | None = None,
+        *,
+        adversary: str | None = None,
+        prior: str | Path | None = None,
+        asked: BayesAdversary | None = None,
+        **thresholds: Threshold,
+    ) -> Audited:
         """The tightest parameter of every model, attacks and utility at a node; by default the pinned one or the
-        recoding map, else the table as it is."""
-        from qblock.search.audit import audit_spec
+        recoding map, else the table as it is.
 
-        return Audited.of(audit_spec(self.spec, node, stated=None if node is not None else self._named_map()))
+        adversary: `bayes` for the beliefs of somebody who knows a population (l-diversity, section 3), too; prior:
+        which one: `table` for the source itself, a table of its warehouse, or a CSV file of weights. thresholds: rho1,
+        rho2 (0.1, 0.5), delta, epsilon (0.1, 0.1), factor (2); asked: all of these as one. Raises InconsistentPrior (an
+        InputError), with counts, where the table has what the population has not.
+        """
+        from qblock.search.audit import audit_spec
+        from qblock.search.beliefs import BayesAdversary
+
+        asked = asked or BayesAdversary.of(adversary, prior, thresholds)
+        stated = None if node is not None else self._named_map()
+        return Audited.of(audit_spec(self.spec, node, stated=stated, adversary=asked))
 
     def _named_map(self) -> Mapping[str, Any] | None:
         """The recoding map that `search.node` names."""

@@ -94,6 +94,29 @@ SEARCH = keys(
     },
 )
 NOT_COMPUTED = many(keys({"model": TEXT, "sensitive": TEXTS, "what": TEXT, "why": TEXT}))
+DISCLOSED = keys({"disclosures": WHOLE, "combinations": WHOLE, "people": WHOLE, "sentence": TEXT})
+CHANGED = keys(
+    {
+        "value": maybe(TEXT),
+        "prior": REAL,
+        "posterior": REAL,
+        "exact": keys({"prior": TEXT, "posterior": TEXT}),
+        "sentence": TEXT,
+    }
+)
+BELIEFS = keys(
+    {
+        "sensitive": TEXT,
+        "adversary": {"const": "bayes"},
+        "prior": TEXT,
+        **dict.fromkeys(("rho1", "rho2", "delta", "epsilon", "factor"), REAL),
+        **dict.fromkeys(("combinations", "people", "impossible"), WHOLE),
+        **dict.fromkeys(("breach", "positive", "negative"), DISCLOSED),
+        "rise": maybe(CHANGED),
+        "fall": maybe(CHANGED),
+        "moved": keys({"people": WHOLE, "share": REAL, "own": WHOLE, "own_share": REAL, "sentence": TEXT}),
+    }
+)
 AUDIT = keys(
     {
         "release": TEXT,
@@ -109,7 +132,7 @@ AUDIT = keys(
         "weights": maybe(named(REAL)),
         "warnings": TEXTS,
     },
-    {"boxes": WHOLE},
+    {"boxes": WHOLE, "beliefs": many(BELIEFS)},
 )
 SIZES = (
     *("newcomers", "blocks", "closing", "closing_blocks", "never", "looked_at"),

@@ -16,6 +16,7 @@ from qblock.models import asked as asked_of
 from qblock.search.answer import asked_json, metrics_json, requirements_json, tightest_json, weights_json
 from qblock.search.assessment import worst
 from qblock.search.attack_sentences import Sentences
+from qblock.search.beliefs import BayesAdversary, beliefs_at
 from qblock.search.nodes import parse_node, pinned_node
 from qblock.search.recoding import named
 from qblock.search.run import open_task, recoded, refusal, run_search
@@ -28,19 +29,29 @@ from qblock.spec import Requirement, Spec, read_spec
 URL_VARIABLE = "QBLOCK_AUDIT_URL"
 
 
-def audit_spec(spec: Spec, node: str | None = None, *, stated: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def audit_spec(
+    spec: Spec,
+    node: str | None = None,
+    *,
+    stated: Mapping[str, Any] | None = None,
+    adversary: BayesAdversary | None = None,
+) -> dict[str, Any]:
     """The audit of a node of a spec's source; by default its pinned node, or its recoding map, else the table as it is.
 
-    stated: the map as it is kept; by default the one that a search finds now. Raises Refused where there is none.
+    stated: the map as it is kept; by default the one that a search finds now; adversary: whose beliefs are told, too
+    (of a node). Raises Refused where there is no map.
     """
+    of_map = node is None and spec.search.recoding == "multidimensional"
+    if of_map and adversary is not None:
+        raise InputError("the beliefs of an adversary are of a node, and the spec asks for a recoding map; add a node")
     with open_task(spec, name_values=False) as task:
-        if node is None and spec.search.recoding == "multidimensional":
+        if of_map:
             return _of_map(task, stated)
         if node is not None:
             levels = parse_node(task, node)
         else:
             levels = task.lattice.bottom if spec.pinned is None else pinned_node(task, spec.pinned)
-        return audit_node(task, levels)
+        return audit_node(task, levels, adversary=adversary)
 
 
 def _of_map(task: Task, stated: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -59,7 +70,14 @@ def _of_map(task: Task, stated: Mapping[str, Any] | None) -> dict[str, Any]:
     return {**answer, "node": {}, "levels": None, **more}
 
 
-def audit_table(url: str, table: str, quasi_identifiers: Sequence[str], sensitives: Sequence[str]) -> dict[str, Any]:
+def audit_table(
+    url: str,
+    table: str,
+    quasi_identifiers: Sequence[str],
+    sensitives: Sequence[str],
+    *,
+    adversary: BayesAdversary | None = None,
+) -> dict[str, Any]:
     """The audit of a table as it stands; NULL counts as a value of its own, apart from a value `*`."""
     both = [name for name in quasi_identifiers if name in sensitives]
     if both:
@@ -79,14 +97,18 @@ def audit_table(url: str, table: str, quasi_identifiers: Sequence[str], sensitiv
     }
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     with open_task(read_spec(text, "command line", {URL_VARIABLE: url}), name_values=False, published=False) as task:
-        return audit_node(task, task.lattice.bottom, asked=False)
+        return audit_node(task, task.lattice.bottom, asked=False, adversary=adversary)
 
 
-def audit_node(task: Task, node: Node, *, asked: bool = True) -> dict[str, Any]:
+def audit_node(
+    task: Task, node: Node, *, asked: bool = True, adversary: BayesAdversary | None = None
+) -> dict[str, Any]:
     """Tightest values, attacks and metrics of a node as JSON.
 
-    asked: whether somebody asked for the spec's requirements; else `holds` and `satisfied` are null.
+    asked: whether somebody asked for the spec's requirements; else `holds` and `satisfied` are null. adversary: whose
+    beliefs are told, too.
     """
+    told_beliefs = {} if adversary is None else {"beliefs": beliefs_at(task, node, adversary)}
     assessment = task.assess(node)
     requirements = task.spec.privacy if asked else ()
     usual, missing = unasked(task.source, task.source.sensitives, lambda setting: setting.audited)
@@ -107,6 +129,7 @@ def audit_node(task: Task, node: Node, *, asked: bool = True) -> dict[str, Any]:
         "tightest": tightest + _reached(task, node, usual),
         "not_computed": [one.to_json() for one in missing],
         "attacks": found_attacks,
+        **told_beliefs,
         "metrics": metrics_json(Metrics(task).of(assessment)),
         "weights": weights_json(task.spec),
         "warnings": [*task.warnings, *repeated_people(task.spec, task.source.session)],

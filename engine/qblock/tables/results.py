@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import pyarrow as pa
 
 from qblock.profiling.people import Entity as Guess
+from qblock.tables.beliefs import Beliefs
 from qblock.tables.html import page, table
 
 if TYPE_CHECKING:
@@ -80,7 +81,8 @@ class Attack:
 class Audited:
     """A table as it stands: the tightest parameter of every model, attacks, and utility. answer: all of it as JSON.
 
-    not_computed: what was not, each with what the table would have to have for it (an order, numbers, ...).
+    not_computed: what was not, each with what the table would have to have for it (an order, numbers, ...); beliefs: of
+    the adversary that was asked about, for each sensitive attribute.
     """
 
     rows: int
@@ -90,6 +92,7 @@ class Audited:
     not_computed: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
     answer: str = field(repr=False)
+    beliefs: tuple[Beliefs, ...] = ()
 
     @classmethod
     def of(cls, found: Mapping[str, Any]) -> Audited:
@@ -102,6 +105,7 @@ class Audited:
             tuple((one["what"], one["why"]) for one in found["not_computed"]),
             tuple(found["warnings"]),
             json.dumps(found),
+            Beliefs.all_of(found.get("beliefs", ())),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -117,6 +121,7 @@ class Audited:
             f"Audit of {self.rows:,} rows",
             table(COLUMNS, guarantee_rows(self.guarantees)),
             *(attack.sentence for attack in self.attacks),
+            *(sentence for one in self.beliefs for sentence in one.sentences),
             *(f"Not computed: {what}, {why}." for what, why in self.not_computed),
             *self.notes,
         )

@@ -1,0 +1,120 @@
+"""audit: how well a node, or a table that anyone generalized, protects people; nothing is published."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from qblock.cli.explore import print_audited, print_weights, where
+from qblock.cli.opening import at_terminal
+from qblock.cli.output import Json, answer, console, shown, table
+from qblock.cli.words import print_columns
+from qblock.errors import InputError
+
+
+def _threshold(said: str) -> Any:
+    return typer.Option(metavar="NUMBER", help=said, rich_help_panel="With --adversary")
+
+
+def register(app: typer.Typer) -> None:
+    """Add this command."""
+    app.command("audit")(audit)
+
+
+def audit(
+    spec: Annotated[str | None, typer.Argument(metavar="[SPEC]", help="The release spec.")] = None,
+    node: Annotated[
+        str | None, typer.Option(help="Level of each quasi-identifier: a=2,b=1 or 2,1; or bottom, or top.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Audit a table without a spec: its database.")] = None,
+    table_: Annotated[str | None, typer.Option("--table", help="The table or view, generalized by anyone.")] = None,
+    quasi_identifier: Annotated[
+        list[str] | None, typer.Option("--quasi-identifier", "-q", help="A quasi-identifier; once for each.")
+    ] = None,
+    sensitive: Annotated[
+        list[str] | None, typer.Option("--sensitive", "-s", help="A sensitive attribute; once for each.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="List the models too that the spec does not ask for. --json has them always.")
+    ] = False,
+    adversary: Annotated[
+        str | None,
+        typer.Option(help="bayes: also what somebody who knows a population comes to believe of people; with --prior."),
+    ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="The population: table (the source itself), schema.table of its database with the quasi-identifiers "
+            "and the sensitive attribute, or the path of a CSV file with these columns and weight."
+        ),
+    ] = None,
+    rho1: Annotated[str | None, _threshold("A breach: a belief from below this (0.1) ...")] = None,
+    rho2: Annotated[str | None, _threshold("... to above this (0.5), or falling the same way.")] = None,
+    delta: Annotated[
+        str | None, _threshold("Positive disclosure: the own value believed with more than 1 - this (0.1).")
+    ] = None,
+    epsilon: Annotated[
+        str | None, _threshold("Negative disclosure: another value believed with less than this (0.1).")
+    ] = None,
+    factor: Annotated[str | None, _threshold("Count the people of whom a belief changes by more (2).")] = None,
+    json_: Json = False,
+) -> None:
+    """The tightest parameter of every model, attacks and utility at a node, or of any table as it stands.
+
+    Of a spec its own models are listed, with a verdict; --all adds the others. Without --node: the pinned node of the
+    spec, or its recoding map, else the table as it is (bottom). A population for --url --table holds its labels.
+    """
+    from qblock.api import BayesAdversary, audit_table
+
+    thresholds = {"rho1": rho1, "rho2": rho2, "delta": delta, "epsilon": epsilon, "factor": factor}
+    believing = BayesAdversary.of(adversary, prior, thresholds, "--")
+
+    if (spec is None) == (url is None):
+        raise InputError("say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive")
+    release = None
+    if spec is not None:
+        release = at_terminal(spec)
+        found = release.audit(node, asked=believing).to_dict()
+    else:
+        if not (table_ and quasi_identifier):
+            raise InputError("--url needs --table and at least one --quasi-identifier")
+        found = audit_table(url or "", table_, quasi_identifier, sensitive or [], adversary=believing)
+    if json_:
+        answer(found)
+        return
+    out = console()
+    out.print(where(found))
+    if release is not None and found["node"]:
+        print_columns(release.in_words(found["node"]))
+    for warning in found["warnings"]:
+        out.print(f"warning: {warning}")
+    print_audited(found["tightest"], every=every)
+    for one in found["not_computed"] if every or spec is None else ():
+        out.print(f"not computed: {one['what']}, {one['why']}")
+    for told in found["attacks"]:
+        out.print(f"\nAttacks on {told['sensitive']}")
+        for figures in (entry for name, entry in told.items() if name != "sensitive"):
+            for one in figures if isinstance(figures, list) else [figures]:
+                out.print(f"- {one['sentence']}")
+    for believed in found.get("beliefs", ()):
+        _print_beliefs(believed)
+    out.print(table("\nUtility", ["metric", "value"], [[k, shown(v)] for k, v in found["metrics"].items()]))
+    print_weights(found["weights"])
+
+
+def _print_beliefs(found: dict[str, Any]) -> None:
+    """What the adversary who was asked about believes about one sensitive attribute."""
+    out = console()
+    whose = "the source itself" if found["prior"] == "table" else found["prior"]
+    out.print(f"\nBeliefs about {found['sensitive']} of somebody who knows the population ({whose})")
+    for name in ("breach", "positive", "negative", "rise", "fall", "moved"):
+        if found[name] is not None:
+            out.print(f"- {found[name]['sentence']}")
+    if found["rise"] is None:
+        out.print("- No belief changes.")
+    if found["impossible"]:
+        out.print(
+            f"warning: {found['impossible']:,} of {found['people']:,} have a value that this population holds "
+            "impossible for their combination of quasi-identifiers; of them it expects nothing true"
+        )
