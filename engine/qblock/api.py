@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from qblock.releases.schemas import answer_schema
     from qblock.search.answer import number_json
+    from qblock.search.attackers import Attacker
     from qblock.search.audit import audit_table
     from qblock.search.beliefs import BayesAdversary
     from qblock.search.comparison.compare import FIGURES, Comparison
@@ -70,6 +71,7 @@ __all__ = [
     "Adopted",
     "Anonymized",
     "Attack",
+    "Attacker",
     "Audited",
     "BayesAdversary",
     "BeliefChange",
@@ -177,6 +179,7 @@ _HOMES = {
     "qblock.releases.schemas": ("answer_schema",),
     "qblock.search.answer": ("number_json",),
     "qblock.search.audit": ("audit_table",),
+    "qblock.search.attackers": ("Attacker",),
     "qblock.search.beliefs": ("BayesAdversary",),
     "qblock.search.comparison.compare": (
         "Comparison",
@@ -236,6 +239,8 @@ def audit(
     types: Mapping[str, str] | None = None,
     adversary: str | None = None,
     prior: str | Path | None = None,
+    rule_out: Mapping[str, Sequence[Any]] | None = None,
+    near: Mapping[str, Any] | None = None,
     **thresholds: Threshold,
 ) -> Audited:
     """How well a table as it stands protects the people in it: every model's tightest parameter, attacks, utility.
@@ -244,11 +249,12 @@ def audit(
     a database with `table`. quasi_identifiers: the columns that an attacker may know. sensitive: the columns that must
     not be found out, or each with its entry as in a spec: {"disease": {"taxonomy": {"file": "disease.csv"}}}. entity,
     count: as in a spec, where people have several rows. types: of a CSV file's columns that are not text. adversary,
-    prior, thresholds: as of `Release.audit`; the population's columns hold the labels of `data`.
+    prior, thresholds, rule_out, near: as of `Release.audit`; the population's columns hold the labels of `data`.
 
     NaN, NA, NaT and None are NULL, which counts as a value of its own. Raises InputError for what is wrong with the
     question, Refused for an empty table.
     """
+    from qblock.search.attackers import Attacker
     from qblock.search.audit import audit_node
     from qblock.search.beliefs import BayesAdversary
     from qblock.search.run import open_task
@@ -256,6 +262,7 @@ def audit(
     from qblock.tables.specs import Asked, attributes_of, named
 
     believing = BayesAdversary.of(adversary, prior, thresholds)
+    attacker = Attacker.of(rule_out, near)
     asked = Asked("qblock.audit()", data, table=table, types=types)
     if isinstance(quasi_identifiers, Mapping):
         raise InputError(f"{asked.caller}: quasi_identifiers: a table is audited as it stands; write a list of columns")
@@ -265,7 +272,7 @@ def audit(
     attributes = attributes_of(asked.caller, {"quasi_identifier": columns, "sensitive": about})
     spec = asked.spec(attributes, [{"k_anonymity": {"k": 1}}], release="audit", entity=entity, count=count)
     with open_task(spec, name_values=False, published=False, warehouse=asked.warehouse(spec)) as task:
-        return Audited.of(audit_node(task, task.lattice.bottom, asked=False, adversary=believing))
+        return Audited.of(audit_node(task, task.lattice.bottom, asked=False, adversary=believing, attacker=attacker))
 
 
 @plainly

@@ -44,6 +44,20 @@ class BackgroundKnowledge:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Certainty:
+    """How many values must be ruled out, at least, until somebody's is certain, and the blocks where so few are enough.
+
+    values: those to rule out in one of these blocks, the one of most rows: all but its most frequent one. For a
+    homogeneous block none.
+    """
+
+    eliminated: int | None
+    values: tuple[str | None, ...]
+    blocks: int
+    rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Eliminated:
     """The worst posterior once a given set of values is ruled out; blocks that hold nothing else are left out."""
 
@@ -87,6 +101,7 @@ class Attacks:
 
     homogeneity: Homogeneity
     background_knowledge: tuple[BackgroundKnowledge, ...]
+    certainty: Certainty
     eliminated: Eliminated | None
     skewness: Skewness
     similarity: tuple[Similarity, ...]
@@ -113,6 +128,7 @@ def attacks(
     return Attacks(
         homogeneity=homogeneity(blocks, reference),
         background_knowledge=tuple(background_knowledge(blocks, j) for j in (1, 2, 3)),
+        certainty=certainty(blocks, reference),
         eliminated=elimination(blocks, reference, eliminated) if eliminated else None,
         skewness=skewness(blocks, reference),
         similarity=similarity(blocks, reference, groups),
@@ -145,6 +161,19 @@ def background_knowledge(blocks: Blocks, eliminated: int) -> BackgroundKnowledge
     tail = sums[blocks.start[1:]] - sums[ranked]
     worst = extreme(blocks.largest, blocks.largest + tail, largest=True)
     return BackgroundKnowledge(eliminated=eliminated, posterior=Fraction(worst), **_within(blocks, tail == 0))
+
+
+def certainty(blocks: Blocks, reference: Reference) -> Certainty:
+    """The least number of values to rule out for a certain one, m(q) - 1 of the least diverse blocks."""
+    if not len(blocks):
+        return Certainty(eliminated=None, values=(), blocks=0, rows=0)
+    least = int(blocks.support.min())
+    mask = blocks.support == least
+    found = np.flatnonzero(mask)
+    histogram = blocks.histogram(int(found[np.argmax(blocks.rows[found])]))
+    most = max(histogram, key=lambda value: (histogram[value], -value))
+    values = tuple(reference.domain[value] for value in sorted(histogram) if value != most)
+    return Certainty(eliminated=least - 1, values=values, **_within(blocks, mask))
 
 
 def elimination(blocks: Blocks, reference: Reference, values: Collection[str | None]) -> Eliminated:

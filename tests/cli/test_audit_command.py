@@ -107,6 +107,45 @@ def test_one_row_in_one_block(warehouse, qblock, spec) -> None:
     assert "- s has only one value, so nothing about it can be found out." in alone
 
 
+def test_what_an_attacker_knows_of_a_table_that_anyone_generalized(warehouse, qblock, tmp_path) -> None:
+    (tmp_path / "s.csv").write_text("s,group,all\na,A,*\nb,A,*\nc,C,*\nd,C,*\n")
+    table = {**TABLE, "s": ["a", "a", "b", "c", "d", "a", "b", "c", "d"]}
+    more = ["--rule-out", "s=b", "--rule-out", "s=d", "--near", "income=1", "--taxonomy", f"s={tmp_path / 's.csv'}"]
+    command = ["audit", "--url", warehouse("t", table), "--table", "t", "-q", "q", "-s", "s", "-s", "income", *more]
+    out = flat(qblock(*command).out)
+    for said in (
+        f"{WHO} has to rule out at least 1 value of s (b) to find it with certainty for 5 of 9 rows, in 2 of 3 blocks.",
+        f"{WHO} and rules out 2 given values of s finds it with certainty for 5 of 9 rows, in 2 of 3 blocks.",
+        f"{WHO} finds the label of s at level 1 of its taxonomy with certainty for 5 of 9 rows, in 2 of 3 blocks.",
+        f"{WHO} finds income to within 1 for 2 of 9 rows, in 1 of 3 blocks.",
+    ):
+        assert said in out
+    told = {one["sensitive"]: one for one in qblock(*command, "--json").json["attacks"]}
+    assert told["s"]["eliminated"]["values"] == ["b", "d"]
+    assert told["s"]["certainty"]["values"] == ["b"]
+    assert told["s"]["similarity"][0]["rows"] == 5
+    assert told["income"]["proximity"]["epsilon"] == 1
+    assert "eliminated" not in told["income"]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--rule-out", "s=nothing"), "rule_out s: (not shown) is not a value of s"),
+        (("--rule-out", "s"), "--rule-out s: write NAME=VALUE"),
+        (("--rule-out", "t=a"), "rule_out t: not a sensitive attribute"),
+        (("--near", "s=1"), "near s: s has values that are not numbers"),
+        (("--near", "income=-1"), "--near income is out of range"),
+        (("--near", "income=x"), "--near income: not a number"),
+        (("--taxonomy", "q=s.csv"), "--taxonomy q: not a sensitive attribute"),
+    ],
+)
+def test_what_an_attacker_cannot_know(warehouse, qblock, more: tuple[str, str], said: str) -> None:
+    table = ["audit", "--url", warehouse("t", TABLE), "--table", "t", "-q", "q", "-s", "s", "-s", "income"]
+    ran = qblock(*table, *more)
+    assert (ran.status, said in flat(ran.err)) == (2, True), ran.err
+
+
 @pytest.mark.parametrize(
     ("share", "said"),
     [("1/3", "33.4%"), ("1/2", "50%"), ("9999/10000", "99.99%"), ("0", "0%"), ("1/1000000", "0.0001%")],

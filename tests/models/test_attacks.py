@@ -28,6 +28,24 @@ def test_homogeneity() -> None:
     assert attacks.homogeneity(one, Reference.of(one, values=2)).vulnerable
 
 
+def test_certainty_is_bought_in_the_least_diverse_blocks() -> None:
+    blocks = Blocks.of([{0: 6, 1: 3, 2: 2}, {0: 2, 3: 5}, {1: 4, 2: 4}, {1: 1, 2: 1}])
+    found = attacks.certainty(blocks, Reference.of(blocks))
+    # Two values each in all but the first; of the largest, with 4 and 4, the second is ruled out.
+    assert (found.eliminated, found.values, found.blocks, found.rows) == (1, ("2",), 3, 17)
+    assert attacks.certainty(blocks.select([0]), Reference.of(blocks)).values == ("1", "2")
+    known = attacks.certainty(TABLE, reference())
+    assert (known.eliminated, known.values, known.rows) == (0, (), attacks.homogeneity(TABLE, reference()).rows)
+    # So few are ruled out that certainty is bought, and one fewer buys it for nobody.
+    for one in (blocks, blocks.select([0])):
+        least = attacks.certainty(one, Reference.of(one))
+        assert least.eliminated is not None
+        enough = attacks.background_knowledge(one, least.eliminated)
+        assert (enough.blocks, enough.rows) == (least.blocks, least.rows)
+        assert attacks.background_knowledge(one, least.eliminated - 1).blocks == 0
+        assert attacks.elimination(one.select([one.rows.argmax()]), Reference.of(one), ()).posterior != 1
+
+
 def test_background_knowledge() -> None:
     blocks = Blocks.of([{0: 6, 1: 3, 2: 2, 3: 1}, {0: 2, 1: 2, 2: 1}])
     # 6 of 6+2+1 without the second value; 6 of 6+1 without the third; then 6 of 6. The other: 2 of 3; then certain.
@@ -93,6 +111,7 @@ def test_all_of_them_as_json() -> None:
     assert list(as_json) == [
         "homogeneity",
         "background_knowledge",
+        "certainty",
         "eliminated",
         "skewness",
         "similarity",
@@ -103,7 +122,7 @@ def test_all_of_them_as_json() -> None:
     assert as_json["skewness"] == {"gain": 7.5, "value": "2"}
     assert as_json["similarity"] == [{"level": 1, "share": 1, "blocks": 3, "rows": 9}]
     plain = attacks.attacks(TABLE, reference()).to_json()
-    assert list(plain) == ["homogeneity", "background_knowledge", "skewness"]
+    assert list(plain) == ["homogeneity", "background_knowledge", "certainty", "skewness"]
 
 
 def test_an_empty_table() -> None:
@@ -113,6 +132,7 @@ def test_an_empty_table() -> None:
     found = attacks.attacks(empty, reference(taxonomy=taxonomy, numbers=numbers), eliminated=("2",))
     assert not found.homogeneity.vulnerable
     assert found.skewness.gain is None
+    assert (found.certainty.eliminated, found.certainty.rows) == (None, 0)
     assert found.eliminated is not None
     assert found.eliminated.posterior is None
     assert found.similarity[0].share is None

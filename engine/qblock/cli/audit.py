@@ -38,6 +38,21 @@ def audit(
     every: Annotated[
         bool, typer.Option("--all", help="List the models too that the spec does not ask for. --json has them always.")
     ] = False,
+    taxonomy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE", help="With --url: the taxonomy of a sensitive attribute, a CSV file."),
+    ] = None,
+    rule_out: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A value of a sensitive attribute that an attacker rules out."),
+    ] = None,
+    near: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=NUMBER",
+            help="How near numbers of a sensitive attribute are alike to an attacker (a twentieth of their range).",
+        ),
+    ] = None,
     adversary: Annotated[
         str | None,
         typer.Option(help="bayes: also what somebody who knows a population comes to believe of people; with --prior."),
@@ -65,21 +80,35 @@ def audit(
     Of a spec its own models are listed, with a verdict; --all adds the others. Without --node: the pinned node of the
     spec, or its recoding map, else the table as it is (bottom). A population for --url --table holds its labels.
     """
-    from qblock.api import BayesAdversary, audit_table
+    from qblock.api import Attacker, BayesAdversary, audit_table
 
     thresholds = {"rho1": rho1, "rho2": rho2, "delta": delta, "epsilon": epsilon, "factor": factor}
     believing = BayesAdversary.of(adversary, prior, thresholds, "--")
 
+    ruled_out: dict[str, list[str]] = {}
+    for name, value in _pairs("--rule-out", rule_out):
+        ruled_out.setdefault(name, []).append(value)
+    distances, taxonomies = dict(_pairs("--near", near)), dict(_pairs("--taxonomy", taxonomy))
     if (spec is None) == (url is None):
         raise InputError("say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive")
     release = None
     if spec is not None:
+        if taxonomies:
+            raise InputError("--taxonomy: the spec says it (attributes: taxonomy); remove it, or write it there")
         release = at_terminal(spec)
-        found = release.audit(node, asked=believing).to_dict()
+        found = release.audit(node, asked=believing, rule_out=ruled_out, near=distances).to_dict()
     else:
         if not (table_ and quasi_identifier):
             raise InputError("--url needs --table and at least one --quasi-identifier")
-        found = audit_table(url or "", table_, quasi_identifier, sensitive or [], adversary=believing)
+        found = audit_table(
+            url or "",
+            table_,
+            quasi_identifier,
+            sensitive or [],
+            taxonomies=taxonomies,
+            adversary=believing,
+            attacker=Attacker.of(ruled_out, distances, "--"),
+        )
     if json_:
         answer(found)
         return
@@ -101,6 +130,17 @@ def audit(
         _print_beliefs(believed)
     out.print(table("\nUtility", ["metric", "value"], [[k, shown(v)] for k, v in found["metrics"].items()]))
     print_weights(found["weights"])
+
+
+def _pairs(option: str, given: list[str] | None) -> list[tuple[str, str]]:
+    """Of NAME=VALUE each."""
+    found = []
+    for text in given or ():
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise InputError(f"{option} {text}: write NAME=VALUE, the name of a sensitive attribute first")
+        found.append((name, value))
+    return found
 
 
 def _print_beliefs(found: dict[str, Any]) -> None:

@@ -138,6 +138,8 @@ class Release:
         *,
         adversary: str | None = None,
         prior: str | Path | None = None,
+        rule_out: Mapping[str, Sequence[Any]] | None = None,
+        near: Mapping[str, Any] | None = None,
         asked: BayesAdversary | None = None,
         **thresholds: Threshold,
     ) -> Audited:
@@ -147,14 +149,17 @@ class Release:
         adversary: `bayes` for the beliefs of somebody who knows a population (l-diversity, section 3), too; prior:
         which one: `table` for the source itself, a table of its warehouse, or a CSV file of weights. thresholds: rho1,
         rho2 (0.1, 0.5), delta, epsilon (0.1, 0.1), factor (2); asked: all of these as one. Raises InconsistentPrior (an
-        InputError), with counts, where the table has what the population has not.
+        InputError), with counts, where the table has what the population has not. rule_out, near: what an attacker
+        knows: {"disease": ["flu"]}, values that they rule out; {"income": 50}, how near numbers are alike.
         """
+        from qblock.search.attackers import Attacker
         from qblock.search.audit import audit_spec
         from qblock.search.beliefs import BayesAdversary
 
         asked = asked or BayesAdversary.of(adversary, prior, thresholds)
+        attacker = Attacker.of(rule_out, near)
         stated = None if node is not None else self._named_map()
-        return Audited.of(audit_spec(self.spec, node, stated=stated, adversary=asked))
+        return Audited.of(audit_spec(self.spec, node, stated=stated, adversary=asked, attacker=attacker))
 
     def _named_map(self) -> Mapping[str, Any] | None:
         """The recoding map that `search.node` names."""

@@ -117,6 +117,23 @@ BELIEFS = keys(
         "moved": keys({"people": WHOLE, "share": REAL, "own": WHOLE, "own_share": REAL, "sentence": TEXT}),
     }
 )
+WHERE = {"blocks": WHOLE, "rows": WHOLE, "sentence": TEXT}
+WORST = {"posterior": maybe(REAL), **WHERE}
+NAMES = many(maybe(TEXT))
+ATTACKED = keys(
+    {
+        "sensitive": TEXT,
+        "homogeneity": keys({"mean_size": maybe(REAL), "vulnerable": FLAG, **WHERE}),
+        "background_knowledge": many(keys({"eliminated": WHOLE, **WORST})),
+        "certainty": keys({"eliminated": maybe(WHOLE), "values": NAMES, **WHERE}),
+        "skewness": keys({"gain": FIGURE, "value": maybe(TEXT), "sentence": TEXT}),
+    },
+    {
+        "eliminated": keys({"values": NAMES, **WORST}),
+        "similarity": many(keys({"level": WHOLE, "share": maybe(REAL), **WHERE})),
+        "proximity": keys({"epsilon": REAL, "share": maybe(REAL), **WHERE}),
+    },
+)
 AUDIT = keys(
     {
         "release": TEXT,
@@ -127,7 +144,7 @@ AUDIT = keys(
         "suppressed": WHOLE,
         "tightest": TIGHTEST,
         "not_computed": NOT_COMPUTED,
-        "attacks": many(keys({"sensitive": TEXT})),
+        "attacks": many(ATTACKED),
         "metrics": METRICS,
         "weights": maybe(named(REAL)),
         "warnings": TEXTS,

@@ -7,10 +7,23 @@ from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Any
 
-from qblock.attacks import Attacks, BackgroundKnowledge, Eliminated, Homogeneity, Proximity, Similarity, Skewness
+from qblock.attacks import (
+    Attacks,
+    BackgroundKnowledge,
+    Certainty,
+    Eliminated,
+    Homogeneity,
+    Proximity,
+    Similarity,
+    Skewness,
+)
 from qblock.blocks import Blocks, Reference
 
 WHO = "Somebody who knows the quasi-identifiers"
+MOST = 5
+"""Values that are named."""
+
+Blockwise = Homogeneity | BackgroundKnowledge | Certainty | Eliminated | Similarity | Proximity
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,8 @@ class Sentences:
                 ruled = "1 value" if attack.eliminated == 1 else f"{attack.eliminated} values"
                 who = f"{WHO} and can rule out {ruled} of {self.name} finds it with certainty for"
                 return f"{who} {self._found(attack, f'they are at most {_percent(attack.posterior)} sure')}."
+            case Certainty():
+                return self._certainty(attack)
             case Eliminated():
                 who = (
                     f"{WHO} and rules out {len(attack.values)} given values of {self.name} finds it with certainty for"
@@ -77,7 +92,17 @@ class Sentences:
         times = f"{float(attack.gain):.3g} times as frequent in a block as in the whole table"
         return f"{WHO} finds a value of {self.name} ({value}) up to {times}."
 
-    def _found(self, attack: Homogeneity | BackgroundKnowledge | Eliminated | Similarity | Proximity, none: str) -> str:
+    def _certainty(self, attack: Certainty) -> str:
+        n = attack.eliminated
+        if not n:
+            who = self._found(attack, "nobody has a row")
+            return f"{WHO} has to rule out no value of {self.name} to find it with certainty for {who}."
+        least = f"at least {n} {'value' if n == 1 else 'values'} of {self.name}"
+        named = ", ".join("NULL" if value is None else value for value in attack.values[:MOST])
+        such = f"{named} and {n - MOST} more" if n > MOST else named
+        return f"{WHO} has to rule out {least} ({such}) to find it with certainty for {self._found(attack, '')}."
+
+    def _found(self, attack: Blockwise, none: str) -> str:
         one, many = ("person", "people") if self.people else ("row", "rows")
         everybody = f"{self.of:,} {one if self.of == 1 else many}"
         if not attack.blocks:

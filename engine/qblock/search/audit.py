@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
 from qblock import attacks
-from qblock.errors import InputError
+from qblock.errors import InputError, choices
 from qblock.lattice import Node
 from qblock.models import asked as asked_of
 from qblock.search.answer import asked_json, metrics_json, requirements_json, tightest_json, weights_json
 from qblock.search.assessment import worst
 from qblock.search.attack_sentences import Sentences
+from qblock.search.attackers import NOBODY, Attacker
 from qblock.search.beliefs import BayesAdversary, beliefs_at
 from qblock.search.nodes import parse_node, pinned_node
 from qblock.search.recoding import named
@@ -35,26 +37,27 @@ def audit_spec(
     *,
     stated: Mapping[str, Any] | None = None,
     adversary: BayesAdversary | None = None,
+    attacker: Attacker = NOBODY,
 ) -> dict[str, Any]:
     """The audit of a node of a spec's source; by default its pinned node, or its recoding map, else the table as it is.
 
     stated: the map as it is kept; by default the one that a search finds now; adversary: whose beliefs are told, too
-    (of a node). Raises Refused where there is no map.
+    (of a node); attacker: what they know of sensitive attributes. Raises Refused where there is no map.
     """
     of_map = node is None and spec.search.recoding == "multidimensional"
     if of_map and adversary is not None:
         raise InputError("the beliefs of an adversary are of a node, and the spec asks for a recoding map; add a node")
     with open_task(spec, name_values=False) as task:
         if of_map:
-            return _of_map(task, stated)
+            return _of_map(task, stated, attacker)
         if node is not None:
             levels = parse_node(task, node)
         else:
             levels = task.lattice.bottom if spec.pinned is None else pinned_node(task, spec.pinned)
-        return audit_node(task, levels, adversary=adversary)
+        return audit_node(task, levels, adversary=adversary, attacker=attacker)
 
 
-def _of_map(task: Task, stated: Mapping[str, Any] | None) -> dict[str, Any]:
+def _of_map(task: Task, stated: Mapping[str, Any] | None, attacker: Attacker) -> dict[str, Any]:
     if stated is None:
         found = run_search(task)
         if found.recoded is None:
@@ -64,7 +67,7 @@ def _of_map(task: Task, stated: Mapping[str, Any] | None) -> dict[str, Any]:
         made = named(task, stated, None)
         measured = made.metrics(Metrics(task).names(task.spec.search.choose_by))
     with recoded(task, made) as again:
-        answer = audit_node(again, again.lattice.bottom)
+        answer = audit_node(again, again.lattice.bottom, attacker=attacker)
     warnings = list(dict.fromkeys([*task.warnings, *answer["warnings"]]))
     more = {"boxes": len(made.boxes), "metrics": metrics_json(measured), "warnings": warnings}
     return {**answer, "node": {}, "levels": None, **more}
@@ -76,9 +79,12 @@ def audit_table(
     quasi_identifiers: Sequence[str],
     sensitives: Sequence[str],
     *,
+    taxonomies: Mapping[str, str] | None = None,
     adversary: BayesAdversary | None = None,
+    attacker: Attacker = NOBODY,
 ) -> dict[str, Any]:
-    """The audit of a table as it stands; NULL counts as a value of its own, apart from a value `*`."""
+    """The audit of a table as it stands; NULL counts as a value of its own, apart from a value `*`. taxonomies: the
+    CSV file of a sensitive attribute's taxonomy; adversary, attacker: as of `audit_spec`."""
     both = [name for name in quasi_identifiers if name in sensitives]
     if both:
         raise InputError(
@@ -88,6 +94,10 @@ def audit_table(
         name: {"role": "quasi_identifier", "hierarchy": "suppress", "nulls": "top"} for name in quasi_identifiers
     }
     attributes |= {name: {"role": "sensitive", "nulls": "value"} for name in sensitives}
+    for name, file in (taxonomies or {}).items():
+        if name not in sensitives:
+            raise InputError(f"--taxonomy {name}: not a sensitive attribute; {choices(sensitives, name)}")
+        attributes[name]["taxonomy"] = {"file": str(Path(file).absolute()).replace("$", "$$")}
     document = {
         "version": 1,
         "release": "audit",
@@ -97,17 +107,23 @@ def audit_table(
     }
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     with open_task(read_spec(text, "command line", {URL_VARIABLE: url}), name_values=False, published=False) as task:
-        return audit_node(task, task.lattice.bottom, asked=False, adversary=adversary)
+        return audit_node(task, task.lattice.bottom, asked=False, adversary=adversary, attacker=attacker)
 
 
 def audit_node(
-    task: Task, node: Node, *, asked: bool = True, adversary: BayesAdversary | None = None
+    task: Task,
+    node: Node,
+    *,
+    asked: bool = True,
+    adversary: BayesAdversary | None = None,
+    attacker: Attacker = NOBODY,
 ) -> dict[str, Any]:
     """Tightest values, attacks and metrics of a node as JSON.
 
     asked: whether somebody asked for the spec's requirements; else `holds` and `satisfied` are null. adversary: whose
-    beliefs are told, too.
+    beliefs are told, too; attacker: what they know of sensitive attributes.
     """
+    attacker.check({name: values.reference for name, values in task.source.sensitives.items()})
     told_beliefs = {} if adversary is None else {"beliefs": beliefs_at(task, node, adversary)}
     assessment = task.assess(node)
     requirements = task.spec.privacy if asked else ()
@@ -118,7 +134,8 @@ def audit_node(
     for i, (name, values) in enumerate(task.source.sensitives.items()):
         blocks = task.source.frequency_sets.blocks(node, [i])[0]
         told = Sentences.about(name, blocks, values.reference, people=task.spec.entity is not None)
-        found_attacks.append({"sensitive": name, **told.added_to(attacks.attacks(blocks, values.reference))})
+        found = attacks.attacks(blocks, values.reference, **attacker.about(name, values.reference))
+        found_attacks.append({"sensitive": name, **told.added_to(found)})
     return {
         "release": task.spec.release,
         "rows": task.source.rows,
