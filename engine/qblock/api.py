@@ -45,7 +45,8 @@ if TYPE_CHECKING:
     from qblock.search.audit import audit_table
     from qblock.search.beliefs import BayesAdversary
     from qblock.search.comparison.compare import FIGURES, Comparison
-    from qblock.search.comparison.tables import best, direct, epsilons, inclusions, violations, write_csv
+    from qblock.search.comparison.grants import epsilons, granted
+    from qblock.search.comparison.tables import best, direct, inclusions, violations, write_csv
     from qblock.search.comparison.tables import to_json as comparison_json
     from qblock.search.definitions import adversary_of
     from qblock.search.progress import SearchProgress
@@ -120,6 +121,7 @@ __all__ = [
     "comparison_json",
     "direct",
     "epsilons",
+    "granted",
     "inclusions",
     "json_schema",
     "number_json",
@@ -185,11 +187,14 @@ _HOMES = {
         "Comparison",
         "FIGURES",
     ),
+    "qblock.search.comparison.grants": (
+        "epsilons",
+        "granted",
+    ),
     "qblock.search.comparison.tables": (
         "best",
         "comparison_json",
         "direct",
-        "epsilons",
         "inclusions",
         "violations",
         "write_csv",

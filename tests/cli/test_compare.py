@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,19 @@ def test_for_a_person(spec: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Smallest epsilon of s by node (a, b) and adversary (class, stubbornness, prior)" in text
     assert "distinct_l_diversity(l=2) s admits every node that k_anonymity(k=3) admits, and 1 more" in text
     assert "none does" in text
+    assert "k_anonymity(k=3) grants no epsilon of s: it looks at no sensitive value" in text
+    assert "Against class IV, who may know anything, no definition grants any." in text
+
+
+def test_what_is_granted_beside_what_is_reached(spec: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    more = tmp_path / "more.yaml"
+    more.write_text("privacy:\n  - recursive_cl_diversity: {c: 2, l: 2, sensitive: s}\n", "utf-8")
+    assert run(["compare", spec, "--quiet", "-s", "s", "--definitions", str(more)]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "Epsilon of s that each definition grants against each adversary, and the largest that a node" in text
+    granted = text[text.index("that each definition grants") :]
+    of = granted[granted.index("recursive_cl_diversity(c=2, l=2) s I 1000 uniform") :]
+    assert re.search(r"III uniform +2\.66667 ", of)  # V = 4: max(4 * 2/3, 3 * 3/4)
 
 
 def test_for_a_program(spec: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

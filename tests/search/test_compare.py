@@ -22,7 +22,9 @@ from reference.tables import Block, Table
 from qblock.errors import InputError
 from qblock.frequency import FrequencySets
 from qblock.models import DeltaDisclosure, EntropyLDiversity, Value, asked
+from qblock.releases.results import Compared
 from qblock.search.comparison.compare import Comparison, compare
+from qblock.search.comparison.grants import granted
 from qblock.search.comparison.tables import best, direct, inclusions, to_json, violations, weaker, write_csv
 from qblock.search.definitions import Definition
 from qblock.search.run import open_task
@@ -296,3 +298,33 @@ def test_further_definitions_come_from_a_file(warehouse: Any, tmp_path: Path) ->
         made(spec, file=tmp_path / "absent.yaml")
     with pytest.raises(InputError, match="--sensitive a: not a sensitive attribute of the spec; valid: s, y"):
         made(spec, sensitives=["a"])
+
+
+@pytest.mark.parametrize("budget", [0, 4])
+def test_what_a_definition_grants_is_never_less_than_what_its_nodes_reach(
+    warehouse: Any, tmp_path: Path, budget: int
+) -> None:
+    asked = [
+        *PRIVACY,
+        "recursive_cl_diversity: {c: 2, l: 2, sensitive: s}",
+        "t_closeness: {t: 0.3, sensitive: s}",
+        "epsilon_privacy: {epsilon: 3, adversary: III, sensitive: s}",
+    ]
+    found = made(load(warehouse, tmp_path, rows_of(9, 60), asked, f"suppression_limit: {budget}\n"))
+    grants = granted(found)
+    assert all(one.reached is None or one.reached <= one.implied.epsilon for one in grants if one.node)
+    by = {(one.definition, one.sensitive, one.adversary): one for one in grants}
+    three = by["recursive_cl_diversity(c=2, l=2) s", "s", "III uniform"]
+    # Four values in the taxonomy: max(4 * 2/3, 3 * 3/4).
+    assert three.implied.epsilon == Fraction(8, 3)
+    assert by["epsilon_privacy(epsilon=3, adversary=III) s", "s", "III uniform"].implied.epsilon == 3
+    assert by["k_anonymity(k=3)", "y", "III uniform"].implied.epsilon == math.inf
+    assert ("frequency_l_diversity(l=2) s", "y", "III uniform") not in by
+    assert any(one.node and one.reached > 1 and one.implied.epsilon < math.inf for one in grants)
+    satisfied = {row.node for row in found.rows if row.verdicts[three.definition].satisfied}
+    number = next(i for i, d in enumerate(found.definitions) if d.name == f"{EPSILON}III) s")
+    assert three.reached == max(row.values[number][0].value for row in found.rows if row.node in satisfied)
+    answer = json.loads(json.dumps(to_json(found), allow_nan=False))["granted"]
+    assert len(answer) == len(grants)
+    typed = Compared.of(to_json(found)).granted
+    assert [one.epsilon for one in typed] == [one["epsilon"] for one in answer]

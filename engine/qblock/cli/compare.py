@@ -104,6 +104,7 @@ def _print(found: Comparison) -> None:
     _print_reach(found)
     _print_epsilons(found)
     _print_asked(found)
+    _print_granted(found)
     checked, wrong = violations(found)
     out.print(
         f"\nSelf-check: {len(checked)} of the values may never get weaker upward in the lattice; "
@@ -153,6 +154,35 @@ def _print_epsilons(found: Comparison) -> None:
         if len(finite) > MOST:
             title += f"; the {MOST} most general of {len(finite):,} nodes, all of them with --csv"
         console().print(table(title, ["node", *(adversary_of(d.model) for _, d in adversaries)], lines))
+
+
+def _print_granted(found: Comparison) -> None:
+    """What each definition grants as epsilon-privacy, beside what is reached: a line for each adversary."""
+    from qblock.api import granted, number_json
+
+    out = console()
+    everything = granted(found)
+    for name in found.sensitives:
+        lines, none = [], []
+        about = [one for one in everything if one.sensitive == name]
+        for definition in dict.fromkeys(one.definition for one in about):
+            of = [one for one in about if one.definition == definition]
+            if all(one.implied.epsilon == float("inf") for one in of):
+                none.append(f"{definition} grants no epsilon of {name}: {of[0].implied.why}")
+                continue
+            for i, one in enumerate(of):
+                figures = [shown(number_json(value)) for value in (one.implied.epsilon, one.reached)]
+                lines.append(["" if i else definition, one.adversary, *figures])
+        title = (
+            f"\nEpsilon of {name} that each definition grants against each adversary, and the largest that a node with "
+            "it reaches"
+        )
+        if lines:
+            out.print(table(title, ["definition", "adversary", "grants", "reached"], lines))
+        for line in none:
+            out.print(line)
+    if everything:
+        out.print("Against class IV, who may know anything, no definition grants any.")
 
 
 def _print_asked(found: Comparison) -> None:

@@ -94,13 +94,36 @@ class Searched(Answer):
 
 
 @dataclass(frozen=True)
+class Granted:
+    """What a definition grants about a sensitive attribute against an adversary of epsilon-privacy.
+
+    epsilon: that every table with it has ("inf" where there is none, None where no table has it); why: in words;
+    reached: the largest of the nodes that satisfy the definition, and levels of such a node (None where none does).
+    """
+
+    definition: str
+    sensitive: str
+    adversary: str
+    epsilon: Number
+    why: str
+    reached: Number
+    levels: tuple[int, ...] | None
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any]) -> Granted:
+        return cls(**{**entry, "levels": None if entry["levels"] is None else tuple(entry["levels"])})
+
+
+@dataclass(frozen=True)
 class Compared(Answer):
     """Many definitions at every node. nodes: how many there are; definitions: their names; more_useful: pairs of which
-    the first admits every node of the second, and more."""
+    the first admits every node of the second, and more; granted: what each definition that asks for something grants as
+    epsilon-privacy."""
 
     nodes: int
     definitions: tuple[str, ...]
     more_useful: tuple[tuple[str, str], ...]
+    granted: tuple[Granted, ...] = ()
 
     @classmethod
     def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
@@ -109,6 +132,7 @@ class Compared(Answer):
             "nodes": found["nodes_total"],
             "definitions": tuple(one["name"] for one in found["definitions"]),
             "more_useful": tuple((pair["more"], pair["less"]) for pair in found["more_useful"]),
+            "granted": tuple(map(Granted.of, found["granted"])),
         }
 
     def to_frame(self) -> pd.DataFrame:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from qblock.blocks import Floats, Mask
+from qblock.blocks import Floats, Mask, Reference
 from qblock.errors import InputError
 from qblock.lattice import Lattice, Node
 from qblock.metrics import BY_NAME, METRICS, Published
@@ -20,6 +20,8 @@ from qblock.search.definitions import Definition, collect, read_definitions, wit
 from qblock.search.progress import Pace, Progress
 from qblock.search.task import Task
 from qblock.search.unasked import NotComputed
+from qblock.source import SourceTable
+from qblock.source.priors import with_prior
 from qblock.spec import Requirement, Spec
 
 FIGURES = tuple(metric.name for metric in METRICS if metric.needs in ("sizes", "keys"))
@@ -58,7 +60,8 @@ class Comparison:
     """All definitions at all nodes, finer nodes first; values alone.
 
     total: rows of the source; budget: how many of them may be suppressed; monotone: of each definition, whether its
-    values may never get weaker upward in the lattice.
+    values may never get weaker upward in the lattice; references: what each definition, by name, weighs of each
+    sensitive attribute.
     """
 
     spec: Spec
@@ -73,6 +76,7 @@ class Comparison:
     seconds: float
     warnings: tuple[str, ...]
     not_computed: tuple[NotComputed, ...] = ()
+    references: dict[tuple[str, str], Reference] = field(default_factory=dict)
 
     @property
     def asked(self) -> tuple[Definition, ...]:
@@ -135,7 +139,19 @@ def compare(
         seconds,
         warnings,
         tuple(missing),
+        _references(source, found, chosen),
     )
+
+
+def _references(
+    source: SourceTable, found: Iterable[Definition], sensitives: Sequence[str]
+) -> dict[tuple[str, str], Reference]:
+    return {
+        (definition.name, name): with_prior(source, definition.requirement, source.sensitives[name])
+        for definition in found
+        for name in sensitives
+        if not definition.requirement.sensitive or name in definition.requirement.sensitive
+    }
 
 
 def evaluate(task: Task, definitions: Iterable[Definition], counts: NodeCounts) -> Row:

@@ -4,18 +4,18 @@ CSV."""
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 from qblock.lattice import Node, minimal
-from qblock.models import Bound, EpsilonPrivacy, Value, asked
+from qblock.models import Bound, Value, asked
 from qblock.models.base import EQUAL
 from qblock.search.answer import asked_json, metrics_json, number_json
 from qblock.search.choose import choose
 from qblock.search.comparison.compare import FIGURES, Comparison, Row
+from qblock.search.comparison.grants import epsilons, granted
 from qblock.search.definitions import Definition, adversary_of
 
 SHOWN = ("blocks", *(name for name in FIGURES if name != "height"))
@@ -85,18 +85,6 @@ def weaker(value: Value, other: Value, bound: Bound) -> bool:
     return bool(new < old if bound.stricter == "larger" else new > old)
 
 
-def epsilons(comparison: Comparison) -> Iterator[tuple[str, list[tuple[int, Definition]]]]:
-    """For each sensitive attribute its adversaries of epsilon-privacy, with their number among all definitions."""
-    for name in comparison.sensitives:
-        found: dict[Any, tuple[int, Definition]] = {}
-        for i, definition in enumerate(comparison.definitions):
-            model, requirement = definition.model, definition.requirement
-            if isinstance(model, EpsilonPrivacy) and requirement.sensitive == (name,):
-                # Which epsilon is asked for does not matter to the smallest one.
-                found.setdefault((replace(model, epsilon=1), requirement.prior, requirement.guards), (i, definition))
-        yield name, list(found.values())
-
-
 def best(comparison: Comparison, definition: Definition) -> dict[str, dict[str, Any]]:
     """For each metric the best value over the nodes that satisfy a definition, and a node that has it."""
     figures = {
@@ -144,6 +132,7 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
             }
             for name, found in epsilons(comparison)
         ],
+        "granted": [one.to_json() for one in granted(comparison)],
         "more_useful": [{"more": i.more, "less": i.less, "nodes_of_more_only": i.only} for i in more],
         "same_nodes": [list(pair) for pair in same],
         "monotonicity": {
