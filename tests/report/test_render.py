@@ -12,11 +12,14 @@ import re
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
+from typing import get_args, get_type_hints
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qblock import attacks as attack_classes
+from qblock.attacks import Attacks
 from qblock.report import Report, rendered
 from qblock.report import pages as rooms
 from qblock.report.data import (
@@ -37,6 +40,7 @@ from qblock.report.data import (
     WhatIf,
 )
 from qblock.report.pages import PAGES
+from qblock.report.pages.attacks import NAMES
 from qblock.report.render import LONGEST
 
 HOSTILE = (
@@ -280,6 +284,18 @@ def test_a_report_without_a_sensitive_column() -> None:
     columns = tuple(column for column in given.shown.columns if column.name != "disease")
     shown = replace(given.shown, columns=columns, attacks=())
     assert "No column is sensitive" in rendered(replace(given, published=shown), "html")
+
+
+def test_each_attack_that_exposes_rows_has_a_name() -> None:
+    figures = get_type_hints(Attacks, vars(attack_classes))
+    exposing = {
+        name
+        for name, hint in figures.items()
+        for found in (hint, *get_args(hint))
+        if "rows" in getattr(found, "__dataclass_fields__", {})
+    }
+    # Nobody who reads a report is asked which values somebody can rule out.
+    assert exposing - {"eliminated"} == set(NAMES)
 
 
 def test_each_page_is_a_module_that_is_listed() -> None:

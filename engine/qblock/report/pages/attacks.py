@@ -10,6 +10,7 @@ from qblock.report.parts import Page, Part, Points, Table, Text, counted
 NAMES = {
     "homogeneity": "homogeneity: all of a block have the same value",
     "background_knowledge": "background knowledge, {} ruled out",
+    "certainty": "background knowledge, the least for certainty: {} ruled out",
     "similarity": "similarity: the same label at level {} of the taxonomy",
     "proximity": "proximity: numbers of a block are close to each other",
 }
@@ -37,7 +38,8 @@ def parts(report: Report) -> Sequence[Part]:
 
 def _named(one: AttackShown) -> str:
     number = one.detail or 0
-    return NAMES[one.attack].format(counted(number, "value") if one.attack == "background_knowledge" else number)
+    of_values = one.attack in ("background_knowledge", "certainty")
+    return NAMES[one.attack].format(counted(number, "value") if of_values else number)
 
 
 PAGE = Page("attacks", "Attacks", parts)
