@@ -122,6 +122,21 @@ def test_whole_numbers_lie_in_the_bounds_of_their_ranges(
 
 
 @settings(deadline=None)
+@given(st.lists(st.integers(-99, 99), min_size=1, max_size=8), st.sampled_from(["0.5", "1.5", "2"]), st.booleans())
+def test_values_lie_in_the_bounds_of_open_ranges(values: list[int], width: str, whole: bool) -> None:
+    least, kind = Fraction(width), "integer" if whole else "decimal"
+    made = ranges("n", map(str, values), [least, 2 * least], 0, kind, from_=Fraction(-41, 2), to=30)  # type: ignore[arg-type]
+    reader = Reader("numbers", kind)  # type: ignore[arg-type]
+    for level in (1, 2):
+        for leaf, label in zip(made.leaves, made.labels[level], strict=True):
+            low, high = reader.bounds(label)
+            assert (low is None) == str(label).startswith("<")
+            assert (high is None) == str(label).startswith(">=")
+            assert low is None or low <= Fraction(leaf or "")  # type: ignore[operator]
+            assert high is None or Fraction(leaf or "") < high  # type: ignore[operator]
+
+
+@settings(deadline=None)
 @given(st.lists(st.decimals(-1000, 1000, places=3), min_size=1, max_size=8), st.sampled_from(["0.25", "1", "2.5"]))
 def test_decimals_lie_in_the_bounds_of_their_ranges(values: list[Any], width: str) -> None:
     least = Fraction(width)

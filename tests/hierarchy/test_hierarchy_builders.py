@@ -8,7 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from qblock.comparison import Kind
@@ -276,6 +276,52 @@ def test_ranges_nest_and_hold_their_values(values: set[int], widths: list[int], 
             assert int(low) <= int(leaf) <= int(high)
             assert int(high) - int(low) == width - 1
             assert (int(low) - start) % width == 0
+
+
+def test_ranges_with_top_and_bottom_coding():
+    hierarchy = ranges("age", ["3", "14", "15", "19", "89", "90", "104"], [5, 10, 20], from_=15, to=90)
+    assert hierarchy.labels[1] == ("<15", "<15", "15-19", "15-19", "85-89", ">=90", ">=90")
+    assert hierarchy.labels[2] == ("<20", "<20", "<20", "<20", "80-89", ">=90", ">=90")
+    assert hierarchy.labels[3] == ("<20", "<20", "<20", "<20", ">=80", ">=80", ">=80")
+    assert hierarchy.check() == []
+
+
+def test_one_end_may_be_coded_alone():
+    assert ranges("t", ["-9", "0"], [5], from_=-5).labels[1] == ("<-5", "0-4")
+    assert ranges("w", ["0.5", "2.5"], [Fraction("0.5")], kind="float", to=2).labels[1] == ("[0.5, 1)", ">=2")
+    assert ranges("t", ["-9", "10"], [5], to=10**30).labels[1] == ("-10 to -6", "10-14")
+
+
+def test_ends_without_a_cut_between_them_are_refused():
+    with pytest.raises(InputError, match="ranges of age: no range of width 5 begins between from 1 and to 4"):
+        ranges("age", ["1"], [5], from_=1, to=4)
+
+
+@settings(deadline=None)
+@given(
+    st.sets(st.integers(-500, 500), min_size=1, max_size=30),
+    WIDTHS,
+    st.integers(-20, 20),
+    st.integers(-300, 300),
+    st.integers(120, 400),
+)
+def test_coded_ranges_nest_and_differ_from_others_at_the_ends_alone(
+    values: set[int], widths: list[int], start: int, from_: int, span: int
+):
+    """By the definition: the cuts of a width that lie between both ends."""
+    to = from_ + span
+    coded, plain = (ranges("n", map(str, values), widths, start, from_=a, to=b) for a, b in ((from_, to), (None, None)))
+    assert coded.check() == []
+    for level, width in enumerate(widths, 1):
+        cuts_ = [cut for cut in range(from_, to + 1) if (cut - start) % width == 0]
+        for leaf, label, other in zip(coded.leaves, coded.labels[level], plain.labels[level], strict=True):
+            value = int(leaf or "")
+            if value < cuts_[0]:
+                assert label == f"<{cuts_[0]}"
+            elif value >= cuts_[-1]:
+                assert label == f">={cuts_[-1]}"
+            else:
+                assert label == other
 
 
 @given(st.sets(st.decimals(-100, 100, places=3).map(str), min_size=1, max_size=20), WIDTHS, st.integers(1, 40))

@@ -49,6 +49,30 @@ def spec_with(hierarchy: Any, folder: Path) -> Spec:
             "integer",
             ["as it is (2 values)", "in ranges of 5 (2 values)", "in ranges of 10 (1 value)", HIDDEN],
         ),
+        (
+            {"ranges": [5, 10, 20], "from": 15, "to": 90},
+            ["1", "17", "95"],
+            "integer",
+            [
+                "as it is (3 values)",
+                "in ranges of 5 from 15 to 90 (3 values)",
+                "in ranges of 10 from 20 to 90 (2 values)",
+                "in ranges of 20 from 20 to 80 (2 values)",
+                HIDDEN,
+            ],
+        ),
+        (
+            {"ranges": [5], "from": 15},
+            ["1"],
+            "integer",
+            ["as it is (1 value)", "in ranges of 5 from 15 on (1 value)", HIDDEN],
+        ),
+        (
+            {"ranges": [10], "from": 5, "to": 15},
+            ["1"],
+            "integer",
+            ["as it is (1 value)", "in ranges of 10, below 10 or from there on (1 value)", HIDDEN],
+        ),
         ({"dates": ["iso_year"]}, ["2026-01-05"], "date", ["as it is (1 value)", "by ISO year (1 value)", HIDDEN]),
         (
             {"cuts": {"min_width": 10, "low": 0, "high": 20}},

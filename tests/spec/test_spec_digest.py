@@ -96,3 +96,12 @@ def test_priors_take_part():
 
     priors = ["uniform", "{values: {a: 1}}", "{values: {a: 2}}", "{from_table: t, column: c}"]
     assert len({digest(entry(prior)) for prior in priors}) == 4
+
+
+def test_top_and_bottom_coding_are_part_of_a_digest_and_none_is_none():
+    def of(form: str) -> str:
+        return digest(SPEC.replace("{ranges: [5, 10]}", form))
+
+    assert of("{ranges: [5, 10], from: null, to: null}") == digest(SPEC)
+    others = [of(f"{{ranges: [5, 10], {ends}}}") for ends in ("from: 15", "to: 90", "from: 15, to: 90", "from: 20")]
+    assert len({digest(SPEC), *others}) == 5

@@ -146,17 +146,11 @@ class Reader:
         found = BEYOND.fullmatch(text) or AT_LEAST.fullmatch(text)
         if found is None:
             return None
-        at, after = self._point(found["end"], after=False), self._point(found["end"], after=True)
-        if at is False or after is False:
+        sign = found.groupdict().get("sign", ">=")
+        end = self._point(found["end"], after=sign in ("<=", "\u2264", ">"))
+        if end is False:
             return None
-        match found.groupdict().get("sign", ">="):
-            case "<":
-                return None, at
-            case "<=" | "\u2264":
-                return None, after
-            case ">":
-                return after, None
-        return at, None
+        return (None, end) if sign in ("<", "<=", "\u2264") else (end, None)
 
 
 def _after(number: Fraction) -> float:

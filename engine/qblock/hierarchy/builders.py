@@ -25,6 +25,7 @@ from qblock.hierarchy.numbers import Numbers, decimal_texts, sorted_numbers
 WEEKS = ("day", "week", "iso_year")
 MONTHS = ("day", "month", "quarter", "year")
 UNITS = (*WEEKS, *MONTHS[1:])
+Number = int | Fraction
 OR_TOP = "or write `uncovered: top` (they become *)"
 MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamptz", "text")
 """Kinds of columns that may hold dates."""
@@ -101,20 +102,46 @@ def check_widths(widths: tuple[int | Fraction, ...]) -> None:
             )
 
 
+def outer_cuts(width: Number, start: Number, from_: Number | None, to: Number | None) -> tuple[int | None, int | None]:
+    """The numbers i of the first and the last cut start + i width that is not below from_ and not above to."""
+    first = None if from_ is None else math.ceil(Fraction(from_ - start) / Fraction(width))
+    return first, None if to is None else math.floor(Fraction(to - start) / Fraction(width))
+
+
+def check_ends(widths: Sequence[Number], start: Number, from_: Number | None, to: Number | None) -> None:
+    """Raise ValueError unless ranges of each width have a cut between both ends, where both are given."""
+    if from_ is None or to is None:
+        return
+    if from_ >= to:
+        raise ValueError(f"from {decimal_text(from_)} is not below to {decimal_text(to)}; write from < to")
+    for width in widths:
+        first, last = outer_cuts(width, start, from_, to)
+        if first is not None and last is not None and first > last:
+            raise ValueError(
+                f"no range of width {decimal_text(width)} begins between from {decimal_text(from_)} and to "
+                f"{decimal_text(to)}; leave the width out, or move from, to or start"
+            )
+
+
 def ranges(
     attribute: str,
     values: Iterable[str],
-    widths: Sequence[int | Fraction],
-    start: int | Fraction = 0,
+    widths: Sequence[Number],
+    start: Number = 0,
     kind: Kind = "integer",
+    from_: Number | None = None,
+    to: Number | None = None,
 ) -> Hierarchy:
     """Intervals [start + i w, start + (i + 1) w) of each width w, and `*`.
 
     An integer column with whole widths and start prints both ends inclusively (15-19; -10 to -6 where there is a
-    sign), any other [1.5, 2). Raises InputError for widths that do not nest, UnfitValuesError for NaN and infinity.
+    sign), any other [1.5, 2). from_, to: what lies below the first of these cuts from from_ on, or from the last one up
+    to `to` on, is of one open label (<15, >=90): bottom and top coding. Raises InputError for widths that do not nest
+    or have no cut between both ends, UnfitValuesError for NaN and infinity.
     """
     try:
         check_widths(tuple(widths))
+        check_ends(widths, start, from_, to)
     except ValueError as error:
         raise InputError(f"ranges of {attribute}: {error}") from None
     if kind not in NUMBERS:
@@ -125,14 +152,23 @@ def ranges(
     integers = kind == "integer" and all(Fraction(number).denominator == 1 for number in (start, *widths))
     per = math.lcm(numbers.per, *(Fraction(number).denominator for number in (start, *widths)))
     low, *steps = (int(Fraction(number) * per) for number in (start, *widths))
-    counts = numbers.scaled(per, abs(low) + steps[-1])
+    outer = [outer_cuts(width, start, from_, to) for width in widths]
+    most = max((abs(cut) for cut in outer[0] if cut is not None), default=0) * steps[0]
+    counts = numbers.scaled(per, abs(low) + steps[-1] + most)
     names, levels = [attribute], [Labels.leaves_of(numbers.leaves)]
     counts = counts - low
-    for width, step, below in zip(widths, steps, [1, *steps], strict=False):
+    for width, step, below, (first, last) in zip(widths, steps, [1, *steps], outer, strict=False):
         # So many intervals below make up each of these: only those are placed that have values.
-        counts, index = _runs(counts // (step // below))
+        counts = counts // (step // below)
+        counts = counts if first is None else np.maximum(counts, first - 1)
+        counts, index = _runs(counts if last is None else np.minimum(counts, last))
         ends = [low + count * step for count in counts.tolist()]
         shown = _whole_ranges(ends, step) if integers else _half_open(ends, step, per)
+        # Ascending: what is open is at the ends.
+        if first is not None and len(ends) and counts[0] < first:
+            shown[0] = f"<{decimal_text(Fraction(low + first * step, per))}"
+        if last is not None and len(ends) and counts[-1] >= last:
+            shown[-1] = f">={decimal_text(Fraction(ends[-1], per))}"
         parents = Labels(texts(shown), index)
         levels.append(levels[-1].below(parents))
         names.append(f"{attribute}_{decimal_text(Fraction(width))}")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from fractions import Fraction
 
 from qblock.canonical import decimal_text
 from qblock.errors import QblockError
 from qblock.hierarchy import TOP, Hierarchy, from_csv
+from qblock.hierarchy.builders import outer_cuts
 from qblock.spec import Spec
 from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, HierarchySource, Ranges, Suppress
 
@@ -94,7 +96,7 @@ def _steps(form: HierarchySource | None) -> list[str] | None:
         kept = [f"{end} {n} of" if n > 1 else f"{end} of" for n in range(form.digits - 1, 0, -1)]
         return [f"by the {one} {form.digits} digits" for one in kept]
     if isinstance(form, Ranges):
-        return [f"in ranges of {decimal_text(width)}" for width in form.ranges]
+        return [f"in ranges of {decimal_text(width)}{_between(form, width)}" for width in form.ranges]
     if isinstance(form, Dates):
         return [f"by {unit.replace('_', ' ').replace('iso', 'ISO')}" for unit in form.dates]
     if isinstance(form, Cuts):
@@ -102,3 +104,14 @@ def _steps(form: HierarchySource | None) -> list[str] | None:
         unit = " days" if grid.of_dates else ""
         return [f"in ranges of {decimal_text(width)}{unit}" for width in grid.widths()]
     return None
+
+
+def _between(form: Ranges, width: int | Fraction) -> str:
+    """Where ranges of a width begin and end; beyond are open labels."""
+    ends = outer_cuts(width, form.start, form.from_, form.to)
+    low, high = (None if cut is None else decimal_text(Fraction(form.start + cut * width)) for cut in ends)
+    if low == high:
+        return "" if low is None else f", below {low} or from there on"
+    if low is None or high is None:
+        return f" from {low} on" if high is None else f" up to {high}"
+    return f" from {low} to {high}"

@@ -72,6 +72,8 @@ SECTIONS: dict[str, dict[str, Told]] = {
     "Ranges": {
         "ranges": ("The width of the ranges at each level; each is a multiple of the one before.", ([5, 10, 20],)),
         "start": ("Where a range begins.", (0,)),
+        "from": ("Bottom coding: what lies below the first range from here on is one open label, <15.", (15,)),
+        "to": ("Top coding: what lies from the last range up to here on is one open label, >=90.", (90,)),
         "max": MAX,
     },
     "Dates": {

@@ -70,7 +70,7 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
 DEFAULTS[2] = {
     **DEFAULTS[1],
     "Digits": {**DEFAULTS[1]["Digits"], "max": None},
-    "Ranges": {**DEFAULTS[1]["Ranges"], "max": None},
+    "Ranges": {**DEFAULTS[1]["Ranges"], "from_": None, "to": None, "max": None},
     "Dates": {"max": None},
     "Cuts": {"max": None},
     "Cutting": {"start": None},

@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 
 from qblock.comparison import Kind
 from qblock.hierarchy import Grid, Hierarchy, HierarchyError, cuts, dates, digits, ranges, suppress
-from qblock.hierarchy.builders import UNITS, check_units, check_widths
+from qblock.hierarchy.builders import UNITS, check_ends, check_units, check_widths
 from qblock.spec.fields import NUMBERS, Level, Name, Positive, TableName, exact_number, listed, read_items, text_of
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -51,6 +51,9 @@ def _point(raw: object) -> int | Fraction | date:
         return date.fromisoformat(raw) if isinstance(raw, str) and DAY.fullmatch(raw) else exact_number(raw)
     except ValueError:
         raise ValueError("{it} is neither a number nor a date; write 0, or 2000-01-01") from None
+
+
+Exact = Annotated[int | Fraction, BeforeValidator(exact_number), WithJsonSchema(NUMBERS)]
 
 
 class HierarchySource:
@@ -89,7 +92,10 @@ class Digits(HierarchySource):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Ranges(HierarchySource):
-    """Half-open intervals of growing widths; each width is a multiple of the one before."""
+    """Half-open intervals of growing widths; each width is a multiple of the one before.
+
+    from, to: what lies outside of them is of one open label at each level, <15 or >=90; None for none.
+    """
 
     form = "ranges"
     ranges: Annotated[
@@ -97,8 +103,13 @@ class Ranges(HierarchySource):
         BeforeValidator(_widths),
         WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": "number", "exclusiveMinimum": 0}}),
     ]
-    start: Annotated[int | Fraction, BeforeValidator(exact_number), WithJsonSchema(NUMBERS)] = 0
+    start: Exact = 0
+    from_: Annotated[Exact | None, Field(alias="from")] = None
+    to: Exact | None = None
     max: Level | None = None
+
+    def __post_init__(self) -> None:
+        check_ends(self.ranges, self.start, self.from_, self.to)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -214,7 +225,7 @@ FORMS: tuple[Form, ...] = (
     Form(
         Ranges,
         "{ranges: [5, 10, 20]}",
-        lambda form, name, values, kind: ranges(name, values, form.ranges, form.start, kind),
+        lambda form, name, values, kind: ranges(name, values, form.ranges, form.start, kind, form.from_, form.to),
         ("0", "7", "31", "32"),
         "integer",
     ),
