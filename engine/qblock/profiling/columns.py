@@ -223,7 +223,7 @@ def _hierarchy(p: Profile, there: int) -> Any:
         if not all(is_value(end, "decimal") for end in ends):
             return None
         spread = Fraction(ends[1]) - Fraction(ends[0])
-        return {"ranges": _widths(spread)} if p.distinct > 2 and spread < WIDEST else "suppress"
+        return {"ranges": widths_of(spread)} if p.distinct > 2 and spread < WIDEST else "suppress"
     if kind in ("date", "timestamp", "timestamptz") and p.distinct:
         return (
             {"dates": ["month", "quarter", "year"]}
@@ -238,7 +238,8 @@ def _hierarchy(p: Profile, there: int) -> Any:
     return FILE if p.distinct <= FEW else None
 
 
-def _widths(spread: Fraction) -> list[int]:
+def widths_of(spread: Fraction) -> list[int]:
+    """Widths of ranges, of which at most fifty of the least are between two numbers that are so far apart."""
     step = 1
     while spread / (5 * step) > 50:
         step *= 10

@@ -13,7 +13,7 @@ import yaml
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
-from qblock.profiling import apart, decisions, people
+from qblock.profiling import apart, decisions, ends, people
 from qblock.profiling.apart import Apart
 from qblock.profiling.columns import FEW, FILE, LONGEST_KEY, Proposal, file_name, leaves_of, profile, propose
 from qblock.profiling.decisions import AskSensitive
@@ -97,6 +97,7 @@ def init(
             proposals, hierarchies = _settle(proposals, session, name)
             quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
             people_ = [one.column for one in who.candidates] + ([] if given is None else [given.column])
+            proposals = ends.with_ends(proposals, session, name, rows, people_, k_of(rows))
             sampled = apart.sample(session, name, quasi, people_)
     finally:
         warehouse.close()
@@ -127,6 +128,11 @@ def init(
     spec_file.write_text(text, encoding="utf-8")
     lines = dict(zip(left, _lines_of_open(text), strict=True))
     return FirstSpec(tuple(proposals), tuple(written), settled, lines, tuple(sets), sampled.rows, rows)
+
+
+def k_of(people: int) -> int:
+    """The k that is asked of so many people."""
+    return 5 if people >= 100 else 2
 
 
 def _lines_of_open(text: str) -> list[int]:
@@ -256,7 +262,7 @@ def render(
     lines.append("privacy:")
     chosen = entity.chosen
     regime = "once" if chosen is None else "steady"
-    k = 5 if (rows if chosen is None else chosen.distinct) >= 100 else 2
+    k = k_of(rows if chosen is None else chosen.distinct)
     lines.append(f"  - k_anonymity: {{k: {k}}}")
     for p in proposals:
         if p.role == "sensitive" and p.profile.distinct >= 2:

@@ -305,9 +305,24 @@ def joined(first: str, last: str) -> str:
         # 2024-01 is a month.
         if all(map(WHOLE.fullmatch, ends)) and list(ends) == sorted(ends, key=int):
             return f"{low}-{high}" if mark == "-" and other["mark"] == "-" and low[0] != "-" else f"{low} to {high}"
+    if first.startswith("<") and (high := _from_to(last)[1]) is not None:
+        return f"<{high}"
+    if last.startswith(">=") and (low := _from_to(first)[0]) is not None:
+        return f">={low}"
     if WHOLE.fullmatch(first) and WHOLE.fullmatch(last) and first[0] != "-":
         return f"{first}-{last}"
     return f"{first} to {last}"
+
+
+def _from_to(label: str) -> tuple[str | None, str | None]:
+    """Where a range of numbers begins, and what comes after it: of 15-19, of 15 and of [1.5, 2); None of others."""
+    found = INTERVAL.fullmatch(label)
+    if found and found["open"] and found["end"]:
+        return found["low"], found["high"]
+    low, high = (found["low"], found["high"]) if found else (label, label)
+    if WHOLE.fullmatch(low) and WHOLE.fullmatch(high) and int(low) <= int(high):
+        return low, str(int(high) + 1)
+    return None, None
 
 
 def ladders(

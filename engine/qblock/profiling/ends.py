@@ -1,0 +1,128 @@
+"""Where the ranges of a column end: beyond are a few very low or very high values, which share one open label each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.hierarchy.builders import check_ends
+from qblock.profiling.columns import Proposal, widths_of
+from qblock.warehouse import Session, TableName
+
+OUTER = Fraction(1, 100)
+"""The share of the rows that is beyond each end, or as near to it as a cut is."""
+TRIED = 20
+"""Cuts further inside that are tried where fewer people than a block needs are beyond the first one."""
+LARGEST = 10**15
+"""Numbers that every engine compares exactly, whatever their type."""
+Ends = tuple[int | None, int | None]
+
+
+def with_ends(
+    proposals: Sequence[Proposal], session: Session, table: TableName, rows: int, people: Sequence[str], least: int
+) -> list[Proposal]:
+    """The proposals, with bottom and top coding of ranges where values lie beyond the 1st or the 99th percentile,
+    rounded outward to the least width; two statements, whose answers are as large as the spec.
+
+    people: columns that may say who a row is about; least: the people whom an end label must stand for, whichever of
+    these columns it is. No end is the least or the greatest value, unless that is a multiple of the width.
+    """
+    found = [p for p in proposals if p.role == "quasi_identifier" and _has_ranges(p)]
+    if not found or rows < 2 * least:
+        return list(proposals)
+    outer = max(OUTER, Fraction(least, rows))
+    inner = _percentiles(session, table, found, float(outer))
+    cuts = {name: _cuts(p, *inner[name]) for p in found if (name := p.profile.column.name) in inner}
+    ends = _settled(session, table, found, cuts, people, least)
+    return [_coded(p, cuts[name][0], *ends[name]) if (name := p.profile.column.name) in ends else p for p in proposals]
+
+
+def _has_ranges(p: Proposal) -> bool:
+    return isinstance(p.entry["hierarchy"], dict) and "ranges" in p.entry["hierarchy"]
+
+
+def _percentiles(
+    session: Session, table: TableName, found: Sequence[Proposal], outer: float
+) -> dict[str, tuple[Fraction, Fraction]]:
+    relation, figures = session.relation(table), []
+    for i, p in enumerate(found):
+        column = p.profile.column
+        value = session.comparable(relation.c[column.name], column)
+        for end, share in (("low", outer), ("high", 1 - outer)):
+            at = sa.func.percentile_disc(sa.literal_column(f"{share:.9f}")).within_group(value)
+            figures.append(session.text_of(at, column.kind).label(f"{end}_{i}"))
+    answer = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
+    inner = {
+        p.profile.column.name: (Fraction(answer[f"low_{i}"]), Fraction(answer[f"high_{i}"]))
+        for i, p in enumerate(found)
+    }
+    return {name: (low, high) for name, (low, high) in inner.items() if -LARGEST < low <= high < LARGEST}
+
+
+def _cuts(p: Proposal, low: Fraction, high: Fraction) -> tuple[list[int], list[int], list[int]]:
+    """The widths of ranges between two percentiles, and the cuts at which they may begin and end: the first is the
+    percentile rounded outward, each other lies further inside. None where no value is beyond the first."""
+    widths = widths_of(high - low)
+    width = widths[0]
+    first, last = math.floor(low / width) * width, (math.floor(high / width) + 1) * width
+    inside = range(min(TRIED, (last - first) // width))
+    below = [first + i * width for i in inside] if Fraction(p.profile.least or 0) < first else []
+    above = [last - i * width for i in inside] if Fraction(p.profile.greatest or 0) >= last else []
+    return widths, below, above
+
+
+def _settled(
+    session: Session,
+    table: TableName,
+    found: Sequence[Proposal],
+    cuts: dict[str, tuple[list[int], list[int], list[int]]],
+    people: Sequence[str],
+    least: int,
+) -> dict[str, Ends]:
+    """For each column the outermost cuts beyond which there are enough people."""
+    known, relation = session.columns(table), session.relation(table)
+    who: list[Any] = [session.comparable(relation.c[name], known[name]) for name in people]
+    figures, asked = [], []
+    for p in found:
+        column = p.profile.column
+        if column.name not in cuts:
+            continue
+        value = session.comparable(relation.c[column.name], column)
+        for side in (0, 1):
+            for cut in cuts[column.name][1 + side]:
+                at: sa.ColumnClause[int] = sa.literal_column(str(cut))
+                beyond = value >= at if side else value < at
+                counts = [sa.func.count(sa.case((beyond, 1)))]
+                counts += [sa.func.count(sa.distinct(sa.case((beyond, one)))) for one in who]
+                figures.append(sa.func.least(*counts) if who else counts[0])
+                asked.append((column.name, side, cut))
+    if not figures:
+        return {}
+    labelled = [figure.label(f"n{i}") for i, figure in enumerate(figures)]
+    answer = session.fetch(sa.select(*labelled).select_from(relation)).to_pylist()[0]
+    ends: dict[str, list[int | None]] = {}
+    for i, (name, side, cut) in enumerate(asked):
+        of = ends.setdefault(name, [None, None])
+        if of[side] is None and answer[f"n{i}"] >= least:
+            of[side] = cut
+    return {name: (low, high) for name, (low, high) in ends.items() if (low, high) != (None, None)}
+
+
+def _coded(p: Proposal, widths: list[int], low: int | None, high: int | None) -> Proposal:
+    while widths:
+        try:
+            check_ends(widths, 0, low, high)
+            break
+        except ValueError:
+            widths = widths[:-1]
+    if not widths or (low is not None and low == high):
+        return p
+    ends = {key: cut for key, cut in (("from", low), ("to", high)) if cut is not None}
+    said = " and ".join([f"below {low}"] * (low is not None) + [f"from {high} on"] * (high is not None))
+    entry = {**p.entry, "hierarchy": {"ranges": widths, **ends}}
+    return replace(p, entry=entry, reason=f"{p.reason}; what lies {said} shares a label")

@@ -1,0 +1,77 @@
+"""`qblock init` and a few very low or very high numbers: they share open labels, and no end is a person's value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qblock.spec import load_spec
+from qblock.spec.sources import Ranges
+
+AGES = [20 + i % 60 for i in range(600)]
+"""20 to 79, ten rows of each."""
+Proposed = Callable[..., tuple[Any, Ranges]]
+
+
+@pytest.fixture
+def proposed(qblock: Any, warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Proposed:
+    def run(ages: list[Any], *more: str, **columns: list[Any]) -> tuple[Any, Ranges]:
+        url = warehouse("people", {"age": ages, "sex": [["f", "m"][i % 2] for i in range(len(ages))], **columns})
+        monkeypatch.setenv("WAREHOUSE_URL", url)
+        ran = qblock("init", url, "people", "--directory", tmp_path / "made", "--sensitive", "none", "--json", *more)
+        assert ran.status == 0, ran.err
+        spec = load_spec(tmp_path / "made" / "release.yaml")
+        form = spec.attributes["age"].hierarchy
+        assert isinstance(form, Ranges)
+        assert qblock("search", spec.path, "--quiet").status == 0
+        return ran, form
+
+    return run
+
+
+def reason(ran: Any) -> str:
+    return str(next(column["reason"] for column in ran.json["columns"] if column["name"] == "age"))
+
+
+def test_outliers_are_joined_and_the_widths_are_those_of_the_others(proposed: Proposed) -> None:
+    ran, form = proposed([*AGES, -3, -2, -1, 0, 1, 2, 98, 104, 997, 998, 999, 99_999])
+    assert (form.ranges, form.from_, form.to) == ((5, 10, 20), 20, 80)
+    assert "; what lies below 20 and from 80 on shares a label" in reason(ran)
+
+
+def test_where_nothing_lies_beyond_there_is_no_end(proposed: Proposed) -> None:
+    ran, form = proposed(AGES)
+    assert (form.ranges, form.from_, form.to) == ((5, 10, 20), None, None)
+    assert "shares a label" not in reason(ran)
+
+
+def test_an_end_that_few_people_are_beyond_moves_inside(proposed: Proposed) -> None:
+    """Five rows are of the two people above 79; k is 5."""
+    _, form = proposed(
+        [*AGES, 97, 98, 97, 98, 99],
+        "--entity",
+        "patient_id",
+        patient_id=[*range(1000, 1600), 1, 1, 1, 2, 2],
+    )
+    assert (form.from_, form.to) == (None, 75)
+
+
+def test_no_end_is_proposed_of_a_handful_of_rows(proposed: Proposed) -> None:
+    _, form = proposed([30, 31, 99])
+    assert (form.from_, form.to) == (None, None)
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE PRECISION", "NUMERIC(12, 2)"])
+def test_decimals_have_whole_ends(
+    qblock: Any, warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    values = [*(18.25 + i % 40 for i in range(800)), *[None] * 4, *(9000.5 + i for i in range(7))]
+    url = warehouse("people", {"age": values, "sex": ["f", "m", "f"] * 270 + ["m"]}, {"age": kind})
+    monkeypatch.setenv("WAREHOUSE_URL", url)
+    assert qblock("init", url, "people", "--directory", tmp_path / "made", "--sensitive", "none").status == 0
+    form = load_spec(tmp_path / "made" / "release.yaml").attributes["age"].hierarchy
+    assert isinstance(form, Ranges)
+    assert (form.ranges, form.from_, form.to) == ((5, 10, 20), None, 60)
