@@ -11,6 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.hierarchy import Hierarchy, suppress
+from qblock.profiling.codes import CODES, Code
 from qblock.profiling.words import numbers_rows, suggests
 from qblock.spec.repeats import MOST_ROWS
 from qblock.warehouse import Column, Session, TableName
@@ -39,6 +40,8 @@ FEW = 1000
 """Text with more distinct values than this needs a hierarchy that nobody writes by hand: it is left out."""
 
 
+LEAST_CODES = 3
+"""Fewer different texts may look like codes of any kind by chance."""
 OF_ALL = ("least", "greatest", "shortest", "longest")
 OF_TEXTS = ("long", "at", "mails", "digits", "numbers")
 """Figures of a profile, as it has them."""
@@ -53,7 +56,8 @@ class Profile:
     """One column: distinct values, NULLs, the least and greatest value as text, and how many characters texts have.
 
     Of texts also in how many rows there is one of more than LONG characters, one with an @, one like an e-mail address,
-    one with a digit, and one of LEAST_DIGITS and more, with nothing else but what stands between digits.
+    one with a digit, and one of LEAST_DIGITS and more, with nothing else but what stands between digits;
+    forms: in how many there is a code of each kind of CODES.
     """
 
     column: Column
@@ -69,6 +73,7 @@ class Profile:
     digits: int = 0
     numbers: int = 0
     codes: tuple[int, ...] = ()
+    forms: tuple[int, ...] = (0,) * len(CODES)
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,7 @@ def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
         if column.kind == "text":
             figures += [count.label(f"{key}_{i}") for key, count in zip(OF_TEXTS, _patterns(value), strict=True)]
             figures += [count.label(f"code{n}_{i}") for n, count in zip(LENGTHS, _codes(value), strict=True)]
+            figures += [sa.func.count(sa.case((c.matches(value), 1))).label(f"{c.name}_{i}") for c in CODES]
     found = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
     profiles = [
         Profile(
@@ -110,6 +116,7 @@ def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
             found[f"distinct_{i}"],
             found["rows"] - found[f"there_{i}"],
             codes=tuple(found.get(f"code{n}_{i}", 0) for n in LENGTHS),
+            forms=tuple(found.get(f"{code.name}_{i}", 0) for code in CODES),
             **{key: found[f"{key}_{i}"] for key in OF_ALL},
             **{key: found.get(f"{key}_{i}", 0) for key in OF_TEXTS},
         )
@@ -157,11 +164,16 @@ def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
 def _propose(p: Profile, rows: int) -> Proposal:
     name, kind = p.column.name, p.column.kind
     private, quasi = suggests(name, "sensitive"), suggests(name, "quasi")
+    code = _code(p, rows, quasi=quasi)
+    if code is not None and code.role == "identifying":
+        return Proposal(p, "identifying", "identifying", code.says)
     mostly = _mostly(p, rows, often_digits=quasi or private)
     if mostly is not None and (private or mostly.role == "identifying" or 2 * p.long > rows - p.nulls):
         return mostly
     if private:
         return Proposal(p, "sensitive", sensitive_entry(p), "the name suggests something private")
+    if code is not None and code.role == "sensitive":
+        return Proposal(p, "sensitive", sensitive_entry(p), code.says)
     numbered = numbers_rows(name) and p.distinct > FEW_NUMBERS and rows <= MOST_ROWS * p.distinct
     if numbered or not quasi:
         if suggests(name, "identifying"):
@@ -184,8 +196,21 @@ def _propose(p: Profile, rows: int) -> Proposal:
         entry["uncovered"] = "top"
         rest = f"{others} rows are not {hierarchy['digits']} digits and become *"
         return Proposal(p, "quasi_identifier", entry, f"others may know it; {rest}")
+    if code is not None:
+        return Proposal(p, "quasi_identifier", entry, code.says)
     known = "others may know it" if quasi else "others may know it, as far as one can tell: check"
     return Proposal(p, "quasi_identifier", entry, known)
+
+
+def _code(p: Profile, rows: int, *, quasi: bool) -> Code | None:
+    """The kind of code that nine values in ten are. quasi: whether the name suggests what others know, such as a
+    postcode (B12) or a state (IN), which is no diagnosis then."""
+    there = rows - p.nulls
+    for code, count in zip(CODES, p.forms, strict=True):
+        few = code.role != "identifying" and p.distinct < LEAST_CODES
+        if there and count >= MOST * there and not few and not (quasi and code.role == "sensitive"):
+            return code
+    return None
 
 
 def _mostly(p: Profile, rows: int, *, often_digits: bool) -> Proposal | None:
