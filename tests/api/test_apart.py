@@ -63,7 +63,10 @@ def test_what_is_said() -> None:
     assert sentence(sets, 10, 10) == (
         "People who are alone with their values: born: 100 %, zip + age: 63.4 %, zip + sex: 52 %"
     )
-    assert sentence([], 100_000, 10**6) == "People who are alone with their values (of the first 100,000 rows): nobody"
+    assert (
+        sentence([], 100_000, 10**6)
+        == "People who are alone with their values (of 100,000 rows drawn by a digest): nobody"
+    )
     assert (percent(0.99999), percent(1.0), percent(0.001)) == ("99.9 %", "100 %", "0.1 %")
 
 

@@ -39,20 +39,43 @@ class Apart:
     share: float
 
 
-def sample(session: Session, table: TableName, columns: Sequence[str], people: Sequence[str]) -> Sample:
-    """The first rows of a table, in these columns and in those that may say who a row is about; one statement."""
+def sample(
+    session: Session, table: TableName, rows: int, columns: Sequence[str], people: Sequence[str], person: str | None
+) -> Sample:
+    """Rows of a table, in these columns and in those that may say who a row is about; one statement.
+
+    Of a table of more rows than MOST_ROWS those whose person (None: whose values) has the least digest: they are the
+    same whatever order the rows are in, and all rows of a person are among them, but perhaps of the last one.
+    """
     known, relation = session.columns(table), session.relation(table)
     names = list(dict.fromkeys([*columns[:MOST_COLUMNS], *people]))
     if not names:
         return Sample()
     texts = [session.text_of(session.comparable(relation.c[n], known[n]), known[n].kind) for n in names]
-    query = sa.select(*(text.label(f"c{i}") for i, text in enumerate(texts))).select_from(relation).limit(MOST_ROWS)
+    query = sa.select(*(text.label(f"c{i}") for i, text in enumerate(texts))).select_from(relation)
+    if rows > MOST_ROWS:
+        query = query.order_by(*_drawn(session, texts, None if person is None else names.index(person)))
+        query = query.limit(MOST_ROWS)
     found = session.fetch(query)
     codes = {}
     for i, name in enumerate(names):
         encoded = found[f"c{i}"].combine_chunks().dictionary_encode(null_encoding="encode")
         codes[name] = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
     return Sample(codes, found.num_rows)
+
+
+def _drawn(session: Session, texts: Sequence[sa.ColumnElement[str]], person: int | None) -> list[sa.ColumnElement[str]]:
+    """An order of rows by digests, in which rows that are equal in all columns alone have the same place."""
+
+    def digest(of: Sequence[sa.ColumnElement[str]]) -> sa.ColumnElement[str]:
+        # Digests are of one length, so that no two columns read as one.
+        parts = [sa.func.coalesce(session.sha256(text), sa.literal_column("'NULL'"), type_=sa.Text) for text in of]
+        whole: sa.ColumnElement[str] = parts[0]
+        for part in parts[1:]:
+            whole = whole.concat(part)
+        return session.bytewise(session.sha256(whole))
+
+    return [digest([texts[person]]), digest(texts)] if person is not None else [digest(texts)]
 
 
 def apart(rows: Sample, columns: Sequence[str], person: str | None) -> list[Apart]:
@@ -121,7 +144,7 @@ def reasoned(proposals: Sequence[Proposal], sets: Sequence[Apart]) -> list[Propo
 
 def sentence(sets: Sequence[Apart], sampled: int, rows: int) -> str:
     """The sets in words. sampled: the rows that were looked at; rows: of the table."""
-    of = f" (of the first {sampled:,} rows)" if sampled < rows else ""
+    of = f" (of {sampled:,} rows drawn by a digest)" if sampled < rows else ""
     listed = [f"{' + '.join(one.columns)}: {percent(one.share)}" for one in sets[:SHOWN]]
     more = f", and {len(sets) - SHOWN} other sets" if len(sets) > SHOWN else ""
     return f"People who are alone with their values{of}: " + (", ".join(listed) + more if listed else "nobody")

@@ -13,9 +13,11 @@ import sqlalchemy as sa
 
 @dataclass(frozen=True)
 class Code:
-    """One kind of code. says: what is said of a column of them; role: what it is proposed to be; pattern: of a whole text,
-    in what regular expressions of PostgreSQL and of RE2 have in common; countries: instead of a pattern, those
-    of ISO 3166."""
+    """One kind of code.
+
+    says: what is said of a column of them; role: what it is proposed to be; pattern: of a whole text, in what regular
+    expressions of PostgreSQL and of RE2 have in common; countries: instead of a pattern, those of ISO 3166.
+    """
 
     name: str
     says: str

@@ -27,8 +27,8 @@ from qblock.warehouse.engines import ENGINES, database_file
 @dataclass(frozen=True)
 class FirstSpec:
     """What was written. files: the spec last; entity: who its rows are about; open: columns whose role is left to a
-    person, with their lines in the spec; apart: the sets of columns that tell most people apart, among the first
-    `sampled` of the table's rows."""
+    person, with their lines in the spec; apart: the sets of columns that tell most people apart, among `sampled`
+    of the table's rows."""
 
     proposals: tuple[Proposal, ...]
     files: tuple[Path, ...]
@@ -98,7 +98,9 @@ def init(
             quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
             people_ = [one.column for one in who.candidates] + ([] if given is None else [given.column])
             proposals = ends.with_ends(proposals, session, name, rows, people_, k_of(rows))
-            sampled = apart.sample(session, name, quasi, people_)
+            likely = given or who.best
+            person = None if likely is None else likely.column
+            sampled = apart.sample(session, name, rows, quasi, people_, person)
     finally:
         warehouse.close()
     # Nothing is open while a person thinks.
