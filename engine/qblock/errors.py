@@ -25,6 +25,16 @@ def values_shown(shown: bool) -> Iterator[None]:
         _values_shown.set(before)
 
 
+def shows_values() -> bool:
+    """Whether messages may name values here."""
+    return _values_shown.get()
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 row`, `2 rows`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def quoted(value: str | None, instead: str = "(not shown)") -> str:
     """A value or a label of a hierarchy as a message may name it; `instead` where messages end in logs."""
     if value is None:

@@ -39,7 +39,7 @@ def anonymize(data: Any, *quasi: str, k: int = 1, sensitive: Any = ("s",), **mor
 def test_every_kind_of_missing_value_is_null(column: pd.Series) -> None:
     found = anonymize(pd.DataFrame({"a": column, "s": ["x", "x", "y"]}), "a")
     assert found.frame["a"].tolist() == ["*", "1", "1"]
-    with pytest.raises(qblock.InputError, match="column a is NULL in 1 rows"):
+    with pytest.raises(qblock.InputError, match="column a is NULL in 1 row"):
         qblock.anonymize(pd.DataFrame({"a": column, "s": 1}), {"a": "suppress"}, ["s"], privacy=K1)
 
 

@@ -46,8 +46,8 @@ def test_a_value_missing_in_a_hierarchy(warehouse, qblock, spec, tmp_path: Path)
     (tmp_path / "zip.csv").write_text("zip,any\n101,*\n111,*\n", encoding="utf-8")
     file = file_of(spec, warehouse("people", PEOPLE), {**QUASI, "hierarchy": {"file": "zip.csv"}, "nulls": "top"})
     for command, ran in zip(COMMANDS, each(qblock, file), strict=True):
-        named = "" if command[0] == "audit" else r": '102' \(1 rows\)"
-        check(ran, 2, LINE + rf"1 values of column zip \(1 rows\) are missing in its hierarchy{named}; add")
+        named = "" if command[0] == "audit" else r": '102' \(1 row\)"
+        check(ran, 2, LINE + rf"1 value of column zip \(1 row\) is missing in its hierarchy{named}; add")
 
 
 def test_a_hierarchy_that_is_not_nested(warehouse, qblock, spec, tmp_path: Path) -> None:
@@ -65,10 +65,10 @@ def test_a_duplicate_leaf(warehouse, qblock, spec, tmp_path: Path) -> None:
 
 def test_nulls_without_a_rule(warehouse, qblock, spec) -> None:
     for ran in each(qblock, file_of(spec, warehouse("people", PEOPLE), QUASI)):
-        check(ran, 2, LINE + "column zip is NULL in 1 rows; write `nulls: top")
+        check(ran, 2, LINE + "column zip is NULL in 1 row; write `nulls: top")
     url = warehouse("sick", {"zip": ["1"], "ill": [None]}, {"ill": "VARCHAR"})
     for ran in each(qblock, spec(url, "sick", {"zip": QUASI, "ill": "sensitive"})):
-        check(ran, 2, LINE + "column ill is NULL in 1 rows; write `nulls: value")
+        check(ran, 2, LINE + "column ill is NULL in 1 row; write `nulls: value")
 
 
 def test_an_unknown_column(warehouse, qblock, spec) -> None:

@@ -209,7 +209,7 @@ CASES = [
         "a hierarchy file that is absent", 2, r"zip\.csv", both(zips(""), lambda job: (job.folder / "zip.csv").unlink())
     ),
     Wrong("an empty hierarchy file", 2, r"zip\.csv", zips("")),
-    Wrong("a value missing in a hierarchy", 2, "1 values of column zip .* missing in its hierarchy", zips(ZIPS[:-8])),
+    Wrong("a value missing in a hierarchy", 2, "1 value of column zip .* missing in its hierarchy", zips(ZIPS[:-8])),
     Wrong(
         "a hierarchy that is not nested",
         2,
@@ -237,13 +237,13 @@ CASES = [
     Wrong(
         "NULL in a quasi-identifier",
         2,
-        "column zip is NULL in 1 rows; write `nulls: top`",
+        "column zip is NULL in 1 row; write `nulls: top`",
         both(FREE, change(NEW.replace("'13053'", "NULL"))),
     ),
     Wrong(
         "NULL in a sensitive column",
         2,
-        "column disease is NULL in 1 rows; write `nulls: value`",
+        "column disease is NULL in 1 row; write `nulls: value`",
         both(FREE, change(NEW.replace("'flu'", "NULL"))),
     ),
     Wrong(
@@ -265,7 +265,7 @@ CASES = [
     Wrong(
         "an entity that is NULL",
         2,
-        "column name is NULL in 1 rows",
+        "column name is NULL in 1 row",
         both(ENTITY, FREE, change(NEW.replace("'new'", "NULL"))),
     ),
     Wrong("an entity in two rows", 2, "count: entities", both(ENTITY, FREE, change(NEW, NEW))),

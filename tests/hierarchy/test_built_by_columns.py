@@ -83,7 +83,10 @@ def compared(made: Callable[[], Hierarchy], expected: Callable[[], list[Row]]) -
         with pytest.raises(UnfitValuesError) as caught:
             made()
         assert caught.value.values == unfit
-        assert f": {len(unfit)} value{'s' * (len(unfit) > 1)} of the column are not " in str(caught.value)
+        assert (
+            f": {len(unfit)} value{'s' * (len(unfit) > 1)} of the column {'is' if len(unfit) == 1 else 'are'} not "
+            in str(caught.value)
+        )
         return
     hierarchy = made()
     assert list(zip(*hierarchy.labels, strict=True)) == rows

@@ -78,7 +78,7 @@ def test_values_of_another_length_are_counted_and_not_named():
 
 @pytest.mark.parametrize("value", ["-5", "100000"])
 def test_integers_that_are_no_code(value: str):
-    with pytest.raises(UnfitValuesError, match="1 value of the column are not 5 digits long"):
+    with pytest.raises(UnfitValuesError, match="1 value of the column is not 5 digits long"):
         digits("zip", [value], 5, kind="integer")
 
 
@@ -202,9 +202,9 @@ def test_cuts_of_dates_need_dates():
     grid = Grid(date(2000, 1, 1), 1, date(2000, 1, 1), date(2000, 1, 9))
     with pytest.raises(InputError, match="cuts of a: the column is of type integer, and the cuts are dates"):
         cuts("a", ["1"], grid, "integer")
-    with pytest.raises(UnfitValuesError, match="cuts of a: 1 value of the column are not ISO dates"):
+    with pytest.raises(UnfitValuesError, match="cuts of a: 1 value of the column is not an ISO date"):
         cuts("a", ["x", "2000-01-01"], grid, "text")
-    with pytest.raises(UnfitValuesError, match="are not finite numbers"):
+    with pytest.raises(UnfitValuesError, match="1 value of the column is not a finite number"):
         cuts("a", ["NaN"], Grid(0, 5, 0, 10), "float")
 
 
@@ -229,7 +229,7 @@ def test_times_have_days():
 
 @pytest.mark.parametrize("value", ["2026-02-30", "soon", "infinity", "20260131", "2026-01-31x", "12026-01-31"])
 def test_texts_that_are_no_date(value: str):
-    with pytest.raises(UnfitValuesError, match="1 value of the column are not ISO dates") as caught:
+    with pytest.raises(UnfitValuesError, match="1 value of the column is not an ISO date") as caught:
         dates("seen", [value, "2026-01-31"], ["month"], "text")
     assert caught.value.values == (value,)
     assert value not in str(caught.value)

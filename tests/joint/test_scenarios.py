@@ -169,7 +169,7 @@ def test_a_sensitive_value_that_nothing_covers_is_refused_never_left_out(warehou
     text = text.replace('"duckdb:///w.duckdb"', '"${URL}"').replace("person", "id")
     declared = text.replace("value: sensitive", "value: {role: sensitive, domain: [a, b]}")
     spec = read_spec(declared, tmp_path / "spec.yaml", {"URL": url})
-    with pytest.raises(InputError, match=r"1 values of column value \(2 rows\) are missing"), open_task(spec):
+    with pytest.raises(InputError, match=r"1 value of column value \(2 rows\) is missing"), open_task(spec):
         pass
     quarantined = declared.replace("domain: [a, b]", "domain: [a, b], uncovered: quarantine")
     with pytest.raises(InputError, match="uncovered"):

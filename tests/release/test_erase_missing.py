@@ -179,7 +179,7 @@ def test_numbers_that_were_written_otherwise_are_not_missing(make_job: MakeJob) 
 def test_rows_that_name_nobody_make_nobody_missing(make_job: MakeJob) -> None:
     job = twelve(make_job)
     job.change("UPDATE people SET id = NULL WHERE id = 'r7'")
-    with pytest.raises(InputError, match="NULL in 1 rows"):
+    with pytest.raises(InputError, match="NULL in 1 row"):
         erase(job.spec, missing=True, now=True)
     assert apart(job) == {}
 

@@ -104,13 +104,13 @@ def test_a_pinned_node_that_fails_is_refused(make_job: MakeJob) -> None:
 
 def test_data_that_must_be_mended_is_recorded_without_its_values(make_job: MakeJob) -> None:
     job = make_job(PEOPLE | {"zip": [None, *PEOPLE["zip"][1:]]})
-    with pytest.raises(InputError, match="column zip is NULL in 1 rows"):
+    with pytest.raises(InputError, match="column zip is NULL in 1 row"):
         job.run()
     assert states(job) == [(None, "failed")]
     (job.folder / "zip.csv").write_text("zip,top\n13053,*\n13068,*\n14850,*\n", "utf-8")
     other = {"zip": {"role": "quasi_identifier", "hierarchy": {"file": "zip.csv"}, "nulls": "top"}}
     job.set(attributes=ATTRIBUTES | other)
-    with pytest.raises(InputError, match="1 values of column zip") as raised:
+    with pytest.raises(InputError, match="1 value of column zip") as raised:
         job.run()
     assert "14853" not in str(raised.value)
     assert "14853" not in last_reason(job)

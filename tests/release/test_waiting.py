@@ -342,5 +342,5 @@ def test_a_release_of_nothing_but_uncovered_rows_is_refused(make_job: MakeJob, t
 def test_a_sensitive_value_outside_the_domain_is_always_refused(make_job: MakeJob, tmp_path: Path) -> None:
     job = quarantine_job(make_job, tmp_path, "p1:q:a p2:q:b p3:q:z")
     job.settings["attributes"]["value"] = {"role": "sensitive", "domain": ["a", "b"]}
-    with pytest.raises(InputError, match=r"1 values of column value .* missing in its taxonomy or domain"):
+    with pytest.raises(InputError, match=r"1 value of column value .* missing in its taxonomy or domain"):
         job.run()

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from integration.sources import execute, opened, quoted
+from integration.sources import execute, make_spec, opened, quoted
 
+from qblock.errors import InputError
+from qblock.search.run import open_task
 from source.test_sources import QUASI, labels, problem
 
 pytestmark = pytest.mark.either_engine
@@ -26,7 +28,7 @@ def test_builders(warehouse, tmp_path: Path) -> None:
         "z": {**QUASI, "hierarchy": {"digits": 5, "from": "left"}},
         "n": {**QUASI, "hierarchy": {"digits": 3}},
     }
-    assert "1 value of the column are not 3 digits long" in problem(url, {"n": attributes["n"]}, tmp_path)
+    assert "1 value of the column is not 3 digits long" in problem(url, {"n": attributes["n"]}, tmp_path)
     attributes["n"] = {**QUASI, "hierarchy": {"ranges": [2.5, 5], "start": 0.5}}
     with opened(url, "t", attributes, tmp_path) as task:
         assert task.lattice.heights == (3, 5, 5, 3)
@@ -47,7 +49,7 @@ def test_values_outside_the_bounds_of_cuts_are_not_covered(warehouse, tmp_path: 
     of_dates = {**QUASI, "hierarchy": {"cuts": {"min_width": 7, "low": "2020-01-01", "high": "2020-01-31"}}}
     attributes = {"n": {**QUASI, "hierarchy": {"cuts": {"min_width": 2, "low": 6, "high": 10}}}, "d": of_dates}
     said = problem(url, attributes, tmp_path)
-    assert "2 values of column n (3 rows) are outside the bounds of its cuts: '4' (2 rows), '3' (1 rows)" in said
+    assert "2 values of column n (3 rows) are outside the bounds of its cuts: '4' (2 rows), '3' (1 row)" in said
     assert "; correct them, or widen low and high, or write `uncovered: top` (they become *)" in said
     logged = problem(url, attributes, tmp_path, name_values=False)
     assert "2 values of column n (3 rows) are outside the bounds of its cuts; correct them" in logged
@@ -72,14 +74,14 @@ def test_cuts_of_a_taxonomy(warehouse, tmp_path: Path) -> None:
     url = warehouse("t", {"a": ["x"] * 3, "s": [1, 7, 12]})
     attributes = {"a": QUASI, "s": {"role": "sensitive", "taxonomy": {"cuts": {"min_width": 5, "low": 0, "high": 10}}}}
     said = problem(url, attributes, tmp_path)
-    assert said.endswith("column s (1 rows) are outside the bounds of its cuts: '12' (1 rows); correct them, or widen "
+    assert said.endswith("column s (1 row) is outside the bounds of its cuts: '12' (1 row); correct them, or widen "
                          "low and high")  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("column", "hierarchy", "message"),
     [
-        ("z", {"digits": 4}, "digits: 4 of z: 1 value of the column are not 4 characters long"),
+        ("z", {"digits": 4}, "digits: 4 of z: 1 value of the column is not 4 characters long"),
         ("d", {"digits": 4}, "digits of d: a column of type date has no digits"),
         ("z", {"ranges": [5]}, "ranges of z: the column is of type text, not a number"),
         ("n", {"dates": ["month"]}, "dates of n: the column is of type integer, not a date"),
@@ -180,7 +182,7 @@ def test_domains_of_a_sensitive_attribute(warehouse, tmp_path: Path) -> None:
     found = reference(url, tmp_path, taxonomy={"file": "s.csv"})
     assert (found.domain, found.totals.tolist()) == (("8", "9", "10"), [0, 2, 1])
     assert found.taxonomy.tolist() == [[0, 0, 0], [1, 0, 0], [2, 2, 0]]
-    assert "1 values of column s (2 rows) are missing" in problem(
+    assert "1 value of column s (2 rows) is missing" in problem(
         url, {"a": QUASI, "s": {"role": "sensitive", "domain": [10]}}, tmp_path
     )
     declared = {"role": "sensitive", "taxonomy": {"file": "s.csv"}, "domain": [9, 12]}
@@ -197,3 +199,22 @@ def test_an_order_is_that_of_the_domain(warehouse, tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("s,g\nmild,*\nsevere,*\nnone,*\n", encoding="utf-8")
     found = reference(url, tmp_path, order=["severe", "none", "mild"], taxonomy={"file": "s.csv"})
     assert (found.domain, found.totals.tolist()) == (("severe", "none", "mild"), [1, 0, 2])
+
+
+def test_values_that_a_builder_cannot_place_are_named_at_a_terminal_alone(warehouse, tmp_path: Path) -> None:
+    url = warehouse("t", {"z": ["101", "102", "D-1", *(f"{i:05}" for i in range(12)), "00001"]})
+    attributes = {"z": {**QUASI, "hierarchy": {"digits": 3}}}
+    named = problem(url, attributes, tmp_path)
+    assert "12 values of the column are not 3 characters long: '00000' (1 row), '00001' (2 rows), " in named
+    assert "'00009' (1 row) and 2 more; correct the number" in named
+    spec = make_spec(url, "t", attributes, [{"k_anonymity": {"k": 1}}], tmp_path)
+    with pytest.raises(InputError) as caught, open_task(spec, name_values=False):
+        pass
+    assert "00000" not in str(caught.value)
+    assert str(caught.value).endswith("`qblock hierarchy check` lists them")
+
+
+def test_one_value_that_has_no_place_is_one(warehouse, tmp_path: Path) -> None:
+    url = warehouse("t", {"z": ["101", "D-12", "D-12", None]})
+    found = problem(url, {"z": {**QUASI, "hierarchy": {"digits": 3}, "nulls": "top"}}, tmp_path)
+    assert "1 value of the column is not 3 characters long: 'D-12' (2 rows); correct" in found

@@ -46,9 +46,9 @@ def test_values_missing_in_a_hierarchy(warehouse, tmp_path: Path) -> None:
     lines = problem(url, attributes, tmp_path).splitlines()
     assert all(re.match(re.escape(str(tmp_path / "spec.yaml")) + r":\d+: ", line) for line in lines)
     what = [
-        ("3 values of column a (4 rows) are missing in its hierarchy", "'y' (2 rows), '*' (1 rows), 'z' (1 rows); add"),
-        ("1 values of column b (3 rows) are missing in its hierarchy", "'3' (3 rows); add them"),
-        ("1 values of column s (1 rows) are missing in its taxonomy or domain", "'w' (1 rows); add them"),
+        ("3 values of column a (4 rows) are missing in its hierarchy", "'y' (2 rows), '*' (1 row), 'z' (1 row); add"),
+        ("1 value of column b (3 rows) is missing in its hierarchy", "'3' (3 rows); add them"),
+        ("1 value of column s (1 row) is missing in its taxonomy or domain", "'w' (1 row); add them"),
     ]
     assert all(one in line and other in line for line, (one, other) in zip(lines, what, strict=True))
     counted = problem(url, attributes, tmp_path, name_values=False)
@@ -62,7 +62,7 @@ def test_only_some_of_many_missing_values_are_listed(warehouse, tmp_path: Path) 
     (tmp_path / "x.csv").write_text("x,any\n0.5,*\n", encoding="utf-8")
     message = problem(url, {"x": {**QUASI, "hierarchy": {"file": "x.csv"}}}, tmp_path)
     assert "39 values of column x (39 rows)" in message
-    assert message.count(" rows)") == 1 + 10
+    assert (message.count(" rows)"), message.count(" row)")) == (1, 10)
     assert "and 29 more" in message
 
 
@@ -70,7 +70,7 @@ def test_nulls_without_a_rule(warehouse, tmp_path: Path) -> None:
     url = warehouse("t", {"a": [1, None, None], "s": [None, "u", "v"]})
     message = problem(url, {"a": QUASI, "s": "sensitive"}, tmp_path)
     assert "column a is NULL in 2 rows; write `nulls: top" in message
-    assert "column s is NULL in 1 rows; write `nulls: value" in message
+    assert "column s is NULL in 1 row; write `nulls: value" in message
     assert message.count("or remove the NULLs from the source") == 2
     attributes = {"a": {**QUASI, "nulls": "top"}, "s": {"role": "sensitive", "nulls": "value"}}
     with opened(url, "t", attributes, tmp_path) as task:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from qblock.canonical import decimal_text
 from qblock.comparison import NUMBERS, Kind
-from qblock.errors import InputError, choices, quoted
+from qblock.errors import InputError, choices, counted, quoted
 from qblock.hierarchy.core import TOP, Hierarchy
 from qblock.hierarchy.cuts import Grid
 from qblock.hierarchy.files import with_top
@@ -32,11 +32,12 @@ MOMENTS: tuple[Kind, ...] = ("date", "timestamp", "timestamptz", "text")
 
 
 class UnfitValuesError(InputError):
-    """Values that a builder cannot place. The message has their number; `values` names them, for interactive use."""
+    """Values that a builder cannot place. The message has their number; `values` names them, for interactive use:
+    they belong between `problem` and `remedy`."""
 
-    def __init__(self, message: str, values: Sequence[str]) -> None:
-        self.values = tuple(values)
-        super().__init__(message)
+    def __init__(self, problem: str, remedy: str, values: Sequence[str]) -> None:
+        self.problem, self.remedy, self.values = problem, remedy, tuple(values)
+        super().__init__(f"{problem}; {remedy}")
 
 
 def flat(attribute: str, values: Iterable[str | None]) -> Hierarchy:
@@ -71,7 +72,7 @@ def digits(
         fit &= whole(matching(padded, "[0-9]*"))
     unfit = [leaf for leaf in _those(leaves, ~fit) if kind != "integer" or not _is_code(leaf, n)]
     if unfit:
-        what = f"are not {n} digits long" if kind == "integer" else f"are not {n} characters long"
+        what = f"not {n} digits long" if kind == "integer" else f"not {n} characters long"
         raise _unfit(attribute, f"digits: {n}", unfit, what, f"correct the number, use a CSV file, {OR_TOP}")
     level = Labels.leaves_of(leaves)
     levels, shown, nothing = [level], padded, one_text("")
@@ -271,8 +272,10 @@ LABELS: dict[str, Callable[[date], str]] = {
 
 
 def _unfit(attribute: str, form: str, values: list[str], what: str, remedy: str) -> UnfitValuesError:
-    count = f"{len(values)} value{'s' if len(values) > 1 else ''}"
-    return UnfitValuesError(f"{form} of {attribute}: {count} of the column {what}; {remedy}", values)
+    are = "is" if len(values) == 1 else "are"
+    return UnfitValuesError(
+        f"{form} of {attribute}: {counted(len(values), 'value')} of the column {are} {what}", remedy, values
+    )
 
 
 def _sorted(attribute: str, values: Iterable[str], kind: Kind) -> Texts:
@@ -290,7 +293,7 @@ def _numbers(attribute: str, values: Iterable[str], kind: Kind) -> Numbers:
             attribute,
             "hierarchy",
             list(found.unfit),
-            "are not finite numbers",
+            "not a finite number" if len(found.unfit) == 1 else "not finite numbers",
             f"remove them from the source, {OR_TOP}",
         )
     return found
@@ -320,7 +323,8 @@ def _days(form: str, attribute: str, leaves: Texts) -> tuple[Labels, list[date]]
     fit = known & ~whole(pc.ends_with(leaves, "BC"))
     if not fit.all():
         unfit = _those(leaves, ~fit)
-        raise _unfit(attribute, form, unfit, "are not ISO dates of the years 1 to 9999", f"use a CSV file, {OR_TOP}")
+        what = "not an ISO date" if len(unfit) == 1 else "not ISO dates"
+        raise _unfit(attribute, form, unfit, f"{what} of the years 1 to 9999", f"use a CSV file, {OR_TOP}")
     return starts, [day for day in days if day is not None]
 
 

@@ -195,6 +195,8 @@ def _propose(p: Profile, rows: int) -> Proposal:
     if others:
         entry["uncovered"] = "top"
         rest = f"{others} rows are not {hierarchy['digits']} digits and become *"
+        if others == 1:
+            rest = f"1 row is not {hierarchy['digits']} digits and becomes *"
         return Proposal(p, "quasi_identifier", entry, f"others may know it; {rest}")
     if code is not None:
         return Proposal(p, "quasi_identifier", entry, code.says)

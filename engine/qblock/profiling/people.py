@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from qblock.errors import InputError
+from qblock.errors import InputError, counted
 from qblock.profiling.columns import Proposal
 from qblock.spec.repeats import is_named_like_people, may_stand_for_people, repeats_people
 from qblock.warehouse import Session, TableName
@@ -125,8 +125,8 @@ def named(column: str, proposals: Sequence[Proposal], rows: int, session: Sessio
     found = _counted(known[column], rows, BY_WORD, session, table)
     if found.nulls:
         raise InputError(
-            f"--entity: column {column} is NULL in {found.nulls} rows, and every row must say who it is about; name "
-            "another column, or `none`"
+            f"--entity: column {column} is NULL in {counted(found.nulls, 'row')}, and every row must say who it is "
+            "about; name another column, or `none`"
         )
     return found
 

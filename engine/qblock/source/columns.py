@@ -7,16 +7,14 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.errors import InputError
+from qblock.errors import InputError, counted
+from qblock.source.levels import NAMED, listed
 from qblock.source.reads import columns_read
 from qblock.spec import Cuts, Spec
 from qblock.warehouse import queries
 from qblock.warehouse.copied import no_column
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension, Expression
-
-NAMED = 10
-"""How many uncovered values a message lists."""
 
 
 def checked_columns(spec: Spec, session: Session, table: TableName) -> dict[str, Column]:
@@ -48,7 +46,7 @@ def check_entity(spec: Spec, session: Session, entity: sa.ColumnElement[Any], co
     found = session.fetch(query).to_pylist()[0]
     if found["unnamed"]:
         raise InputError(
-            f"{spec.at('entity')}: column {column.name} is NULL in {found['unnamed']} rows; "
+            f"{spec.at('entity')}: column {column.name} is NULL in {counted(found['unnamed'], 'row')}; "
             "every row must say who it is about"
         )
     if spec.count == "rows" and found["n"] < found["rows"]:
@@ -122,7 +120,8 @@ def _uncovered(spec: Spec, name: str, missing: list[dict[str, Any]], name_values
     if nulls and attribute.nulls == "refuse":
         rule = "`nulls: top` (NULL becomes * at every level)" if quasi else "`nulls: value` (it is an ordinary value)"
         problems.append(
-            f"{place}: column {name} is NULL in {nulls} rows; write {rule}, or remove the NULLs from the source"
+            f"{place}: column {name} is NULL in {counted(nulls, 'row')}; write {rule}, or remove the NULLs from "
+            "the source"
         )
     values = [row for row in missing if row["value"] is not None]
     if values:
@@ -134,10 +133,10 @@ def _uncovered(spec: Spec, name: str, missing: list[dict[str, Any]], name_values
             remedy += ", or write `uncovered: top` (they become *)" if quasi else ""
         shown = ""
         if name_values:
-            listed = ", ".join(f"{row['value']!r} ({row['n']} rows)" for row in values[:NAMED])
-            shown = f": {listed}" + (f" and {len(values) - NAMED} more" if len(values) > NAMED else "")
+            shown = f": {listed({row['value']: row['n'] for row in values[:NAMED]}, len(values) - NAMED)}"
         problems.append(
-            f"{place}: {len(values)} values of column {name} ({rows} rows) are {missed}{shown}; {remedy}"
+            f"{place}: {counted(len(values), 'value')} of column {name} ({counted(rows, 'row')}) "
+            f"{'is' if len(values) == 1 else 'are'} {missed}{shown}; {remedy}"
             + ("" if name_values else "; `qblock hierarchy check` lists them")
         )
     return problems

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from typing import Any
+from functools import cached_property, partial
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ import sqlalchemy as sa
 from qblock import comparison
 from qblock.blocks import Reference
 from qblock.comparison import Matcher
-from qblock.errors import InputError, quoted
+from qblock.errors import InputError, counted, quoted, shows_values
 from qblock.frequency import FrequencySets
 from qblock.hierarchy import TOP, Hierarchy, UnfitValuesError, flat, from_columns, from_csv, from_rows
 from qblock.hierarchy.labels import all_match, as_texts, one_text
@@ -29,8 +30,18 @@ from qblock.warehouse.values import NUMERIC
 
 WRITTEN = r"[ -&(-\[\]-~\x{c0}-\x{24f}]*"
 """Texts that Python writes between apostrophes as they are; there are others, of whose characters it knows more."""
-Seen = Callable[[], pa.ChunkedArray]
-"""The distinct values of an attribute in the source, as text."""
+NAMED = 10
+"""Values that a message names."""
+
+
+class Seen(Protocol):
+    """The distinct values of an attribute in the source, as text."""
+
+    def __call__(self) -> pa.ChunkedArray:
+        """All of them."""
+
+    def rows(self, values: Sequence[str]) -> Mapping[str, int]:
+        """In how many rows each of a few is."""
 
 
 def build_hierarchy(
@@ -49,7 +60,7 @@ def build_hierarchy(
             return build(source, name, values, column.kind)
         except UnfitValuesError as error:
             if spec.attributes[name].uncovered == "refuse":
-                raise
+                raise InputError(_naming(error, seen)) from None
             # They get no leaf, and are what the hierarchy does not cover.
             fit = pc.invert(pc.is_in(values, as_texts(error.values)))
             return build(source, name, values.filter(fit), column.kind)
@@ -60,12 +71,45 @@ def build_hierarchy(
 def observed(session: Session, relation: sa.FromClause, value: sa.ColumnElement[Any], column: Column) -> Seen:
     """The distinct values of a relation's column, which are read once and only if somebody asks."""
 
-    @cache
-    def seen() -> pa.ChunkedArray:
-        found = session.fetch(queries.distinct_values(relation, value, lambda each: session.text_of(each, column.kind)))
-        return found["value"]
+    return _Observed(session, relation, value, column)
 
-    return seen
+
+@dataclass(frozen=True, eq=False)
+class _Observed:
+    session: Session
+    relation: sa.FromClause
+    value: sa.ColumnElement[Any]
+    column: Column
+
+    def __call__(self) -> pa.ChunkedArray:
+        return self._found
+
+    @cached_property
+    def _found(self) -> pa.ChunkedArray:
+        text = partial(self.session.text_of, kind=self.column.kind)
+        return self.session.fetch(queries.distinct_values(self.relation, self.value, text))["value"]
+
+    def rows(self, values: Sequence[str]) -> Mapping[str, int]:
+        text = self.session.text_of(self.value, self.column.kind)
+        counts = sa.select(text.label("value"), sa.func.count().label("n")).select_from(self.relation)
+        found = self.session.fetch(counts.where(text.in_(values)).group_by(sa.literal_column("1"))).to_pylist()
+        return {row["value"]: row["n"] for row in found}
+
+
+def listed(rows: Mapping[str, int], more: int) -> str:
+    """Values with their rows, as a message names them; more: how many others there are."""
+    named = ", ".join(f"{value!r} ({counted(n, 'row')})" for value, n in rows.items())
+    return named + (f" and {more} more" if more > 0 else "")
+
+
+def _naming(error: UnfitValuesError, seen: Seen) -> str:
+    """The message with the values and their rows, where it may name them, else with what does."""
+    if not shows_values():
+        return f"{error}; `qblock hierarchy check` lists them"
+    first = error.values[:NAMED]
+    found = seen.rows(first)
+    rows = {value: found.get(value, 0) for value in first}
+    return f"{error.problem}: {listed(rows, len(error.values) - len(first))}; {error.remedy}"
 
 
 def hierarchy_of(
