@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
 from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, SpecPath, answer, console, table
+from qblock.errors import InputError, choices
+
+if TYPE_CHECKING:
+    from qblock.hierarchy import Layout
+
+LAYOUTS = ("header", "semicolons")
 
 group = typer.Typer(
     help="Generalization hierarchies: build CSV files, check them against the source, load them as dimension tables.",
@@ -25,10 +31,18 @@ def build(
     spec: SpecPath,
     directory: Annotated[str, typer.Option(help="Where the CSV files are written.")] = "hierarchies",
     force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    layout: Annotated[
+        str,
+        typer.Option(
+            metavar="LAYOUT", help="header (which names the levels), or semicolons without one, as other tools read it."
+        ),
+    ] = "header",
     json_: Json = False,
 ) -> None:
     """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
-    files = at_terminal(spec).build_hierarchies(directory, force=force)
+    if layout not in LAYOUTS:
+        raise InputError(f"--layout {layout}: there is no such layout; {choices(LAYOUTS, layout)}")
+    files = at_terminal(spec).build_hierarchies(directory, force=force, layout=cast("Layout", layout))
     if json_:
         answer({"files": [str(file) for file in files]})
     else:

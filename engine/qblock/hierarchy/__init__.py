@@ -5,13 +5,15 @@ from __future__ import annotations
 from qblock.hierarchy.builders import UnfitValuesError, cuts, dates, digits, flat, ranges, suppress
 from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem
 from qblock.hierarchy.cuts import Grid
-from qblock.hierarchy.files import from_columns, from_csv, from_rows, write_csv
+from qblock.hierarchy.files import LAYOUTS, Layout, from_columns, from_csv, from_rows, write_csv
 
 __all__ = [
+    "LAYOUTS",
     "TOP",
     "Grid",
     "Hierarchy",
     "HierarchyError",
+    "Layout",
     "Problem",
     "UnfitValuesError",
     "cuts",

@@ -1,4 +1,5 @@
-"""Hierarchies in CSV files: a header with the names of the levels, then one row per leaf, leaf first."""
+"""Hierarchies in CSV files, one row per leaf, leaf first: with a header that names the levels, or as other tools have
+them, with semicolons and none."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import csv
 import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,19 +18,24 @@ from qblock.files import read_input
 from qblock.hierarchy.core import TOP, Hierarchy, HierarchyError, Problem, find_problems, nests
 from qblock.hierarchy.labels import Labels, as_texts
 
+Layout = Literal["header", "semicolons"]
+LAYOUTS: tuple[Layout, ...] = get_args(Layout)
+DELIMITERS: dict[Layout, str] = {"header": ",", "semicolons": ";"}
 
-def from_csv(path: str | Path, attribute: str | None = None) -> Hierarchy:
+
+def from_csv(path: str | Path, attribute: str | None = None, layout: Layout = "header") -> Hierarchy:
     """Read and check a file; `attribute` defaults to the name of its first column. A level `*` is added if missing.
 
-    Raises InputError (HierarchyError with all problems, each with its line).
+    layout: `semicolons` without a header, whose levels are numbered then. Raises InputError (HierarchyError with all
+    problems, each with its line).
     """
     text = read_input(path, "the hierarchy file", newline="")
-    plain = _plain(text, attribute)
+    plain = _plain(text, attribute) if layout == "header" else None
     if plain is not None:
         return plain
     rows: list[list[str]] = []
     lines: list[int] = []
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True, delimiter=DELIMITERS[layout])
     try:
         for row in reader:
             if row:
@@ -37,7 +44,12 @@ def from_csv(path: str | Path, attribute: str | None = None) -> Hierarchy:
     except csv.Error as error:
         raise HierarchyError(str(path), [Problem(reader.line_num, f"not CSV: {error}")]) from None
     if not rows:
-        raise InputError(f"{path}: the file is empty; write a header with the names of the levels, leaf first")
+        first = "a header with the names of the levels" if layout == "header" else "a line for each value"
+        raise InputError(f"{path}: the file is empty; write {first}, leaf first")
+    if layout == "semicolons":
+        named = attribute or Path(path).stem
+        names = [named, *(f"{named}_{level}" for level in range(1, len(rows[0])))]
+        return _checked(names, rows, named, str(path), lines, True)
     return _checked(rows[0], rows[1:], attribute or rows[0][0], str(path), lines[1:], True, header=lines[0])
 
 
@@ -55,11 +67,12 @@ def from_rows(
     return _checked(names, listed, attribute or names[0], origin, range(1, len(listed) + 1), False)
 
 
-def write_csv(hierarchy: Hierarchy, path: str | Path) -> None:
+def write_csv(hierarchy: Hierarchy, path: str | Path, layout: Layout = "header") -> None:
     """Write a hierarchy as a file that `from_csv` reads back; the leaf of NULL is left out."""
     with Path(path).open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(hierarchy.level_names)
+        writer = csv.writer(file, lineterminator="\n", delimiter=DELIMITERS[layout])
+        if layout == "header":
+            writer.writerow(hierarchy.level_names)
         writer.writerows(row for row in zip(*hierarchy.labels, strict=True) if row[0] is not None)
 
 
@@ -121,8 +134,9 @@ def _checked(
     in_file: bool,
     header: int = 0,
 ) -> Hierarchy:
+    first = "header" if header or not in_file else "first line"
     problems = [
-        Problem(line, f"{len(row)} columns where the header has {len(names)}; write one label for each level")
+        Problem(line, f"{len(row)} columns where the {first} has {len(names)}; write one label for each level")
         for line, row in zip(lines, rows, strict=True)
         if len(row) != len(names)
     ]

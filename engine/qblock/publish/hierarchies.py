@@ -7,7 +7,7 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from qblock.errors import InputError
-from qblock.hierarchy import Hierarchy, write_csv
+from qblock.hierarchy import Hierarchy, Layout, write_csv
 from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.stores import place_of
 from qblock.publish.helpers import shortened
@@ -15,7 +15,7 @@ from qblock.search.task import Task
 from qblock.warehouse.engines import ENGINES
 
 
-def write_hierarchies(task: Task, directory: Path, *, force: bool = False) -> list[Path]:
+def write_hierarchies(task: Task, directory: Path, *, force: bool = False, layout: Layout = "header") -> list[Path]:
     """Write each hierarchy as NAME.csv into a folder. Raises InputError where a file already exists."""
     files = {directory / f"{_file_name(h)}.csv": h for h in task.source.hierarchies}
     present = [file for file in files if file.exists()]
@@ -23,7 +23,7 @@ def write_hierarchies(task: Task, directory: Path, *, force: bool = False) -> li
         raise InputError(f"{present[0]} already exists; give another --directory, or --force to replace it")
     directory.mkdir(parents=True, exist_ok=True)
     for file, hierarchy in files.items():
-        write_csv(hierarchy, file)
+        write_csv(hierarchy, file, layout)
     return list(files)
 
 

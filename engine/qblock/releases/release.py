@@ -32,6 +32,7 @@ from qblock.tables.beliefs import Threshold
 from qblock.tables.results import Audited
 
 if TYPE_CHECKING:
+    from qblock.hierarchy import Layout
     from qblock.release.erase import Agree
     from qblock.release.log import Entries
     from qblock.release.plan import Plan
@@ -380,13 +381,14 @@ class Release:
 
         return Retyped.of(retype(self.spec, wait=wait).to_json())
 
-    def build_hierarchies(self, directory: str | Path, *, force: bool = False) -> list[Path]:
-        """Write every hierarchy as a CSV file, with the values that the source holds now."""
+    def build_hierarchies(self, directory: str | Path, *, force: bool = False, layout: Layout = "header") -> list[Path]:
+        """Write every hierarchy as a CSV file, with the values that the source holds now. layout: `semicolons` without
+        a header, as other tools read it."""
         from qblock.publish.hierarchies import write_hierarchies
         from qblock.search.run import open_task
 
         with open_task(self.spec, name_values=self.name_values) as task:
-            return write_hierarchies(task, Path(directory), force=force)
+            return write_hierarchies(task, Path(directory), force=force, layout=layout)
 
     def check_hierarchies(self) -> Checked:
         """Check that every hierarchy is nested and covers every value. Raises InputError with what is missing."""

@@ -138,7 +138,7 @@ class _Reading:
             attributes[name] = {"role": "sensitive", "nulls": "value"}
             own = self.spec.attributes.get(name)
             if own is not None and isinstance(own.taxonomy, CsvFile) and (file := self.spec.file(own.taxonomy)):
-                attributes[name]["taxonomy"] = {"file": str(file.resolve())}
+                attributes[name]["taxonomy"] = {"file": str(file.resolve()), "layout": own.taxonomy.layout}
         table = f"{quote(self.spec.publish.schema)}.{quote(self.spec.view)}"
         document = {
             "version": 1,

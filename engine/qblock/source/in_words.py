@@ -68,7 +68,7 @@ def _of_spec(spec: Spec, name: str, form: HierarchySource | None, level: int) ->
         file = spec.file(form)
         with suppress(QblockError, OSError):
             if file is not None:
-                hierarchy = from_csv(file, attribute=name)
+                hierarchy = from_csv(file, name, form.layout)
                 if level <= hierarchy.height:
                     return _of_hierarchy(spec, hierarchy, level)
         return AS_IT_IS if not level else f"level {level}"

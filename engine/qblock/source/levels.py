@@ -21,7 +21,7 @@ from qblock.frequency import FrequencySets
 from qblock.hierarchy import TOP, Hierarchy, UnfitValuesError, flat, from_columns, from_csv, from_rows
 from qblock.hierarchy.labels import all_match, as_texts, one_text
 from qblock.spec import Attribute, Spec
-from qblock.spec.sources import DimensionTable, build
+from qblock.spec.sources import CsvFile, DimensionTable, build
 from qblock.warehouse import queries
 from qblock.warehouse.dimensions import is_value
 from qblock.warehouse.protocol import Column, Session, TableName
@@ -51,9 +51,8 @@ def build_hierarchy(
     source = getattr(spec.attributes[name], part)
     if isinstance(source, DimensionTable):
         return _from_table(spec, session, name, source)
-    file = spec.file(source)
-    if file is not None:
-        return from_csv(file, attribute=name)
+    if isinstance(source, CsvFile):
+        return from_csv(spec.directory / source.file, name, source.layout)
     values = seen().drop_null()
     try:
         try:

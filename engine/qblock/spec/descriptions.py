@@ -95,6 +95,7 @@ SECTIONS: dict[str, dict[str, Told]] = {
     },
     "CsvFile": {
         "file": ("A CSV file with a header, one row for each value, leaf first.", ("hierarchies/age.csv",)),
+        "layout": ("As other tools write it: semicolons, and no header.", ("semicolons",)),
         "max": MAX,
     },
     "DimensionTable": {

@@ -74,7 +74,7 @@ DEFAULTS[2] = {
     "Dates": {"max": None},
     "Cuts": {"max": None},
     "Cutting": {"start": None},
-    "CsvFile": {"max": None},
+    "CsvFile": {"layout": "header", "max": None},
     "Search": {**DEFAULTS[1]["Search"], "weights": {}, "recoding": "full_domain"},
     "DimensionTable": {"max": None},
     # A version says itself how it shows bounds: one from before there were any goes on without them.

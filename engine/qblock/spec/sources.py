@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, Wit
 from pydantic.dataclasses import dataclass
 
 from qblock.comparison import Kind
-from qblock.hierarchy import Grid, Hierarchy, HierarchyError, cuts, dates, digits, ranges, suppress
+from qblock.hierarchy import Grid, Hierarchy, HierarchyError, Layout, cuts, dates, digits, ranges, suppress
 from qblock.hierarchy.builders import UNITS, check_ends, check_units, check_widths
 from qblock.spec.fields import NUMBERS, Level, Name, Positive, TableName, exact_number, listed, read_items, text_of
 
@@ -168,10 +168,11 @@ class Cuts(HierarchySource):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CsvFile(HierarchySource):
-    """A CSV file with a header, leaf first; its path is relative to the spec."""
+    """A CSV file, leaf first; its path is relative to the spec. layout: with a header, or as other tools have it."""
 
     form = "file"
     file: Name
+    layout: Layout = "header"
     max: Level | None = None
 
 
