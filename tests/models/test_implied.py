@@ -165,6 +165,20 @@ def test_where_there_is_none(model: Model, other: EpsilonPrivacy, epsilon: Any, 
     assert (found.epsilon, why in found.why) == (epsilon, True), found
 
 
+def test_a_prior_of_its_own_limits_shares_too() -> None:
+    """EP Table 3: class III with (2/5, 3/5) at 6 allows flu 9/10 and cancer 14/15: (1/2)/(1/15)."""
+    blocks = Blocks.of([{0: 9, 1: 1}, {0: 4, 1: 6}])
+    plain = known(blocks, 2)
+    own = replace(plain, prior=(F(2), F(3)))
+    model = EpsilonPrivacy(epsilon=6, adversary="III", prior="values")
+    found = implied_epsilon(model, own, ADVERSARIES[4], plain, same_prior=False)
+    assert found.epsilon == F(15, 2)
+    other = replace(plain, prior=(F(3), F(2)))
+    crossed = implied_epsilon(model, own, replace(model, epsilon=1), other, same_prior=False)
+    # With the priors 3/5 and 2/5: (1 - 2/5)/(1 - 14/15).
+    assert crossed.epsilon == 9
+
+
 def test_every_model_of_the_registry_is_known() -> None:
     asked = {type(model) for model in MODELS} | {KAnonymity, KMap, DistinctLDiversity, NtCloseness}
     assert {model.name for model in REGISTRY if model not in asked} == {"delta_presence"}

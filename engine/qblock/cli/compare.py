@@ -170,9 +170,12 @@ def _print_granted(found: Comparison) -> None:
             if all(one.implied.epsilon == float("inf") for one in of):
                 none.append(f"{definition} grants no epsilon of {name}: {of[0].implied.why}")
                 continue
-            for i, one in enumerate(of):
+            finite = [one for one in of if one.implied.epsilon != float("inf")]
+            for i, one in enumerate(finite):
                 figures = [shown(number_json(value)) for value in (one.implied.epsilon, one.reached)]
                 lines.append(["" if i else definition, one.adversary, *figures])
+            if len(finite) < len(of):
+                lines.append(["", "the others", "inf", ""])
         title = (
             f"\nEpsilon of {name} that each definition grants against each adversary, and the largest that a node with "
             "it reaches"

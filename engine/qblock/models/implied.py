@@ -41,12 +41,14 @@ class Implied:
     why: str
 
 
-def implied_epsilon(model: Model, reference: Reference, other: EpsilonPrivacy, weighed: Reference) -> Implied:
+def implied_epsilon(
+    model: Model, reference: Reference, other: EpsilonPrivacy, weighed: Reference, *, same_prior: bool = True
+) -> Implied:
     """What `model` grants against the adversary of `other`, about the sensitive attribute of `reference`.
 
-    weighed: the same attribute's, with the prior of `other`.
+    weighed: the same attribute's, with the prior of `other`; same_prior: whether both have the same (or none).
     """
-    if isinstance(model, EpsilonPrivacy) and replace(model, epsilon=other.epsilon) == other:
+    if same_prior and isinstance(model, EpsilonPrivacy) and replace(model, epsilon=other.epsilon) == other:
         return Implied(Fraction(model.epsilon), "it asks for that")
     if reference.values < 2:
         return Implied(Fraction(1), "there is only one value")

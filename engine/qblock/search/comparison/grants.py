@@ -70,10 +70,7 @@ def _granted(comparison: Comparison, definition: Definition, name: str, number: 
     place = requirement.sensitive.index(name) if requirement.sensitive else 0
     own, weighed = comparison.references[definition.name, name], comparison.references[adversary.name, name]
     same = (requirement.prior, requirement.guards) == (adversary.requirement.prior, adversary.requirement.guards)
-    if isinstance(definition.model, EpsilonPrivacy) and not same:
-        implied = Implied(float("inf"), "its prior, or what it guards, is of its own")
-    else:
-        implied = implied_epsilon(requirement.models[place], own, other, weighed)
+    implied = implied_epsilon(requirement.models[place], own, other, weighed, same_prior=same)
     nodes = [row for row in comparison.rows if row.verdicts[definition.name].satisfied]
     worst = max(nodes, key=lambda row: _epsilon(row.values[number]), default=None)
     value = None if worst is None else worst.values[number][0].value
