@@ -41,7 +41,12 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 COMMANDS: dict[str, tuple[str, ...]] = {
     "search": ("search --quiet", "search --quiet --nodes all --churn 0.01"),
-    "audit": ("audit", "audit --node age=2"),
+    "audit": (
+        "audit",
+        "audit --node age=2",
+        "audit --node age=2 --rule-out diagnosis=flu --adversary bayes --prior table",
+        "audit --node age=2 --adversary bayes --prior ../weights.csv",
+    ),
     "plan": ("plan", "rollback 1 --plan", "erase p7 --now --plan"),
     "release": ("release --quiet", "release --quiet --force", "release --quiet --dry-run", "rollback 1"),
     "verify": ("verify",),
@@ -75,6 +80,9 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "CASE WHEN i % 2 = 0 THEN 'f' ELSE 'm' END AS sex, "
             "['flu', 'cold', 'asthma'][i % 3 + 1] AS diagnosis FROM range(1, 241) AS n(i)"
         )
+    ills = ("flu", "cold", "asthma")
+    lines = [f"{age},{sex},{ill},1" for age in range(20, 70) for sex in "fm" for ill in ills]
+    (folder / "weights.csv").write_text("\n".join(["age,sex,diagnosis,weight", *lines]) + "\n", "utf-8")
     return folder
 
 

@@ -182,3 +182,27 @@ def test_thresholds_out_of_range() -> None:
             Thresholds(**{name: Fraction(1)})
     with pytest.raises(ParameterError, match="factor"):
         Thresholds(factor=Fraction(1))
+
+
+@settings(deadline=None)
+@given(drawn=tables(), times=st.integers(2, 9))
+def test_beliefs_are_of_shares_not_of_sizes(drawn: tuple, times: int) -> None:  # type: ignore[type-arg]
+    population, table, block = drawn
+    blocks = np.array(block, dtype=np.int64)
+    many = joint([[n * times for n in row] for row in table]), joint([[w / times for w in row] for row in population])
+    try:
+        one = believed(joint(population), joint(table), blocks, VALUES, ASKED[1])
+    except InconsistentPrior:
+        with pytest.raises(InconsistentPrior):
+            believed(many[1], many[0], blocks, VALUES, ASKED[1])
+        return
+    for other in (
+        believed(many[1], joint(table), blocks, VALUES, ASKED[1]),
+        believed(joint(population), many[0], blocks, VALUES, ASKED[1]),
+    ):
+        assert (one.rise, one.fall, one.combinations) == (other.rise, other.fall, other.combinations)
+        grown = times if other.people != one.people else 1
+        for name in ("breach", "positive", "negative"):
+            before, after = getattr(one, name), getattr(other, name)
+            assert (after.disclosures, after.people) == (before.disclosures, before.people * grown)
+        assert other.moved.people == one.moved.people * grown
