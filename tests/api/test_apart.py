@@ -67,6 +67,7 @@ def test_what_is_said() -> None:
         sentence([], 100_000, 10**6)
         == "People who are alone with their values (of 100,000 rows drawn by a digest): nobody"
     )
+    assert sentence([*sets, Apart(("sex", "age"), 0.51)], 10, 10).endswith("zip + sex: 52 %, and 1 other set")
     assert (percent(0.99999), percent(1.0), percent(0.001)) == ("99.9 %", "100 %", "0.1 %")
 
 

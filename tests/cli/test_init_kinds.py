@@ -65,10 +65,16 @@ def test_what_is_no_code_is_not_taken_for_one(roles: Any) -> None:
         c3=column(["yes", "no", "NO"]),
         postcode_area=column(["B12", "E10", "W11", "N22"]),
         c5=column(["1-2", "3-4", "5-6"]),
+        borrower_no=column([f"B{i:06}" for i in range(20)]),
+        numbered=column([f"B{i:04}" for i in range(50)]),
         illness=column(["cold", "flu"]),
     )
     assert found.pop("illness")[1] == "the name suggests something private"
-    assert {name: role for name, (role, _) in found.items()} == dict.fromkeys(found, "quasi_identifier")
+    assert {name: role for name, (role, _) in found.items()} == {
+        **dict.fromkeys(found, "quasi_identifier"),
+        "borrower_no": "identifying",
+        "numbered": "left out",
+    }
     assert not any("look like" in reason or "ISO 3166" in reason for _, reason in found.values())
 
 

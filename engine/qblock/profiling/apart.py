@@ -10,6 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
 
+from qblock.errors import counted
 from qblock.profiling.columns import Proposal
 from qblock.warehouse import Session, TableName
 
@@ -146,7 +147,7 @@ def sentence(sets: Sequence[Apart], sampled: int, rows: int) -> str:
     """The sets in words. sampled: the rows that were looked at; rows: of the table."""
     of = f" (of {sampled:,} rows drawn by a digest)" if sampled < rows else ""
     listed = [f"{' + '.join(one.columns)}: {percent(one.share)}" for one in sets[:SHOWN]]
-    more = f", and {len(sets) - SHOWN} other sets" if len(sets) > SHOWN else ""
+    more = f", and {counted(len(sets) - SHOWN, 'other set')}" if len(sets) > SHOWN else ""
     return f"People who are alone with their values{of}: " + (", ".join(listed) + more if listed else "nobody")
 
 

@@ -50,7 +50,8 @@ CODES = (
         "icd_10",
         "the values look like diagnoses (ICD-10): is it what nobody may learn about a person?",
         "sensitive",
-        r"[A-Z][0-9][0-9AB]([.]?[0-9A-Z]{1,4})?[-*+!]?",
+        # B000123 is the number of somebody.
+        r"[A-Z][0-9][0-9AB]([.][0-9A-Z]{1,4}|[0-9A-Z]{0,2})[-*+!]?",
     ),
     Code(
         "loinc",

@@ -209,8 +209,10 @@ def _code(p: Profile, rows: int, *, quasi: bool) -> Code | None:
     postcode (B12) or a state (IN), which is no diagnosis then."""
     there = rows - p.nulls
     for code, count in zip(CODES, p.forms, strict=True):
+        # What hardly repeats numbers rows, or people.
+        other = quasi or 2 * p.distinct > there if code.role == "sensitive" else False
         few = code.role != "identifying" and p.distinct < LEAST_CODES
-        if there and count >= MOST * there and not few and not (quasi and code.role == "sensitive"):
+        if there and count >= MOST * there and not few and not other:
             return code
     return None
 

@@ -274,7 +274,8 @@ def render(
     lines += ["suppression_limit: 0", *RECODING[regime]]
     publish: dict[str, Any] = {"schema": "published", "view": file_name(title)}
     if ENGINES[engine].is_file:
-        publish = {"url": "duckdb:///published.duckdb", **publish}
+        # DuckDB calls a database as its file is called, and takes a schema of the same name for it.
+        publish = {"url": f"duckdb:///{file_name(title)}_published.duckdb", **publish}
     lines.append(f"publish: {_flow(publish)}")
     lines += [*REGIMES, AS_WRITTEN[regime]]
     return "\n".join(lines) + "\n"
