@@ -54,9 +54,16 @@ HIERARCHY: tuple[Mutation, ...] = (
     Mutation(
         "ranges: toward zero",
         "hierarchy/builders.py",
-        "_runs(counts // (step // below))\n",
-        "_runs(abs(counts) // (step // below) * np.sign(counts))\n",
+        "counts = counts // (step // below)\n",
+        "counts = abs(counts) // (step // below) * np.sign(counts)\n",
         tests=(f"{BUILDERS}::test_negative_ranges_read_unambiguously",),
+    ),
+    Mutation(
+        "ranges: the range at the end of top coding is published",
+        "hierarchy/builders.py",
+        "if last is None else np.minimum(counts, last))\n",
+        "if last is None else np.minimum(counts, last + 1))\n",
+        tests=(f"{BUILDERS}::test_ranges_with_top_and_bottom_coding",),
     ),
     Mutation(
         "cuts: a cell of its own for the upper bound",
