@@ -44,6 +44,7 @@ LONG = (
     "faults/test_faults_stamps.py",
     "faults/test_full_disk.py",
     "project/test_examples.py",
+    "project/test_first_hour.py",
     "project/test_wheel.py",
     "steady/test_attack.py",
 )
