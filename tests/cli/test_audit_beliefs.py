@@ -103,6 +103,8 @@ def test_a_prior_that_is_wrong(warehouse, qblock, spec, tmp_path, file: str, sai
         (("--adversary", "frequentist"), "valid: bayes"),
         ((*BAYES, "--prior", "table", "--rho1", "0.6", "--rho2", "0.5"), "valid: 0 < rho1 < rho2 < 1"),
         ((*BAYES, "--prior", "table", "--factor", "two"), "--factor two: not a number"),
+        ((*BAYES, "--prior", "table", "--factor", "1e999999999"), "--factor 1e999999999: not a number"),
+        ((*BAYES, "--prior", "table", "--factor", "1/0"), "--factor 1/0: not a number"),
         ((*BAYES, "--prior", "nowhere"), "does not exist"),
     ],
 )
@@ -126,6 +128,15 @@ def test_an_uncovered_value_of_the_population(warehouse, qblock, spec, tmp_path)
     between = qblock(*asked, "1")
     assert between.status == 2
     assert "1 of its 7 combinations have a value of age that the hierarchy of age does not cover" in flat(between.err)
+
+
+@pytest.mark.parametrize("number", ["1e99", "9" * 40, f"1{'0' * 39}/3"])
+def test_thresholds_that_nothing_reaches(warehouse, qblock, spec, number: str) -> None:
+    warehouse("population", POPULATION)
+    file = spec(warehouse("t", TABLE), "t", ATTRIBUTES)
+    ran = qblock("audit", file, *BAYES, "--prior", "population", "--node", "top", "--factor", number, "--json")
+    assert ran.status == 0, ran.err
+    assert ran.json["beliefs"][0]["moved"]["people"] == 0
 
 
 def test_several_rows_of_a_person_are_refused(warehouse, qblock, spec) -> None:

@@ -23,6 +23,7 @@ from qblock.models.likeness import AlphaKAnonymity, BetaLikeness, DeltaDisclosur
 from qblock.models.nt_closeness import NtCloseness
 from qblock.models.population import DeltaPresence, KMap
 from qblock.models.proximity import DeltaLDiversity, EpsilonMAnonymity
+from qblock.models.ratios import double
 
 Shares = tuple[Fraction, ...]
 UP = Fraction(1) + Fraction(1, 10**12)
@@ -63,7 +64,7 @@ def implied_epsilon(
         return Implied(None, f"no table has it: the shares of {reference.values} values would add up to less than 1")
     epsilon = epsilon_of_caps(found, other, weighed)
     most = max(found)
-    if math.isinf(epsilon):
+    if epsilon == math.inf:
         why = NO_SHARE if most >= 1 else "the prior holds a value impossible that the table has"
         return Implied(epsilon, why)
     return Implied(epsilon, f"no value makes up more than {float(most):.4g} of a block")
@@ -141,7 +142,7 @@ def _bounds(model: Model, reference: Reference, shares: list[Fraction]) -> tuple
         case FrequencyLDiversity():
             return alike(1 / Fraction(model.l))
         case EntropyLDiversity():
-            return alike(_share_of_entropy(float(model.l), len(shares)))
+            return alike(_share_of_entropy(Fraction(model.l), len(shares)))
         case RecursiveCLDiversity():
             return alike(_recursive(Fraction(model.c), int(model.l), len(shares)))
         case PdRecursiveCLDiversity():
@@ -168,7 +169,7 @@ def _bounds(model: Model, reference: Reference, shares: list[Fraction]) -> tuple
         case BetaLikeness():
             return [share * (1 + _gain(model, share)) for share in shares], nothing
         case DeltaDisclosure():
-            factor = Fraction(math.exp(min(float(model.delta), 700.0))) * UP
+            factor = Fraction(math.exp(min(double(model.delta), 700.0))) * UP
             least = [share / factor for share in shares] if model.absent == "violation" else nothing
             return [share * factor for share in shares], least
         case EpsilonPrivacy():
@@ -192,18 +193,19 @@ def _pd(c: Fraction, rank: int, allowed: Sequence[str | None], reference: Refere
     return [Fraction(1) if value in free else limit for value in range(reference.values)]
 
 
-def _share_of_entropy(least: float, values: int) -> Fraction:
+def _share_of_entropy(effective: Fraction, values: int) -> Fraction:
     """The largest share u whose entropy with the rest spread evenly, the most that it can be, is ln l; rounded up."""
-    if least <= 1 or values < 2:
+    if effective <= 1 or values < 2:
         return Fraction(1)
-    if least > values * (1 + 1e-9):
+    if effective > values:
         return Fraction(0)
+    least = math.log(effective)
     low, high = 1 / values, 1.0
     for _ in range(200):
         middle = (low + high) / 2
         rest = 1 - middle
         entropy = -middle * math.log(middle) - (rest * math.log(rest / (values - 1)) if rest > 0 else 0.0)
-        low, high = (middle, high) if entropy >= math.log(least) - 1e-12 else (low, middle)
+        low, high = (middle, high) if entropy >= least - 1e-12 else (low, middle)
     return min(Fraction(1), Fraction(math.ceil(high * 10**9) + 1, 10**9))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -9,6 +10,18 @@ from typing import Any
 
 from qblock.blocks import Reference
 from qblock.errors import InputError, ParameterError, choices, quoted
+
+WRITTEN = re.compile(r"[+-]?\d{1,40}(\.\d{1,40})?(/\d{1,40}|e[+-]?\d{1,2})?", re.ASCII | re.IGNORECASE)
+"""Numbers as people write them; none that takes long to be read."""
+
+
+def exact_number(given: Any) -> Fraction | None:
+    """A number, or its text, exactly (0.1 is 1/10); None for anything else."""
+    text = str(given).strip()
+    try:
+        return Fraction(text) if WRITTEN.fullmatch(text) else None
+    except (ValueError, ZeroDivisionError):
+        return None
 
 
 @dataclass(frozen=True)
@@ -31,11 +44,11 @@ class Attacker:
             texts[name] = tuple(None if value is None else str(value) for value in values)
         distances = {}
         for name, distance in (near or {}).items():
-            try:
-                distances[name] = Fraction(str(distance))
-            except (ValueError, ZeroDivisionError):
-                raise ParameterError(f"{option}near {name}: not a number; write {name}=50") from None
-            if distances[name] < 0:
+            found = exact_number(distance)
+            if found is None:
+                raise ParameterError(f"{option}near {name}: not a number; write {name}=50")
+            distances[name] = found
+            if found < 0:
                 raise ParameterError(f"{option}near {name} is out of range; valid: a number from 0 on")
         return cls(texts, distances)
 

@@ -15,6 +15,7 @@ from qblock.errors import InputError, ParameterError, choices
 from qblock.frequency import number
 from qblock.lattice import Node
 from qblock.search.answer import number_json
+from qblock.search.attackers import exact_number
 from qblock.search.task import Task
 from qblock.source.known_population import OF_SOURCE, KnownPopulation, of_source
 
@@ -54,10 +55,10 @@ class BayesAdversary:
         for name, value in given.items():
             if name not in known:
                 raise InputError(f"{option}{name}: {choices(known, name)}")
-            try:
-                exact[name] = Fraction(str(value))
-            except (ValueError, ZeroDivisionError):
-                raise ParameterError(f"{option}{name} {value}: not a number; write 0.5 or 1/2") from None
+            found = exact_number(value)
+            if found is None:
+                raise ParameterError(f"{option}{name} {value}: not a number; write 0.5 or 1/2")
+            exact[name] = found
         return cls(os.fspath(prior), Thresholds(**exact))
 
 

@@ -77,6 +77,6 @@ def _granted(comparison: Comparison, definition: Definition, name: str, number: 
     return Granted(definition.name, name, adversary_of(other), implied, value, None if worst is None else worst.node)
 
 
-def _epsilon(values: Sequence[Any]) -> float:
-    value = values[0].value
-    return float("-inf") if value is None else float(value)
+def _epsilon(values: Sequence[Any]) -> Any:
+    """A value that may be beyond any double; below every epsilon where there is none."""
+    return -1 if values[0].value is None else values[0].value
