@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from reference import bayes as reference
 
 from qblock.bayes import InconsistentPrior, Joint, Thresholds, beliefs, believed, largest_change
-from qblock.bayes.beliefs import whole_weights
+from qblock.bayes.joint import whole_weights
 from qblock.errors import ParameterError
 
 VALUES = 3

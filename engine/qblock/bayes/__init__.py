@@ -1,6 +1,6 @@
 """Bayes-optimal privacy: beliefs of each combination exactly, and counts of disclosures over whole tables."""
 
-from qblock.bayes.beliefs import Believed, Change, Disclosed, Joint, Moved, Thresholds, believed
+from qblock.bayes.beliefs import Believed, Change, Disclosed, Moved, Thresholds, believed
 from qblock.bayes.exact import (
     Belief,
     Disclosure,
@@ -11,6 +11,7 @@ from qblock.bayes.exact import (
     negative_disclosures,
     positive_disclosures,
 )
+from qblock.bayes.joint import Joint, whole_weights
 
 __all__ = [
     "Belief",
@@ -28,4 +29,5 @@ __all__ = [
     "largest_change",
     "negative_disclosures",
     "positive_disclosures",
+    "whole_weights",
 ]

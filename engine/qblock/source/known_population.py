@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from qblock.bayes.beliefs import whole_weights
+from qblock.bayes.joint import whole_weights
 from qblock.blocks import Ints
 from qblock.comparison import Matcher, key
 from qblock.errors import InputError
