@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from qblock.files import OwnFile
+    from qblock.hierarchy.files import LAYOUTS, Layout
     from qblock.joint.sharing import Sharing
     from qblock.release.log import Entry, Level
     from qblock.release.rekey import BACKUPS
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
         Verified,
     )
     from qblock.releases.schemas import answer_schema
+    from qblock.report.render import Format
     from qblock.search.answer import number_json
     from qblock.search.attackers import Attacker
     from qblock.search.audit import audit_table
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BACKUPS",
     "FIGURES",
+    "LAYOUTS",
     "NOT_PROTECTED",
     "Adopted",
     "Anonymized",
@@ -88,10 +91,12 @@ __all__ = [
     "Entity",
     "Entry",
     "Erased",
+    "Format",
     "Grant",
     "Grants",
     "Guarantee",
     "History",
+    "Layout",
     "Ledger",
     "Level",
     "OneRecoding",
@@ -136,6 +141,7 @@ __all__ = [
 
 _HOMES = {
     "qblock.files": ("OwnFile",),
+    "qblock.hierarchy.files": ("LAYOUTS", "Layout"),
     "qblock.joint.sharing": ("Sharing",),
     "qblock.release.log": (
         "Entry",
@@ -179,6 +185,7 @@ _HOMES = {
         "Verified",
     ),
     "qblock.releases.schemas": ("answer_schema",),
+    "qblock.report.render": ("Format",),
     "qblock.search.answer": ("number_json",),
     "qblock.search.audit": ("audit_table",),
     "qblock.search.attackers": ("Attacker",),

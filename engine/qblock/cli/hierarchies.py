@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated
 
 import typer
 
 from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, SpecPath, answer, console, table
 from qblock.errors import InputError, choices
-
-if TYPE_CHECKING:
-    from qblock.hierarchy import Layout
-
-LAYOUTS = ("header", "semicolons")
 
 group = typer.Typer(
     help="Generalization hierarchies: build CSV files, check them against the source, load them as dimension tables.",
@@ -40,9 +35,11 @@ def build(
     json_: Json = False,
 ) -> None:
     """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
+    from qblock.api import LAYOUTS
+
     if layout not in LAYOUTS:
         raise InputError(f"--layout {layout}: there is no such layout; {choices(LAYOUTS, layout)}")
-    files = at_terminal(spec).build_hierarchies(directory, force=force, layout=cast("Layout", layout))
+    files = at_terminal(spec).build_hierarchies(directory, force=force, layout=layout)
     if json_:
         answer({"files": [str(file) for file in files]})
     else:

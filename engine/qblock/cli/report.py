@@ -20,8 +20,7 @@ from qblock.errors import InputError, QblockError, choices
 from qblock.files import problem_of
 
 if TYPE_CHECKING:
-    from qblock.api import Release, Reported
-    from qblock.report import Format
+    from qblock.api import Format, Release, Reported
 
 FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 """The form of a report, by the suffix of its file."""
