@@ -17,6 +17,8 @@ from qblock.report import read_internal as reading
 from qblock.report import read_report, rendered
 from qblock.report.data import Internal
 from qblock.report.read_internal import read_internal
+from qblock.search.comparison.compare import compare
+from qblock.search.comparison.tables import to_json
 from qblock.search.run import open_task, run_search
 from report.test_read import QUASI, VISITS
 
@@ -195,7 +197,7 @@ def test_internal_pages_are_marked_and_readers_get_none(make_job: MakeJob) -> No
     theirs, ours = read_report(job.spec), read_report(job.spec, internal=True)
     public, internal = (rendered(one, "html") for one in (theirs, ours))
     sections = re.findall(r"<h2[^>]*>(.*?)</h2>", internal)
-    assert len(sections) == 11
+    assert len(sections) == 12
     assert all('<span class="mark">internal</span>' in one for one in sections)
     assert "@top-right" in internal
     for text in (public, rendered(theirs, "md"), rendered(theirs, "json")):
@@ -215,3 +217,36 @@ def test_no_password_is_in_it(make_job: MakeJob) -> None:
     report = read_report(job.spec, internal=True)
     for form in ("html", "md", "json"):
         assert job.url not in rendered(report, form)  # type: ignore[arg-type]
+
+
+def test_epsilon_of_nodes_and_requirements_is_that_of_a_comparison(make_job: MakeJob) -> None:
+    close = {"t_closeness": {"t": 0.2, "sensitive": "disease"}}
+    job = visits(make_job, privacy=[*MODELS[:2], close])
+    found = read_internal(job.spec)
+    with open_task(job.spec) as task:
+        said = to_json(compare(task))
+    whole = {tuple(node["levels"]): node["tightest"] for node in said["nodes"]}
+    assert {one.sensitive for one in found.epsilon} == {"disease", "cost"}
+    for one in found.epsilon:
+        assert found.lattice.chosen == one.levels[0]
+        assert set(one.levels) == {found.lattice.chosen, *found.lattice.minimal}
+        assert len(one.adversaries) >= 3
+        for levels, values in zip(one.levels, one.values, strict=True):
+            known = [float(value) for value in whole[levels].values() if value is not None]
+            for value in values:
+                assert any(float(value.replace(",", "")) == pytest.approx(one, rel=1e-3) for one in known)
+    told = {(one["definition"], one["sensitive"], one["adversary"]): one for one in said["granted"]}
+    assert {(one.requirement, one.sensitive, one.adversary) for one in found.granted} == told.keys()
+    for one in found.granted:
+        epsilon = told[one.requirement, one.sensitive, one.adversary]["epsilon"]
+        assert (one.epsilon is None) == (epsilon in (None, "inf"))
+        assert one.epsilon is None or float(one.epsilon.replace(",", "")) == pytest.approx(epsilon, rel=1e-3)
+    assert any(one.epsilon is not None for one in found.granted)
+    assert all("looks at no sensitive value" in one.why for one in found.granted if "k_anonymity" in one.requirement)
+
+
+def test_nothing_is_weighed_where_no_node_satisfies(make_job: MakeJob) -> None:
+    job = visits(make_job, privacy=[{"k_anonymity": {"k": 400}}])
+    report = read_report(job.spec, candidate=True)
+    assert report.inside.epsilon == ()
+    assert "there is nothing to weigh" in rendered(report, "html")

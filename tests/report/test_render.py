@@ -25,6 +25,8 @@ from qblock.report import pages as rooms
 from qblock.report.data import (
     AttackShown,
     ColumnShown,
+    EpsilonShown,
+    GrantShown,
     GuaranteeShown,
     Internal,
     Label,
@@ -101,6 +103,11 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
         ),
         what_if=(WhatIf("as the spec asks", 2, (1,), 0.5), WhatIf(label, 3, (0,), 0.0), WhatIf("none", 0, None, None)),
         why_not=None,
+        epsilon=(EpsilonShown("disease", ("III uniform", label), ((1,), (2,)), (("2.5", "inf"), ("1", label))),),
+        granted=(
+            GrantShown("k_anonymity", "disease", "III uniform", None, "it looks at no sensitive value", None),
+            GrantShown(label, "disease", "III uniform", "2.5", "why", "1.5"),
+        ),
         runs=(RunShown("2026-01-02T03:04:05", 1, "published", 4, "1; minimal", (label,)),),
         room=(RoomShown(1, "k_anonymity", None, "k = 2", "k = 2", 0.0), RoomShown(1, label, "x", "a", "b", None)),
         rights=(RightShown(f"reader {label}", "SELECT", label, True), RightShown("job", "read x", label, None)),

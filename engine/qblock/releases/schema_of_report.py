@@ -64,12 +64,21 @@ ROOM_SHOWN = keys(
     }
 )
 RIGHT_SHOWN = keys({**dict.fromkeys(("whose", "what", "why"), TEXT), "held": maybe(FLAG)})
+EPSILON_SHOWN = keys({"sensitive": TEXT, "adversaries": TEXTS, "levels": many(LEVELS), "values": many(TEXTS)})
+GRANT_SHOWN = keys(
+    {
+        **dict.fromkeys(("requirement", "sensitive", "adversary", "why"), TEXT),
+        **dict.fromkeys(("epsilon", "reached"), maybe(TEXT)),
+    }
+)
 INTERNAL = keys(
     {
         **dict.fromkeys(("candidate", "spec", "spec_digest"), TEXT),
         **dict.fromkeys(("binding", "why_not", "head"), maybe(TEXT)),
         "lattice": LATTICE_SHOWN,
         "what_if": maybe(many(WHAT_IF)),
+        "epsilon": many(EPSILON_SHOWN),
+        "granted": many(GRANT_SHOWN),
         "runs": many(RUN_SHOWN),
         "room": many(ROOM_SHOWN),
         "rights": many(RIGHT_SHOWN),

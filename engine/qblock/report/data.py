@@ -195,6 +195,31 @@ class RightShown:
 
 
 @dataclass(frozen=True)
+class EpsilonShown:
+    """The smallest epsilon about a sensitive attribute, against each adversary of epsilon-privacy, that the whole of a
+    node reaches: for each of `levels` a row of `values`, as text."""
+
+    sensitive: str
+    adversaries: tuple[str, ...]
+    levels: tuple[tuple[int, ...], ...]
+    values: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class GrantShown:
+    """What a requirement grants as epsilon-privacy against an adversary, whatever the table. epsilon: as text, None
+    where it grants none; why: in words; reached: by the nodes that are looked at and satisfy it, None where none
+    does."""
+
+    requirement: str
+    sensitive: str
+    adversary: str
+    epsilon: str | None
+    why: str
+    reached: str | None
+
+
+@dataclass(frozen=True)
 class Internal:
     """What only whoever runs the job may see. binding: which requirement is in the way of more detail, in words;
     what_if: None where `why_not` says why it was not worked out; problems: that a verification found, None before
@@ -205,6 +230,8 @@ class Internal:
     lattice: LatticeShown
     what_if: tuple[WhatIf, ...] | None
     why_not: str | None
+    epsilon: tuple[EpsilonShown, ...]
+    granted: tuple[GrantShown, ...]
     runs: tuple[RunShown, ...]
     room: tuple[RoomShown, ...]
     rights: tuple[RightShown, ...]

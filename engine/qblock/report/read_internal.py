@@ -12,6 +12,7 @@ from qblock.metrics import BY_NAME as METRICS
 from qblock.release.grants import grants
 from qblock.release.verify import verify
 from qblock.report.data import Internal, LatticeShown, NodeShown, RightShown, RoomShown, RunShown
+from qblock.report.read_epsilon import read_epsilon
 from qblock.report.what_if import Lattice, measure_of, what_if
 from qblock.search.progress import Progress
 from qblock.search.run import SearchResult, open_task, run_search
@@ -21,6 +22,8 @@ from qblock.spec.digest import canonical, spec_digest
 
 MOST_NODES = 2500
 """Of a lattice that is shown whole."""
+MOST_WEIGHED = 20
+"""Nodes whose epsilon is looked for."""
 SUPPRESSED = (
     "rows may be suppressed, so that what a node reaches depends on what is asked of it; change the spec and search"
 )
@@ -35,7 +38,8 @@ def read_internal(spec: Spec, *, progress: Progress | None = None) -> Internal:
         found = run_search(task, progress=progress, all_nodes=whole, recoding="full_domain")
         words = levels_in_words(spec, task.source.hierarchies)
         budget, said = task.budget, found.to_json()
-    lattice = _lattice(found, said, words, whole, _published(past))
+        lattice = _lattice(found, said, words, whole, _published(past))
+        epsilon, grants_shown = read_epsilon(task, _marked(lattice))
     why_not = SUPPRESSED if budget else None if whole else TOO_MANY.format(MOST_NODES)
     questions = None
     if why_not is None:
@@ -51,6 +55,8 @@ def read_internal(spec: Spec, *, progress: Progress | None = None) -> Internal:
         lattice=lattice,
         what_if=questions,
         why_not=why_not,
+        epsilon=epsilon,
+        granted=grants_shown,
         runs=tuple(_runs(past["events"])),
         room=tuple(_room(past["headroom_trend"])),
         rights=tuple(_rights(spec)),
@@ -60,6 +66,12 @@ def read_internal(spec: Spec, *, progress: Progress | None = None) -> Internal:
         spec_digest=spec_digest(spec),
         head=past["ledger_head"],
     )
+
+
+def _marked(lattice: LatticeShown) -> list[tuple[int, ...]]:
+    """The node that a search takes, the published one, and minimal ones, of which the first so many."""
+    first = [levels for levels in (lattice.chosen, lattice.published) if levels is not None]
+    return list(dict.fromkeys([*first, *lattice.minimal]))[:MOST_WEIGHED]
 
 
 def _candidate(said: Mapping[str, Any]) -> str:

@@ -93,11 +93,13 @@ def compare(
     *,
     sensitives: Sequence[str] = (),
     file: str | Path | None = None,
+    nodes: Sequence[Node] | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
     """Evaluate every definition at every node of the task's lattice.
 
-    sensitives: the sensitive attributes to compare by, all of them where none is named; file: further definitions.
+    sensitives: the sensitive attributes to compare by, all of them where none is named; file: further definitions;
+    nodes: to look at these alone.
     Raises InputError for an unknown attribute or a file with errors.
     """
     started, before = time.perf_counter(), task.statements
@@ -119,10 +121,10 @@ def compare(
     every = Task(with_definitions(task.source, found))
     rows = []
     told = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
-    for number, node in enumerate(every.in_turn(), 1):
+    for number, node in enumerate(every.in_turn() if nodes is None else nodes, 1):
         rows.append(evaluate(every, found, every.counts(node)))
         if told is not None:
-            told(number, len(every.lattice) - number, 0.0)
+            told(number, (len(every.lattice) if nodes is None else len(nodes)) - number, 0.0)
     warnings = tuple(dict.fromkeys([*task.warnings, *every.warnings]))
     seconds = time.perf_counter() - started
     statements = task.statements - before
