@@ -81,6 +81,7 @@ def test_what_cannot_be_written_is_said_before_anything_is_read(
         ("-o", "r.html", "--format", "pdf"): "--format pdf: there is no such form; valid: html, json, md",
         ("--format", "pdf"): "there is no such form",
         ("-o", "r.html", "--json"): "give one of them",
+        ("-o", "r.html", "--prior", "table"): "add --internal",
         (): "name it with -o report.html",
     }
     for options, message in wrong.items():

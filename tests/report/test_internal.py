@@ -10,7 +10,8 @@ import duckdb
 import pytest
 from release.jobs import Job, MakeJob
 
-from qblock.errors import Refused
+from qblock import Release
+from qblock.errors import InputError, Refused
 from qblock.lattice import Lattice
 from qblock.ledger.history import history
 from qblock.report import read_internal as reading
@@ -197,7 +198,7 @@ def test_internal_pages_are_marked_and_readers_get_none(make_job: MakeJob) -> No
     theirs, ours = read_report(job.spec), read_report(job.spec, internal=True)
     public, internal = (rendered(one, "html") for one in (theirs, ours))
     sections = re.findall(r"<h2[^>]*>(.*?)</h2>", internal)
-    assert len(sections) == 12
+    assert len(sections) == 13
     assert all('<span class="mark">internal</span>' in one for one in sections)
     assert "@top-right" in internal
     for text in (public, rendered(theirs, "md"), rendered(theirs, "json")):
@@ -250,3 +251,30 @@ def test_nothing_is_weighed_where_no_node_satisfies(make_job: MakeJob) -> None:
     report = read_report(job.spec, candidate=True)
     assert report.inside.epsilon == ()
     assert "there is nothing to weigh" in rendered(report, "html")
+
+
+def test_beliefs_are_those_of_the_audit(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    job.run()
+    weights = job.folder / "weights.csv"
+    known = sorted(set(zip(VISITS["age"], VISITS["sex"], strict=True)))
+    values = ("flu", "heart", "cancer", "")
+    lines = [f"{age},{sex},{disease},{1 + age % 5}" for age, sex in known for disease in values]
+    weights.write_text("\n".join(["age,sex,disease,weight", *lines, ""]))
+    found = read_internal(job.spec, prior=str(weights))
+    published = found.lattice.published
+    assert published is not None
+    node = ",".join(map(str, published))
+    said = Release(job.spec).audit(node, adversary="bayes", prior=str(weights)).to_dict()["beliefs"]
+    assert [one.sensitive for one in found.beliefs] == [one["sensitive"] for one in said] == ["disease"]
+    for one, audited in zip(found.beliefs, said, strict=True):
+        assert one.levels == published
+        assert (one.people, one.breach, one.moved) == (36, audited["breach"]["people"], audited["moved"]["people"])
+        assert audited["moved"]["sentence"] in one.sentences
+    assert found.beliefs[0].moved > 0
+    assert read_internal(job.spec).beliefs == ()
+    with pytest.raises(InputError, match="add internal"):
+        Release(job.spec).report(prior="table")
+    weights.write_text("x,weight\n1,1\n")
+    with pytest.raises(InputError, match="it has no column 'age'"):
+        read_internal(job.spec, prior=str(weights))

@@ -24,6 +24,7 @@ from qblock.report import Report, rendered
 from qblock.report import pages as rooms
 from qblock.report.data import (
     AttackShown,
+    BeliefShown,
     ColumnShown,
     EpsilonShown,
     GrantShown,
@@ -108,6 +109,7 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
             GrantShown("k_anonymity", "disease", "III uniform", None, "it looks at no sensitive value", None),
             GrantShown(label, "disease", "III uniform", "2.5", "why", "1.5"),
         ),
+        beliefs=(BeliefShown("disease", label, (1,), 4, 1, 2, 3, 4, (f"For 1 of 4 people {label}.",)),),
         runs=(RunShown("2026-01-02T03:04:05", 1, "published", 4, "1; minimal", (label,)),),
         room=(RoomShown(1, "k_anonymity", None, "k = 2", "k = 2", 0.0), RoomShown(1, label, "x", "a", "b", None)),
         rights=(RightShown(f"reader {label}", "SELECT", label, True), RightShown("job", "read x", label, None)),
@@ -276,6 +278,13 @@ def test_marks_of_the_picture_say_what_they_are() -> None:
 def test_what_a_verification_found_is_the_first_thing_of_its_page() -> None:
     assert "Verified: what is published is what was checked" in rendered(internal(), "md")
     assert "**A verification found: it is gone.**" in rendered(internal(problems=("it is gone",)), "md")
+
+
+def test_without_a_population_it_says_how_to_name_one() -> None:
+    given = internal()
+    none = replace(given, internal=replace(given.inside, beliefs=()))
+    assert "No population was named" in rendered(none, "html")
+    assert "of somebody who knows the population (20-29)" in rendered(given, "html")
 
 
 def test_what_is_published_as_it_is_is_not_promised() -> None:

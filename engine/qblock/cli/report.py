@@ -52,6 +52,12 @@ def report(
     candidate: Annotated[
         bool, typer.Option("--candidate", help="Only that, before the first version: what a search finds now.")
     ] = False,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="With --internal: a population, as `audit --prior` takes it, for what somebody who knows it believes."
+        ),
+    ] = None,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -60,11 +66,13 @@ def report(
     For whoever may see the release: it is read from the view and its helper views alone, and a reader's login in the
     spec's URL suffices. The file needs no network, and has a line to sign. With --internal it is not for readers.
     """
+    if prior is not None and not (internal or candidate):
+        raise InputError("--prior is about an internal report: its figures are of the source; add --internal")
     release = at_terminal(spec)
 
     def made() -> Reported:
         with progress(quiet or not (internal or candidate)) as told:
-            return release.report(internal=internal, candidate=candidate, progress=told)
+            return release.report(internal=internal, candidate=candidate, prior=prior, progress=told)
 
     if json_:
         if output is not None or form is not None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qblock.errors import all_plainly
+from qblock.errors import InputError, all_plainly
 from qblock.files import OwnFile
 from qblock.releases.granted import Grants
 from qblock.releases.recodings import ComparedRecodings
@@ -282,16 +282,26 @@ class Release:
         found = verify(self.spec, expected_head=head)
         return replace(Verified.of(found.to_json()), in_words=self._in_words(found.node, found.values))
 
-    def report(self, *, internal: bool = False, candidate: bool = False, progress: Progress | None = None) -> Reported:
+    def report(
+        self,
+        *,
+        internal: bool = False,
+        candidate: bool = False,
+        prior: str | None = None,
+        progress: Progress | None = None,
+    ) -> Reported:
         """What readers see, what is promised of it, and what attacks find: read from the view and its helper views
         alone, so that a reader's login suffices. Raises InputError where a helper view is missing.
 
         internal: with room, lattice, versions, rights and spec, for whoever runs the job; candidate: with these alone,
-        before the first version.
+        before the first version; prior: with the beliefs of whoever knows this population, as of `audit`. Raises
+        InputError for a prior in a report for readers.
         """
         from qblock.report import read_report
 
-        found = read_report(self.spec, internal=internal, candidate=candidate, progress=progress)
+        if prior is not None and not (internal or candidate):
+            raise InputError("a prior is about an internal report: its figures are of the source; add internal")
+        found = read_report(self.spec, internal=internal, candidate=candidate, prior=prior, progress=progress)
         return Reported.of_report(found)
 
     def history(self) -> History:

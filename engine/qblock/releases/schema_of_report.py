@@ -71,6 +71,14 @@ GRANT_SHOWN = keys(
         **dict.fromkeys(("epsilon", "reached"), maybe(TEXT)),
     }
 )
+BELIEF_SHOWN = keys(
+    {
+        **dict.fromkeys(("sensitive", "prior"), TEXT),
+        "levels": LEVELS,
+        **dict.fromkeys(("people", "breach", "positive", "negative", "moved"), WHOLE),
+        "sentences": TEXTS,
+    }
+)
 INTERNAL = keys(
     {
         **dict.fromkeys(("candidate", "spec", "spec_digest"), TEXT),
@@ -79,6 +87,7 @@ INTERNAL = keys(
         "what_if": maybe(many(WHAT_IF)),
         "epsilon": many(EPSILON_SHOWN),
         "granted": many(GRANT_SHOWN),
+        "beliefs": many(BELIEF_SHOWN),
         "runs": many(RUN_SHOWN),
         "room": many(ROOM_SHOWN),
         "rights": many(RIGHT_SHOWN),

@@ -220,9 +220,26 @@ class GrantShown:
 
 
 @dataclass(frozen=True)
+class BeliefShown:
+    """What somebody who knows a population comes to believe about a sensitive attribute at a node. people: of the
+    table; breach, positive, negative, moved: how many of them are concerned; sentences: all of it in words."""
+
+    sensitive: str
+    prior: str
+    levels: tuple[int, ...]
+    people: int
+    breach: int
+    positive: int
+    negative: int
+    moved: int
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Internal:
     """What only whoever runs the job may see. binding: which requirement is in the way of more detail, in words;
-    what_if: None where `why_not` says why it was not worked out; problems: that a verification found, None before
+    what_if: None where `why_not` says why it was not worked out; beliefs: of whoever knows a population, where one
+    was named; problems: that a verification found, None before
     anything is published; spec: its canonical text without secrets, and the digest of it; head: of the ledger."""
 
     candidate: str
@@ -232,6 +249,7 @@ class Internal:
     why_not: str | None
     epsilon: tuple[EpsilonShown, ...]
     granted: tuple[GrantShown, ...]
+    beliefs: tuple[BeliefShown, ...]
     runs: tuple[RunShown, ...]
     room: tuple[RoomShown, ...]
     rights: tuple[RightShown, ...]

@@ -65,18 +65,24 @@ BEFORE = (
 
 
 def read_report(
-    spec: Spec, *, internal: bool = False, candidate: bool = False, progress: Progress | None = None
+    spec: Spec,
+    *,
+    internal: bool = False,
+    candidate: bool = False,
+    prior: str | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """The report for whoever may see the release.
 
     Reads the view, its helper views, and the files of taxonomies that the spec names; nothing else, so that a reader's
     login suffices. internal: with what only whoever runs the job may see, which is read from the source and the ledger;
-    candidate: of that alone, before anything is published. Raises InputError where a helper view is missing, Refused
+    candidate: of that alone, before anything is published; prior: with the beliefs of whoever knows this population
+    (as of `audit`). Raises InputError where a helper view is missing, Refused
     where nothing is published.
     """
     made = datetime.now(UTC).replace(microsecond=0).isoformat()
     published = None if candidate else _Reading(spec).published()
-    inside = read_internal(spec, progress=progress) if internal or candidate else None
+    inside = read_internal(spec, prior=prior, progress=progress) if internal or candidate else None
     return Report(__version__, made, spec.release, published, inside)
 
 
@@ -92,7 +98,7 @@ class _Reading:
         file = database_file(parse_url(self.spec.publish.url.url), self.spec.directory)
         if not file.exists():
             raise Refused(NOTHING.format(self.spec.release))
-        return sa.URL.create("duckdb", database=str(file.resolve())).render_as_string(hide_password=False)
+        return self.spec.publish.url.url
 
     def published(self) -> Published:
         # Any columns will do, as long as nothing is known of those that are published.
@@ -148,7 +154,7 @@ class _Reading:
             "privacy": [{"k_anonymity": {"k": 1}}],
         }
         text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-        return read_spec(text, "report", {URL_VARIABLE: self.place})
+        return read_spec(text, self.spec.directory / "report", {URL_VARIABLE: self.place})
 
     @contextmanager
     def _task(self, session: Session, known: Sequence[str], secret: Sequence[str]) -> Iterator[Task]:

@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from qblock.errors import QblockError, Refused
+from qblock.lattice import Node
 from qblock.ledger.history import history
 from qblock.metrics import BY_NAME as METRICS
 from qblock.release.grants import grants
 from qblock.release.verify import verify
-from qblock.report.data import Internal, LatticeShown, NodeShown, RightShown, RoomShown, RunShown
+from qblock.report.data import BeliefShown, Internal, LatticeShown, NodeShown, RightShown, RoomShown, RunShown
 from qblock.report.read_epsilon import read_epsilon
 from qblock.report.what_if import Lattice, measure_of, what_if
+from qblock.search.beliefs import BayesAdversary, beliefs_at
 from qblock.search.progress import Progress
 from qblock.search.run import SearchResult, open_task, run_search
+from qblock.search.task import Task
 from qblock.source.in_words import levels_in_words
 from qblock.spec import Spec
 from qblock.spec.digest import canonical, spec_digest
@@ -24,14 +27,20 @@ MOST_NODES = 2500
 """Of a lattice that is shown whole."""
 MOST_WEIGHED = 20
 """Nodes whose epsilon is looked for."""
+FIGURES = ("breach", "positive", "negative", "rise", "fall", "moved")
+"""Of beliefs, those that have a sentence."""
 SUPPRESSED = (
     "rows may be suppressed, so that what a node reaches depends on what is asked of it; change the spec and search"
 )
 TOO_MANY = "the lattice has more than {:,} nodes; change the spec and search"
 
 
-def read_internal(spec: Spec, *, progress: Progress | None = None) -> Internal:
-    """Searches the lattice of the source as it is now, reads the ledger, asks what rights are held, and verifies."""
+def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | None = None) -> Internal:
+    """Searches the lattice of the source as it is now, reads the ledger, asks what rights are held, and verifies.
+
+    prior: a population, as `audit --prior` takes it. Raises InputError for one that is wrong.
+    """
+    adversary = None if prior is None else BayesAdversary.of("bayes", prior, {}, "--")
     past = history(spec)
     with open_task(spec, name_values=False) as task:
         whole = len(task.lattice) <= MOST_NODES
@@ -40,6 +49,7 @@ def read_internal(spec: Spec, *, progress: Progress | None = None) -> Internal:
         budget, said = task.budget, found.to_json()
         lattice = _lattice(found, said, words, whole, _published(past))
         epsilon, grants_shown = read_epsilon(task, _marked(lattice))
+        beliefs = tuple(_beliefs(task, lattice.published or lattice.chosen, adversary))
     why_not = SUPPRESSED if budget else None if whole else TOO_MANY.format(MOST_NODES)
     questions = None
     if why_not is None:
@@ -57,6 +67,7 @@ def read_internal(spec: Spec, *, progress: Progress | None = None) -> Internal:
         why_not=why_not,
         epsilon=epsilon,
         granted=grants_shown,
+        beliefs=beliefs,
         runs=tuple(_runs(past["events"])),
         room=tuple(_room(past["headroom_trend"])),
         rights=tuple(_rights(spec)),
@@ -72,6 +83,24 @@ def _marked(lattice: LatticeShown) -> list[tuple[int, ...]]:
     """The node that a search takes, the published one, and minimal ones, of which the first so many."""
     first = [levels for levels in (lattice.chosen, lattice.published) if levels is not None]
     return list(dict.fromkeys([*first, *lattice.minimal]))[:MOST_WEIGHED]
+
+
+def _beliefs(task: Task, node: Node | None, adversary: BayesAdversary | None) -> Iterator[BeliefShown]:
+    if node is None or adversary is None:
+        return
+    for one in beliefs_at(task, node, adversary):
+        figures = [one[name] for name in FIGURES if one[name] is not None]
+        yield BeliefShown(
+            sensitive=one["sensitive"],
+            prior=str(one["prior"]),
+            levels=node,
+            people=one["people"],
+            breach=one["breach"]["people"],
+            positive=one["positive"]["people"],
+            negative=one["negative"]["people"],
+            moved=one["moved"]["people"],
+            sentences=tuple(figure["sentence"] for figure in figures),
+        )
 
 
 def _candidate(said: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from qblock.report.pages import (
     attacks,
+    beliefs,
     changes,
     columns,
     epsilon,
@@ -28,6 +29,7 @@ PAGES: tuple[Page, ...] = (
     lattice.PAGE,
     changes.PAGE,
     epsilon.PAGE,
+    beliefs.PAGE,
     versions.PAGE,
     rights.PAGE,
     spec.PAGE,
