@@ -152,13 +152,18 @@ class Epsilons:
         return row.values[self.found.definitions.index(self.named[sensitive, name])][0].value
 
 
-def epsilons(people: People, quasi: int, work: Path, out: Path, say: Say) -> Epsilons:
-    """Evaluate everything that (d) to (g) need; the complete table goes to all_definitions.csv."""
+def epsilons(people: People, quasi: int, letters: str, work: Path, out: Path, say: Say) -> Epsilons:
+    """Evaluate everything that those of (d) to (g) need that are asked for; the table goes to all_definitions.csv."""
+    needed = {
+        name: parameters
+        for name, parameters in adversaries().items()
+        if {"e", "f"} & set(letters) or name in TABLE  # which (g) needs three of
+    }
     with open_task(people.spec(quasi, [_entry("k_anonymity", k=K)])) as task:
         asked: dict[tuple[str, str], str] = {}
         sets: dict[str, list[str]] = {}
         for sensitive in SENSITIVE:
-            for name, parameters in adversaries().items():
+            for name, parameters in needed.items():
                 asked[sensitive, name] = _entry("epsilon_privacy", epsilon=EPSILON, **parameters, sensitive=sensitive)
             others = _others(task, sensitive)
             asked |= {(sensitive, name): entry for name, entry in others.items()}
@@ -197,12 +202,16 @@ def by_node(epsilons: Epsilons, say: Say) -> Rows:
     """(d) The smallest epsilon of each adversary at each node: the epsilon-privacy paper's table."""
     yield ["sensitive", *epsilons.found.spec.quasi_identifiers, *TABLE]
     for sensitive in SENSITIVE:
-        finite = 0
+        finite, passing = 0, dict.fromkeys(TABLE, 0)
         for row in epsilons.found.rows:
-            values = [number_json(epsilons.smallest(row, sensitive, name)) for name in TABLE]
-            finite += values[-1] != "inf"
-            yield [sensitive, *row.node, *values]
+            smallest = {name: epsilons.smallest(row, sensitive, name) for name in TABLE}
+            finite += smallest["A_c^inf"] != math.inf
+            for name, value in smallest.items():
+                passing[name] += value <= EPSILON
+            yield [sensitive, *row.node, *map(number_json, smallest.values())]
+        counts = ", ".join(f"{number} against {name}" for name, number in passing.items())
         say(f"(d) {sensitive}: {finite} of {len(epsilons.found.rows)} nodes have finite epsilons")
+        say(f"(d) {sensitive}: of at most {float(EPSILON)}: {counts}")
 
 
 def by_stubbornness(epsilons: Epsilons, say: Say) -> Rows:

@@ -11,7 +11,8 @@ import csv
 import sys
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from people import People, adult, demo
 
 from qblock.errors import QblockError
 
+LETTERS = "abcdefg"
 SEED = 20_060_403
 """Of the 5% sample, and of the invented people."""
 
@@ -34,8 +36,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--url", help="a PostgreSQL database to work in; else a temporary DuckDB file")
     parser.add_argument("--out", type=Path, required=True, help="where the CSV files go")
     parser.add_argument("--quasi-identifiers", type=int, default=5, help="of (a) and (d) to (g) (%(default)s)")
+    parser.add_argument("--only", default=LETTERS, metavar="LETTERS", help="of the experiments (%(default)s)")
     parser.add_argument("--runs", type=int, default=3, help="of which (b) takes the fastest (%(default)s)")
     given = parser.parse_args(arguments)
+    if unknown := set(given.only) - set(LETTERS):
+        parser.error(f"there is no experiment {', '.join(sorted(unknown))}; they are {', '.join(LETTERS)}")
     given.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
@@ -44,29 +49,38 @@ def main(arguments: list[str] | None = None) -> int:
                 demo(given.rows, given.url, work, SEED) if given.demo else adult(given.adult, given.url, work, SEED)
             )
             with opened as people:
-                _run(people, given.quasi_identifiers, given.runs, work, given.out)
+                _run(people, given, work)
         except (QblockError, OSError) as error:
             print(error, file=sys.stderr)
             return error.exit_status if isinstance(error, QblockError) else 1
     return 0
 
 
-def _run(people: People, quasi: int, runs: int, work: Path, out: Path) -> None:
+def _run(people: People, given: argparse.Namespace, work: Path) -> None:
     started = time.perf_counter()
+    quasi, out = given.quasi_identifiers, given.out
     print(f"{people.rows:,} people; quasi-identifiers {', '.join(people.quasi_identifiers)}", flush=True)
 
     def say(line: str) -> None:
         print(line, flush=True)
 
-    _write(out / "a_homogeneity.csv", figures.homogeneity(people, quasi, say))
-    _write(out / "b_runtime.csv", figures.runtime(people, runs, say))
-    _write(out / "c_utility.csv", figures.utility(people, min(quasi, 4), say))
-    epsilons = figures.epsilons(people, quasi, work, out, say)
-    _write(out / "d_epsilon_by_node.csv", figures.by_node(epsilons, say))
-    _write(out / "e_epsilon_by_stubbornness.csv", figures.by_stubbornness(epsilons, say))
-    _write(out / "f_utility_by_stubbornness.csv", figures.utility_by_stubbornness(epsilons, say))
-    _write(out / "g_sets.csv", figures.sets_of_nodes(epsilons, say))
-    _write(out / "g_inclusions.csv", figures.inclusions_of_sets(epsilons, say))
+    @cache
+    def epsilons() -> figures.Epsilons:
+        return figures.epsilons(people, quasi, given.only, work, out, say)
+
+    files: dict[str, Callable[[], Iterable[list[Any]]]] = {
+        "a_homogeneity": lambda: figures.homogeneity(people, quasi, say),
+        "b_runtime": lambda: figures.runtime(people, given.runs, say),
+        "c_utility": lambda: figures.utility(people, min(quasi, 4), say),
+        "d_epsilon_by_node": lambda: figures.by_node(epsilons(), say),
+        "e_epsilon_by_stubbornness": lambda: figures.by_stubbornness(epsilons(), say),
+        "f_utility_by_stubbornness": lambda: figures.utility_by_stubbornness(epsilons(), say),
+        "g_sets": lambda: figures.sets_of_nodes(epsilons(), say),
+        "g_inclusions": lambda: figures.inclusions_of_sets(epsilons(), say),
+    }
+    for name, rows in files.items():
+        if name[0] in given.only:
+            _write(out / f"{name}.csv", rows())
     print(f"{time.perf_counter() - started:.0f} s; CSV files in {out}")
 
 

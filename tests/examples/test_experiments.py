@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from faults.nursery import Nursery
 
-SCRIPT = Path(__file__).resolve().parents[2] / "examples" / "experiments" / "run.py"
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPT = ROOT / "examples" / "experiments" / "run.py"
 ROWS = 150
 
 
@@ -76,6 +77,32 @@ def test_a_tiny_run(results: dict[str, list[dict[str, str]]]) -> None:
             values = [float(r["A_c^inf"]) for key, r in nodes.items() if key[0] == row["sensitive"]]
             assert len(passing) == sum(value <= 2.5 for value in values)
     assert all(row["A_d^inf"] == "false" or row["(4,2)-diversity"] == "true" for row in results["g_sets"])
+
+
+def test_the_papers_page_says_what_they_print_of_adult(shared: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "papers.md").read_text("utf-8").split("\n## Experiments of the papers\n")[1]
+    said = [line.removeprefix("#> ") for line in page.splitlines() if line.startswith("#> (")]
+    status, out, err = script(
+        tmp_path, "--adult", str(shared / "data" / "adult"), "--out", str(tmp_path), "--only", "acdg"
+    )
+    assert status == 0, err
+    printed = [line for line in out.splitlines() if line.startswith("(") and not line.startswith("(d-g)")]
+    assert printed == [line for line in said if line[1] in "acdg"]
+    assert {line[1] for line in said} == set("abcdefg")
+
+
+def test_the_papers_page_says_what_table_5_prints(shared: Path) -> None:
+    with (shared / "golden" / "vldb_table5_printed.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    *counts, last = (sum(float(row[name]) <= 2.5 for row in rows) for name in list(rows[0])[1:])
+    text = f"| {', '.join(map(str, counts))} and {last} of {len(rows)} nodes"
+    assert text in (ROOT / "docs" / "papers.md").read_text("utf-8")
+
+
+def test_an_experiment_that_is_not_there(tmp_path: Path) -> None:
+    status, _, err = script(tmp_path, "--demo", "--out", str(tmp_path), "--only", "ah")
+    assert status == 2
+    assert "there is no experiment h" in err
 
 
 def test_a_folder_without_the_data(tmp_path: Path) -> None:

@@ -1,4 +1,7 @@
-"""Every command that docs/papers.md gives for an example of a paper, run: it prints what the page says."""
+"""Every command that docs/papers.md gives for an example of a paper, run: it prints what the page says.
+
+That of the experiments is run by test_experiments.py.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ BLOCK = re.compile(r"^```sh\n(.*?)^```", re.M | re.S)
 def commands() -> list[tuple[str, tuple[str, ...]]]:
     """Each command of the page with what it prints, among other things."""
     found: list[tuple[str, list[str]]] = []
-    for block in BLOCK.findall((ROOT / "docs" / "papers.md").read_text("utf-8")):
+    text = (ROOT / "docs" / "papers.md").read_text("utf-8").split("\n## Experiments of the papers\n")[0]
+    for block in BLOCK.findall(text):
         for line in block.splitlines():
             if line.startswith("#> "):
                 found[-1][1].append(line.removeprefix("#> "))
