@@ -142,12 +142,12 @@ def test_the_next_version_is_reported_once_it_is_shown(make_job: MakeJob) -> Non
 
 
 def test_similar_values_are_found_by_the_taxonomy_of_the_spec(make_job: MakeJob) -> None:
-    taxonomy = {**QUASI, "disease": {"role": "sensitive", "taxonomy": {"file": "disease.csv"}}}
+    taxonomy = {**QUASI, "disease": {"role": "sensitive", "taxonomy": {"file": "$${disease}.csv"}}}
     given = {"privacy": [{"k_anonymity": {"k": 2}}], "search": {"node": [0, 0]}, "versions": NONE}
     long, other = ("heart", "cancer", "heart"), ("flu", "heart", "cancer")
     table = {**VISITS, "disease": [(long if i % 12 < 2 else other)[i // 12] for i in range(36)]}
     job = make_job(table, {"age": "INTEGER", "cost": "INTEGER"}, attributes=taxonomy, **given)
-    (job.folder / "disease.csv").write_text("disease,kind,all\nflu,short,*\nheart,long,*\ncancer,long,*\n")
+    (job.folder / "${disease}.csv").write_text("disease,kind,all\nflu,short,*\nheart,long,*\ncancer,long,*\n")
     job.run()
     found = [one for one in read_report(job.spec).shown.attacks if one.attack == "similarity"]
     kinds = {"flu": "short", "heart": "long", "cancer": "long"}

@@ -22,7 +22,7 @@ from qblock.files import problem_of
 if TYPE_CHECKING:
     from qblock.api import Format, Release, Reported
 
-FORMS = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
+FORMS: dict[str, Format] = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 """The form of a report, by the suffix of its file."""
 
 
@@ -89,9 +89,10 @@ def report(
 
 
 def _known(form: str) -> Format:
-    if form not in FORMS.values():
-        raise InputError(f"--format {form}: there is no such form; {choices(sorted(set(FORMS.values())), form)}")
-    return form  # type: ignore[return-value]
+    for known in FORMS.values():
+        if form == known:
+            return known
+    raise InputError(f"--format {form}: there is no such form; {choices(sorted(set(FORMS.values())), form)}")
 
 
 class ReportFile:

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import sqlalchemy as sa
-import yaml
 
 from qblock import attacks
 from qblock.errors import InputError, Refused
@@ -35,14 +34,13 @@ from qblock.search.run import open_snapshot, task_over
 from qblock.search.task import Task
 from qblock.source import open_source
 from qblock.source.in_words import node_in_words
-from qblock.spec import Spec, read_spec
+from qblock.spec import Spec, table_as_it_stands
 from qblock.spec.sources import CsvFile
 from qblock.version import __version__
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.engines import database_file
 from qblock.warehouse.protocol import Session, TableName, quote
 
-URL_VARIABLE = "QBLOCK_REPORT_URL"
 LABELS = 3
 """How many labels of a column are shown."""
 ROWS = 8
@@ -77,8 +75,7 @@ def read_report(
     Reads the view, its helper views, and the files of taxonomies that the spec names; nothing else, so that a reader's
     login suffices. internal: with what only whoever runs the job may see, which is read from the source and the ledger;
     candidate: of that alone, before anything is published; prior: with the beliefs of whoever knows this population
-    (as of `audit`). Raises InputError where a helper view is missing, Refused
-    where nothing is published.
+    (as of `audit`). Raises InputError where a helper view is missing, Refused where nothing is published.
     """
     made = datetime.now(UTC).replace(microsecond=0).isoformat()
     published = None if candidate else _Reading(spec).published()
@@ -137,24 +134,14 @@ class _Reading:
 
     def _as_source(self, known: Sequence[str], secret: Sequence[str]) -> Spec:
         """The view as a table that somebody else generalized: NULL is a value of its own."""
-        attributes: dict[str, Any] = {
-            name: {"role": "quasi_identifier", "hierarchy": "suppress", "nulls": "top"} for name in known
-        }
+        taxonomies = {}
         for name in secret:
-            attributes[name] = {"role": "sensitive", "nulls": "value"}
             own = self.spec.attributes.get(name)
             if own is not None and isinstance(own.taxonomy, CsvFile) and (file := self.spec.file(own.taxonomy)):
-                attributes[name]["taxonomy"] = {"file": str(file.resolve()), "layout": own.taxonomy.layout}
-        table = f"{quote(self.spec.publish.schema)}.{quote(self.spec.view)}"
-        document = {
-            "version": 1,
-            "release": "report",
-            "source": {"url": f"${{{URL_VARIABLE}}}", "table": table.replace("$", "$$")},
-            "attributes": attributes,
-            "privacy": [{"k_anonymity": {"k": 1}}],
-        }
-        text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-        return read_spec(text, self.spec.directory / "report", {URL_VARIABLE: self.place})
+                taxonomies[name] = {"file": str(file.resolve()), "layout": own.taxonomy.layout}
+        view = f"{quote(self.spec.publish.schema)}.{quote(self.spec.view)}"
+        where = self.spec.directory / "report"
+        return table_as_it_stands(self.place, view, known, secret, taxonomies=taxonomies, path=where)
 
     @contextmanager
     def _task(self, session: Session, known: Sequence[str], secret: Sequence[str]) -> Iterator[Task]:

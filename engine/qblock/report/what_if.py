@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from qblock.models import BY_NAME
@@ -50,11 +51,11 @@ def what_if(lattice: Lattice) -> Iterator[WhatIf]:
     for i, entry in enumerate(entries):
         named = entry["model"] + (f" of {', '.join(entry['sensitive'])}" if entry["sensitive"] else "")
         if len(entries) > 1:
-            yield lattice.best(f"without {named}", lambda node, i=i: _others(node, i))  # type: ignore[misc]
+            yield lattice.best(f"without {named}", partial(_passes, but=i))
         for other in _steps(entry):
             asked = f"{entry['asked'][_deciding(entry)]:g}"
             change = f"{named}: {_deciding(entry)} = {other:g} instead of {asked}"
-            yield lattice.best(change, lambda node, i=i, other=other: _others(node, i) and _admits(node, i, other))  # type: ignore[misc]
+            yield lattice.best(change, partial(_passes, but=i, asked=other))
     if lattice.chosen is not None:
         yield from _neighbours(lattice, lattice.chosen)
 
@@ -73,8 +74,10 @@ def _neighbours(lattice: Lattice, chosen: tuple[int, ...]) -> Iterator[WhatIf]:
                 yield WhatIf(said, int(node["satisfied"]), levels, measure_of(node, lattice.metric))
 
 
-def _others(node: Node, but: int) -> bool:
-    return all(entry["holds"] for i, entry in enumerate(node["tightest"]) if i != but)
+def _passes(node: Node, *, but: int, asked: float | None = None) -> bool:
+    """Whether all requirements hold but one, and that one for another parameter, if one is given."""
+    others = all(entry["holds"] for i, entry in enumerate(node["tightest"]) if i != but)
+    return others and (asked is None or _admits(node, but, asked))
 
 
 def _deciding(entry: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 
 from qblock import attacks
 from qblock.errors import InputError, choices
@@ -26,9 +25,7 @@ from qblock.search.task import Task
 from qblock.search.unasked import question, unasked
 from qblock.search.utility.measure import Metrics
 from qblock.source.repeats import repeated_people
-from qblock.spec import Requirement, Spec, read_spec
-
-URL_VARIABLE = "QBLOCK_AUDIT_URL"
+from qblock.spec import Requirement, Spec, table_as_it_stands
 
 
 def audit_spec(
@@ -90,23 +87,13 @@ def audit_table(
         raise InputError(
             f"--quasi-identifier {both[0]} is also named as --sensitive: a column has one role; name it once"
         )
-    attributes: dict[str, Any] = {
-        name: {"role": "quasi_identifier", "hierarchy": "suppress", "nulls": "top"} for name in quasi_identifiers
-    }
-    attributes |= {name: {"role": "sensitive", "nulls": "value"} for name in sensitives}
+    read = {}
     for name, file in (taxonomies or {}).items():
         if name not in sensitives:
             raise InputError(f"--taxonomy {name}: not a sensitive attribute; {choices(sensitives, name)}")
-        attributes[name]["taxonomy"] = {"file": str(Path(file).absolute()).replace("$", "$$")}
-    document = {
-        "version": 1,
-        "release": "audit",
-        "source": {"url": f"${{{URL_VARIABLE}}}", "table": table.replace("$", "$$")},
-        "attributes": attributes,
-        "privacy": [{"k_anonymity": {"k": 1}}],
-    }
-    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
-    with open_task(read_spec(text, "command line", {URL_VARIABLE: url}), name_values=False, published=False) as task:
+        read[name] = {"file": str(Path(file).absolute())}
+    spec = table_as_it_stands(url, table, quasi_identifiers, sensitives, taxonomies=read)
+    with open_task(spec, name_values=False, published=False) as task:
         return audit_node(task, task.lattice.bottom, asked=False, adversary=adversary, attacker=attacker)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from qblock.spec.as_it_stands import table_as_it_stands
 from qblock.spec.digest import same_spec, spec_digest
 from qblock.spec.fields import SecretUrl, table_parts
 from qblock.spec.guards import GuardTable
@@ -47,5 +48,6 @@ __all__ = [
     "spec_digest",
     "spec_of",
     "suppressed_rows_allowed",
+    "table_as_it_stands",
     "table_parts",
 ]
