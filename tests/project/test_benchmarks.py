@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
 
 from qblock.search.run import open_task
@@ -157,3 +158,17 @@ def test_a_comparison_names_what_differs() -> None:
     assert ["rows", "read", "-", "7"] in [line.split() for line in lines]
     late = {"question": "q", "status": "not finished within 9 s"}
     assert beside({"results": [before]}, {"results": [late]}) == "q: ok; not finished within 9 s"
+
+
+def test_beliefs_are_asked_of_the_table_and_of_a_larger_population(tmp_path: Path) -> None:
+    from benchmarks import beliefs
+    from benchmarks.tables import TABLES
+
+    spec = beliefs._prepared(TABLES["retail"], tmp_path, tmp_path, 600)
+    with duckdb.connect(str(tmp_path / "beliefs.duckdb"), read_only=True) as connection:
+        (pairs,) = connection.sql("SELECT count(*) FROM (SELECT DISTINCT * FROM rows)").fetchone() or (0,)
+        (others,) = connection.sql("SELECT count(*) FROM (FROM population EXCEPT ALL FROM rows)").fetchone() or (0,)
+    assert others == 150
+    for found in (beliefs._ask(str(spec), "top", "table"), beliefs._in_a_process(spec, "bottom", beliefs.POPULATION)):
+        assert found["pairs"] == pairs
+        assert min(found["seconds"], found["memory"]) > 0

@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from qblock.bayes.exact import InconsistentPrior
-from qblock.bayes.joint import Grouped, Joint
+from qblock.bayes.joint import Grouped, Joint, first_of_runs
 from qblock.blocks import Floats, Ints, Mask
 from qblock.errors import ParameterError
 
@@ -135,7 +135,7 @@ class _Beliefs:
                 f"inconsistent prior: it has nobody with {int(missing.sum()):,} combinations of quasi-identifiers that "
                 f"{int(self.rows[missing].sum()):,} rows of the table have; a population holds everybody in the table"
             )
-        lost = ~np.isin(published.keys, of_block.keys)
+        lost = of_block.at(published.keys) == 0
         if lost.any():
             raise InconsistentPrior(
                 f"inconsistent prior: {int(lost.sum()):,} times a block holds a sensitive value that the prior gives "
@@ -197,7 +197,8 @@ class _Beliefs:
         )
 
     def _about_everybody(self, found: Mask) -> Disclosed:
-        leaves = np.unique(self.leaf[found])
+        leaves = self.leaf[found]
+        leaves = leaves[first_of_runs(leaves)]
         return Disclosed(disclosures=int(found.sum()), combinations=len(leaves), people=int(self.rows[leaves].sum()))
 
     def _breaches(self, rho1: Fraction, rho2: Fraction) -> Mask:
@@ -218,9 +219,11 @@ class _Beliefs:
         sure, may = _above(self.beta, least)
         found = self.decide(sure, may, lambda _, b: b > least)
         true = (self.own >= 0) & found[np.maximum(self.own, 0)]
-        leaves = np.unique(self.table.leaf[true])
+        leaves = self.table.leaf[true]
         return Disclosed(
-            disclosures=int(true.sum()), combinations=len(leaves), people=int(self.table.weight[true].sum())
+            disclosures=int(true.sum()),
+            combinations=len(first_of_runs(leaves)),
+            people=int(self.table.weight[true].sum()),
         )
 
     def _negative(self, most: Fraction) -> Disclosed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -33,9 +34,7 @@ class Joint:
         some = np.flatnonzero(weight > 0)
         order = some[np.lexsort((value[some], leaf[some]))]
         leaf, value, weight = leaf[order], value[order], weight[order]
-        new = np.ones(len(leaf), dtype=bool)
-        new[1:] = (leaf[1:] != leaf[:-1]) | (value[1:] != value[:-1])
-        first = np.flatnonzero(new)
+        first = first_of_runs(leaf, value)
         return cls(leaf[first], value[first], np.add.reduceat(weight, first) if len(first) else weight)
 
     def within(self, groups: Ints, values: int) -> Grouped:
@@ -50,13 +49,17 @@ class Grouped:
         self._values = values
         keys = groups[joint.leaf] * values + joint.value
         order = np.argsort(keys, kind="stable")
-        self.keys, first = np.unique(keys[order], return_index=True)
-        ordered = joint.weight[order]
+        keys, ordered = keys[order], joint.weight[order]
+        first = first_of_runs(keys)
+        self.keys = keys[first]
         self.weight = np.add.reduceat(ordered, first) if len(first) else ordered
 
     def of(self, group: Ints, value: Ints) -> NDArray[Any]:
         """[R]: the sum of each (group, value), 0 where none occurs."""
-        keys = group * self._values + value
+        return self.at(group * self._values + value)
+
+    def at(self, keys: Ints) -> NDArray[Any]:
+        """The same by keys of another one with as many values."""
         place = np.searchsorted(self.keys, keys)
         place[place == len(self.keys)] = 0
         if not len(self.keys):
@@ -64,10 +67,17 @@ class Grouped:
         return np.where(self.keys[place] == keys, self.weight[place], 0)
 
 
-def whole_weights(weights: list[Fraction]) -> NDArray[Any]:
+def first_of_runs(*sorted_together: Ints) -> Ints:
+    """Where another value begins in one of some arrays of one length. numpy's unique would hash what is sorted."""
+    new = np.zeros(len(sorted_together[0]), dtype=bool)
+    new[:1] = True
+    for values in sorted_together:
+        new[1:] |= values[1:] != values[:-1]
+    return np.flatnonzero(new)
+
+
+def whole_weights(weights: Sequence[Fraction | int]) -> NDArray[Any]:
     """Weights in a scale in which they are whole numbers: int64 where all of them add up to less than a word."""
-    scale = 1
-    for weight in weights:
-        scale = scale * weight.denominator // math.gcd(scale, weight.denominator)
-    found = [int(weight * scale) for weight in weights]
+    scale = math.lcm(*{weight.denominator for weight in weights})
+    found = [weight.numerator * (scale // weight.denominator) for weight in weights]
     return np.array(found, dtype=np.int64 if sum(found) < HALF_WORD else object)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -172,29 +172,33 @@ def _distinct(texts: Any) -> tuple[list[str | None], Ints]:
 
 
 def _weights(path: Path, prior: str) -> dict[str, list[Any]]:
-    """A file's columns as texts (an empty field is NULL), `weight` as fractions. Raises InputError with the line."""
+    """A file's columns as texts (an empty field is NULL), `weight` as whole numbers without a common divisor. Raises
+    InputError with the line."""
     reader = csv.reader(io.StringIO(read_input(path, "the prior", newline=""), newline=""), strict=True)
     columns: list[str] = []
+    weight = 0
     rows: list[list[str | None]] = []
-    weights: list[Fraction] = []
+    weights: list[int] = []
     try:
         for row in reader:
             if not columns:
                 columns = row
                 _check_header(columns, prior)
+                weight = columns.index(WEIGHT)
             elif row:
                 if len(row) != len(columns):
                     raise InputError(
                         f"{prior}:{reader.line_num}: {len(row)} fields, and the header has {len(columns)}; correct it"
                     )
-                weights.append(_weight(row[columns.index(WEIGHT)], f"{prior}:{reader.line_num}"))
+                weights.append(_weight(row[weight], prior, reader.line_num))
                 rows.append([field or None for field in row])
     except csv.Error as error:
         raise InputError(f"{prior}:{reader.line_num}: not CSV: {error}") from None
     if not any(weights):
         raise InputError(f"{prior}: no weight above 0; write one line for each combination that occurs")
     found: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(columns)}
-    return found | {WEIGHT: weights}
+    common = math.gcd(*weights)
+    return found | {WEIGHT: [weight // common for weight in weights]}
 
 
 def _check_header(columns: Sequence[str], prior: str) -> None:
@@ -208,12 +212,12 @@ def _check_header(columns: Sequence[str], prior: str) -> None:
         )
 
 
-def _weight(text: str, place: str) -> Fraction:
+def _weight(text: str, prior: str, line: int) -> int:
     whole, _, decimals = text.strip().partition(".")
     digits = whole + decimals
     if not (digits.isascii() and digits.isdigit()) or max(len(whole), len(decimals)) > DIGITS:
         raise InputError(
-            f"{place}: column {WEIGHT}: not a number from 0 on, of at most {DIGITS} digits before and after the point; "
-            "write 12 or 0.25"
+            f"{prior}:{line}: column {WEIGHT}: not a number from 0 on, of at most {DIGITS} digits before and after the "
+            "point; write 12 or 0.25"
         )
-    return Fraction(text.strip())
+    return int(digits) * 10 ** (DIGITS - len(decimals))
