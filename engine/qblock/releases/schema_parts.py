@@ -33,3 +33,22 @@ def keys(required: Mapping[str, Schema], optional: Mapping[str, Schema] | None =
 
 
 TEXTS, LEVELS, NODE = many(TEXT), many(WHOLE), named(WHOLE)
+VALUE = keys({"parameter": TEXT, "value": FIGURE, "attained": FLAG}, {"exact": TEXT})
+TIGHTEST = many(
+    keys(
+        {
+            "model": TEXT,
+            "holds": maybe(FLAG),
+            "values": many(VALUE),
+            "sensitive": TEXTS,
+            "asked": {"type": "object"},
+        },
+        {"meaning": TEXT},
+    )
+)
+METRICS = named(FIGURE)
+LABELS = keys(
+    {"level": WHOLE, "name": TEXT, "form": {"enum": ["plain", "range", "rest"]}, "share": REAL}, {"like": TEXT}
+)
+SHARES = many(keys({"attribute": TEXT, "hidden": REAL, "labels": many(LABELS), "words": TEXT}))
+NOT_COMPUTED = many(keys({"model": TEXT, "sensitive": TEXTS, "what": TEXT, "why": TEXT}))

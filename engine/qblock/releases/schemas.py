@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from qblock.errors import InputError, choices
+from qblock.releases.schema_of_comparison import COMPARE, RECODINGS
 from qblock.releases.schema_of_report import REPORT
 from qblock.releases.schema_parts import (
     FIGURE,
     FLAG,
     LEVELS,
+    METRICS,
     NODE,
+    NOT_COMPUTED,
     REAL,
+    SHARES,
     TEXT,
     TEXTS,
+    TIGHTEST,
     WHOLE,
     Schema,
     keys,
@@ -25,24 +30,6 @@ from qblock.releases.schema_parts import (
     named,
 )
 
-VALUE = keys({"parameter": TEXT, "value": FIGURE, "attained": FLAG}, {"exact": TEXT})
-TIGHTEST = many(
-    keys(
-        {
-            "model": TEXT,
-            "holds": maybe(FLAG),
-            "values": many(VALUE),
-            "sensitive": TEXTS,
-            "asked": {"type": "object"},
-        },
-        {"meaning": TEXT},
-    )
-)
-METRICS = named(FIGURE)
-LABELS = keys(
-    {"level": WHOLE, "name": TEXT, "form": {"enum": ["plain", "range", "rest"]}, "share": REAL}, {"like": TEXT}
-)
-SHARES = many(keys({"attribute": TEXT, "hidden": REAL, "labels": many(LABELS), "words": TEXT}))
 EXPECTED = dict.fromkeys(("mean_wait", "lag", "worst_lag", "never"), REAL)
 FORECAST = keys(
     {
@@ -93,7 +80,6 @@ SEARCH = keys(
         "forecast": FORECAST,
     },
 )
-NOT_COMPUTED = many(keys({"model": TEXT, "sensitive": TEXTS, "what": TEXT, "why": TEXT}))
 DISCLOSED = keys({"disclosures": WHOLE, "combinations": WHOLE, "people": WHOLE, "sentence": TEXT})
 CHANGED = keys(
     {
@@ -296,6 +282,7 @@ FIRST = keys(
         "apart": many(keys({"columns": TEXTS, "share": REAL})),
     }
 )
+TYPE = keys({**dict.fromkeys(("column", "before", "now"), TEXT), "values": WHOLE})
 CHECKED = keys({"attribute": TEXT, "levels": TEXTS, "height": WHOLE, "leaves": WHOLE, "labels": LEVELS})
 PLACED = {"release": TEXT, "view": TEXT, "ledger_head": maybe(TEXT), "notes": TEXTS}
 GRANT = keys({"for": TEXT, "role": TEXT, "statement": TEXT, "why": TEXT, "held": FLAG})
@@ -313,6 +300,8 @@ ANSWERS: dict[str, tuple[str, Schema]] = {
     "init": ("What `qblock init --json` prints.", FIRST),
     "search": ("What `qblock search --json` prints.", SEARCH),
     "audit": ("What `qblock audit --json` prints.", AUDIT),
+    "compare": ("What `qblock compare --json` prints.", COMPARE),
+    "recodings": ("What `qblock compare --recoding both --json` prints.", RECODINGS),
     "plan": ("What `qblock plan --json` prints, and other commands with --plan.", PLAN),
     "release": ("What `qblock release --json` and `qblock rollback --json` print.", _ended(STATUS, {})),
     "result": ("The file of --result, which a hook gets too.", _ended(LAGGING, {"run_status": STATUS})),
@@ -332,6 +321,20 @@ ANSWERS: dict[str, tuple[str, Schema]] = {
     "hierarchy-check": (
         "What `qblock hierarchy check --json` prints.",
         keys({"rows": WHOLE, "hierarchies": many(CHECKED)}),
+    ),
+    "hierarchy-build": ("What `qblock hierarchy build --json` prints.", keys({"files": TEXTS})),
+    "hierarchy-load": ("What `qblock hierarchy load --json` prints.", keys({"tables": TEXTS})),
+    "ledger-upgrade": (
+        "What `qblock ledger upgrade --json` prints.",
+        keys({"before": maybe(TEXT), "after": TEXT}),
+    ),
+    "ledger-rekey": (
+        "What `qblock ledger rekey --json` prints.",
+        keys({"status": {"const": "rekeyed"}, "keys": WHOLE, "releases": named(WHOLE), "notes": TEXTS}),
+    ),
+    "ledger-retype": (
+        "What `qblock ledger retype --json` prints.",
+        keys({"status": {"enum": ["retyped", "unchanged"]}, "release": TEXT, "columns": many(TYPE), "versions": WHOLE}),
     ),
 }
 """The answers that have a schema."""
