@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -75,3 +76,20 @@ def test_decimals_have_whole_ends(
     form = load_spec(tmp_path / "made" / "release.yaml").attributes["age"].hierarchy
     assert isinstance(form, Ranges)
     assert (form.ranges, form.from_, form.to) == ((5, 10, 20), None, 60)
+
+
+@pytest.mark.parametrize("kind", ["DOUBLE PRECISION", "NUMERIC(12, 2)"])
+def test_decimals_that_lie_close_together_have_narrow_ranges(
+    qblock: Any, warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    values = [*(36 + (i % 40) / 10 for i in range(800)), *(99.5 + i for i in range(7))]
+    url = warehouse("people", {"age": values, "sex": ["f", "m", "f"] * 269}, {"age": kind})
+    monkeypatch.setenv("WAREHOUSE_URL", url)
+    made = tmp_path / "made" / "release.yaml"
+    assert qblock("init", url, "people", "--directory", made.parent, "--sensitive", "none").status == 0
+    assert "hierarchy: {ranges: [0.5, 1, 2], to: 40}" in made.read_text("utf-8")
+    form = load_spec(made).attributes["age"].hierarchy
+    assert isinstance(form, Ranges)
+    assert (form.ranges, form.from_, form.to) == ((Fraction(1, 2), 1, 2), None, 40)
+    answer = qblock("search", made, "--json")
+    assert answer.status == 0, answer.err

@@ -19,6 +19,8 @@ from qblock.warehouse.values import is_value
 
 FILE = {"file": ""}
 """A hierarchy file whose name is not chosen yet."""
+FINEST = Fraction(1, 1000)
+"""The least step of the ranges of decimals."""
 WIDEST = 10**18
 """The greatest distance between the least and the greatest number of a column that is generalized to ranges."""
 LONGEST_NAME = 40
@@ -252,7 +254,9 @@ def _hierarchy(p: Profile, there: int) -> Any:
         if not all(is_value(end, "decimal") for end in ends):
             return None
         spread = Fraction(ends[1]) - Fraction(ends[0])
-        return {"ranges": widths_of(spread)} if p.distinct > 2 and spread < WIDEST else "suppress"
+        if p.distinct <= 2 or spread >= WIDEST:
+            return "suppress"
+        return {"ranges": [as_written(width) for width in widths_of(spread, whole=kind == "integer")]}
     if kind in ("date", "timestamp", "timestamptz") and p.distinct:
         return (
             {"dates": ["month", "quarter", "year"]}
@@ -267,12 +271,20 @@ def _hierarchy(p: Profile, there: int) -> Any:
     return FILE if p.distinct <= FEW else None
 
 
-def widths_of(spread: Fraction) -> list[int]:
-    """Widths of ranges, of which at most fifty of the least are between two numbers that are so far apart."""
-    step = 1
+def widths_of(spread: Fraction, *, whole: bool) -> list[Fraction]:
+    """Widths of ranges, of which at most fifty of the least are between two numbers that are so far apart, and, unless
+    numbers are whole, no fewer than five."""
+    step = Fraction(1)
     while spread / (5 * step) > 50:
         step *= 10
+    while not whole and step > FINEST and 0 < spread / (5 * step) < 5:
+        step /= 10
     return [5 * step, 10 * step, 20 * step]
+
+
+def as_written(number: Fraction) -> int | float:
+    """As a spec has a number of few decimals."""
+    return int(number) if number.denominator == 1 else float(number)
 
 
 def file_name(name: str) -> str:

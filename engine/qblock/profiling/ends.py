@@ -10,8 +10,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.canonical import decimal_text
 from qblock.hierarchy.builders import check_ends
-from qblock.profiling.columns import Proposal, widths_of
+from qblock.profiling.columns import Proposal, as_written, widths_of
 from qblock.warehouse import Session, TableName
 
 OUTER = Fraction(1, 100)
@@ -20,7 +21,7 @@ TRIED = 20
 """Cuts further inside that are tried where fewer people than a block needs are beyond the first one."""
 LARGEST = 10**15
 """Numbers that every engine compares exactly, whatever their type."""
-Ends = tuple[int | None, int | None]
+Ends = tuple[Fraction | None, Fraction | None]
 
 
 def with_ends(
@@ -64,13 +65,13 @@ def _percentiles(
     return {name: (low, high) for name, (low, high) in inner.items() if -LARGEST < low <= high < LARGEST}
 
 
-def _cuts(p: Proposal, low: Fraction, high: Fraction) -> tuple[list[int], list[int], list[int]]:
+def _cuts(p: Proposal, low: Fraction, high: Fraction) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
     """The widths of ranges between two percentiles, and the cuts at which they may begin and end: the first is the
     percentile rounded outward, each other lies further inside. None where no value is beyond the first."""
-    widths = widths_of(high - low)
+    widths = widths_of(high - low, whole=p.profile.column.kind == "integer")
     width = widths[0]
     first, last = math.floor(low / width) * width, (math.floor(high / width) + 1) * width
-    inside = range(min(TRIED, (last - first) // width))
+    inside = range(min(TRIED, int((last - first) / width)))
     below = [first + i * width for i in inside] if Fraction(p.profile.least or 0) < first else []
     above = [last - i * width for i in inside] if Fraction(p.profile.greatest or 0) >= last else []
     return widths, below, above
@@ -80,7 +81,7 @@ def _settled(
     session: Session,
     table: TableName,
     found: Sequence[Proposal],
-    cuts: dict[str, tuple[list[int], list[int], list[int]]],
+    cuts: dict[str, tuple[list[Fraction], list[Fraction], list[Fraction]]],
     people: Sequence[str],
     least: int,
 ) -> dict[str, Ends]:
@@ -95,7 +96,7 @@ def _settled(
         value = session.comparable(relation.c[column.name], column)
         for side in (0, 1):
             for cut in cuts[column.name][1 + side]:
-                at: sa.ColumnClause[int] = sa.literal_column(str(cut))
+                at: sa.ColumnClause[Any] = sa.literal_column(decimal_text(cut))
                 beyond = value >= at if side else value < at
                 counts = [sa.func.count(sa.case((beyond, 1)))]
                 counts += [sa.func.count(sa.distinct(sa.case((beyond, one)))) for one in who]
@@ -105,7 +106,7 @@ def _settled(
         return {}
     labelled = [figure.label(f"n{i}") for i, figure in enumerate(figures)]
     answer = session.fetch(sa.select(*labelled).select_from(relation)).to_pylist()[0]
-    ends: dict[str, list[int | None]] = {}
+    ends: dict[str, list[Fraction | None]] = {}
     for i, (name, side, cut) in enumerate(asked):
         of = ends.setdefault(name, [None, None])
         if of[side] is None and answer[f"n{i}"] >= least:
@@ -113,7 +114,7 @@ def _settled(
     return {name: (low, high) for name, (low, high) in ends.items() if (low, high) != (None, None)}
 
 
-def _coded(p: Proposal, widths: list[int], low: int | None, high: int | None) -> Proposal:
+def _coded(p: Proposal, widths: list[Fraction], low: Fraction | None, high: Fraction | None) -> Proposal:
     while widths:
         try:
             check_ends(widths, 0, low, high)
@@ -122,7 +123,9 @@ def _coded(p: Proposal, widths: list[int], low: int | None, high: int | None) ->
             widths = widths[:-1]
     if not widths or (low is not None and low == high):
         return p
-    ends = {key: cut for key, cut in (("from", low), ("to", high)) if cut is not None}
-    said = " and ".join([f"below {low}"] * (low is not None) + [f"from {high} on"] * (high is not None))
-    entry = {**p.entry, "hierarchy": {"ranges": widths, **ends}}
+    ends = {key: as_written(cut) for key, cut in (("from", low), ("to", high)) if cut is not None}
+    words = [] if low is None else [f"below {decimal_text(low)}"]
+    words += [] if high is None else [f"from {decimal_text(high)} on"]
+    said = " and ".join(words)
+    entry = {**p.entry, "hierarchy": {"ranges": [as_written(width) for width in widths], **ends}}
     return replace(p, entry=entry, reason=f"{p.reason}; what lies {said} shares a label")
