@@ -156,6 +156,22 @@ def test_a_password_in_the_file_is_warned_of():
     assert read(SPEC.replace("${URL}", "postgresql://loader:${TABLE}@db/clinic")).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("publish", "warned"),
+    [
+        ("{url: 'duckdb:///out/published.duckdb'}", True),
+        ("{url: 'duckdb:///Clinic.v2.db?a=b', schema: clinic}", True),
+        ("{url: 'duckdb:///main.duckdb', schema: main}", False),
+        ("{url: 'duckdb:///other.duckdb'}", False),
+    ],
+)
+def test_a_schema_that_is_called_like_its_file_is_warned_of(publish: str, warned: bool):
+    text = SPEC.partition("publish:")[0].replace("${URL}", "duckdb:///clinic.duckdb") + f"publish: {publish}\n"
+    found = [line for line in read(text).warnings if "DuckDB calls a database like its file" in line]
+    assert len(found) == warned
+    assert all(line.endswith("give the file or the schema another name") for line in found)
+
+
 def test_a_spec_cannot_be_written_out_with_its_secret():
     with pytest.raises(TypeError):
         json.dumps(dataclasses.asdict(read()))

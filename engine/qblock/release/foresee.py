@@ -54,7 +54,7 @@ def foreseen(spec: Spec, churn: float | None = None) -> Plan:
         _check_rows(spec)
     check_view(spec, made.target, ranges_now(spec, made.place))
     note = type_note(made)
-    notes = [] if note is None else [note]
+    notes = [*spec.warnings, *([] if note is None else [note])]
     if spec.entity is None:
         notes += _repeats(spec)
     notes += later_versions(spec) if made.current is None else []

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
@@ -72,7 +72,8 @@ def _spec_of(document: Document, path: str | Path) -> Spec:
     checks.check(document, columns, entries)
     if document.problems or spec is None:
         raise InputError(document.report(), suggestions=document.suggestions())
-    return replace(spec, publish=replace(spec.publish, view=spec.view))
+    origin = replace(origin, warnings=(*origin.warnings, *_ambiguous(spec)))
+    return replace(spec, publish=replace(spec.publish, view=spec.view), origin=origin)
 
 
 def _check_decided(document: Document) -> None:
@@ -99,6 +100,18 @@ def _warnings(document: Document) -> list[str]:
             where = f"{document.file}:{document.place(place)[0]}: {'.'.join(place)}"
             found.append(f"{where}: the password is written in the file; take it from the environment: ${{NAME}}")
     return found
+
+
+def _ambiguous(spec: Spec) -> Iterator[str]:
+    """DuckDB calls a database like its file up to the first dot, whatever the case."""
+    if spec.publish.url is not None:
+        name = PurePath(spec.publish.url.url.partition("?")[0]).name.partition(".")[0]
+        schema = spec.publish.schema
+        if name.lower() == schema.lower() != "main":
+            yield (
+                f"{spec.at('publish', 'schema')}: DuckDB calls a database like its file, here {schema} too, so that "
+                f"readers have to write {schema}.{schema}.{spec.view}; give the file or the schema another name"
+            )
 
 
 def _record(document: Document, item: Any) -> None:
