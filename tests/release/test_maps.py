@@ -76,6 +76,20 @@ def test_the_first_version_shows_the_boxes_that_a_search_finds(make_job: MakeJob
     assert not verify(job.spec).problems
     assert events(job, "published")[0]["node"] is None
     assert events(job, "published")[0]["detail"]["boxes"] == len(expected)
+    # What release and verify print of a column is what its published labels say.
+    words = dict(qblock.Release(job.spec).verify().in_words)
+    for i, name in enumerate(("age", "town")):
+        labels = Counter(row[i] for row in job.published())
+        hidden = labels.pop("*", 0)
+        said = []
+        if labels:
+            like = min(labels, key=lambda label: (-labels[label], label))
+            share = f"{100 * labels[like] / len(job.published()):.0f} %"
+            said.append(f"{len(labels)} label{'s' * (len(labels) > 1)} such as {like} for {share}")
+        if hidden:
+            said.append("hidden" + f" for {100 * hidden / len(job.published()):.0f} %" * bool(labels))
+        assert words[name] == ", ".join(said)
+        assert made.seen[name].in_words() == words[name]
 
 
 def test_unchanged_data_stays_and_publishes_the_same_when_forced(make_job: MakeJob) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from qblock.errors import Refused
 from qblock.hierarchy import TOP
+from qblock.search.recoding.shares import percent
+
+if TYPE_CHECKING:
+    from qblock.publish.recheck import Counted
 
 Status = Literal["published", "rolled_back", "unchanged", "refused"]
 
@@ -39,9 +44,35 @@ def waiting_words(waiting: Mapping[str, int], lag: Mapping[str, Any] | None = No
     return f"{said} (lag {100 * lag['share']:.2g} % of the rows{oldest})"
 
 
-def values_shown(names: Sequence[str], blocks: Sequence[Sequence[str]]) -> dict[str, int]:
-    """How many labels besides `*` published blocks have of each quasi-identifier. blocks: the labels of each."""
-    return {name: len({labels[i] for labels in blocks} - {TOP}) for i, name in enumerate(names)}
+@dataclass(frozen=True)
+class Seen:
+    """What published blocks show of a quasi-identifier. labels: how many besides `*`; like: the one that most rows
+    have, None where there is none; share, hidden: of the rows with that label, and with `*`."""
+
+    labels: int
+    like: str | None
+    share: float
+    hidden: float
+
+    def in_words(self) -> str:
+        """`7 labels such as 40-59 for 65 %, hidden for 2 %`."""
+        if self.like is None:
+            return "hidden"
+        said = f"{_count(self.labels, 'label')} such as {self.like} for {percent(self.share)}"
+        return said + (f", hidden for {percent(self.hidden)}" if self.hidden else "")
+
+
+def seen(names: Sequence[str], counted: Counted) -> dict[str, Seen]:
+    """What published rows that were counted again show of each quasi-identifier."""
+    found = {}
+    for i, name in enumerate(names):
+        rows: Counter[str] = Counter()
+        for labels, n in zip(counted.labels, counted.rows.tolist(), strict=True):
+            rows[labels[i]] += n
+        total, hidden = max(1, rows.total()), rows.pop(TOP, 0)
+        like = min(rows, key=lambda label: (-rows[label], label), default=None)
+        found[name] = Seen(len(rows), like, rows[like] / total if like is not None else 0.0, hidden / total)
+    return found
 
 
 def _age(seconds: float) -> str:
@@ -68,8 +99,8 @@ class ReleaseResult:
     no hierarchy covers), `out` (people of the source whom no version will show). lag, of a release that lags behind
     its source: `rows` of the source that the view does not show as they are, and their `share`; the `blocks` in which
     newcomers wait; `oldest_seconds`, how long somebody has waited (None: nobody does); `beyond`, which of max_lag and
-    max_wait that is more than. All for whoever runs the job, never for readers. values: how many labels besides `*`
-    the published rows have of each quasi-identifier, for the words of the command line: no part of the JSON.
+    max_wait that is more than. All for whoever runs the job, never for readers. seen: what the published rows show of
+    each quasi-identifier, for the words of the command line: no part of the JSON.
     """
 
     status: Status
@@ -93,11 +124,11 @@ class ReleaseResult:
     waiting: dict[str, int] = field(default_factory=dict)
     lag: dict[str, Any] = field(default_factory=dict)
     boxes: int | None = None
-    values: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, Seen] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         found = {**vars(self), "seconds": round(self.seconds, 3)}
-        del found["values"]
+        del found["seen"]
         return found
 
 
@@ -107,7 +138,7 @@ class VerifyResult:
 
     recomputed_privately: models that need more than the published rows, on counts that were kept with the version;
     not_recomputed: those of which no counts were kept. notes: what counts whenever the release is looked at: versions
-    that were adopted. node, values: as of `ReleaseResult`, no part of the JSON.
+    that were adopted. node, seen: as of `ReleaseResult`, no part of the JSON.
     """
 
     release: str
@@ -122,11 +153,11 @@ class VerifyResult:
     recomputed_privately: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     node: dict[str, int] = field(default_factory=dict)
-    values: dict[str, int] = field(default_factory=dict)
+    seen: dict[str, Seen] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         found = {"status": "failed" if self.problems else "verified", **vars(self)}
-        del found["node"], found["values"]
+        del found["node"], found["seen"]
         return found
 
     def raise_problems(self) -> None:

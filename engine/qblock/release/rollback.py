@@ -29,7 +29,7 @@ from qblock.release.log import Entries
 from qblock.release.outcome import published
 from qblock.release.plan import Plan, plan_rollback
 from qblock.release.recover import SECONDS, clear_leftovers, reason_of
-from qblock.release.result import ReleaseResult, values_shown
+from qblock.release.result import ReleaseResult, Seen, seen
 from qblock.release.retire import check_not_retired
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
 from qblock.release.runner import run_steps
@@ -84,7 +84,7 @@ class _Rollback(Job):
     kept: Kept
     matched: Rematched
     tightest: list[Tightest | None]
-    values: dict[str, int]
+    seen: dict[str, Seen]
     checked: Checked
 
     def __init__(
@@ -174,7 +174,7 @@ class _Rollback(Job):
         if problems:
             return problems
         counted = count_again(self.spec, rows.session, rows.rows, columns, self.matched.references)
-        self.values = values_shown(self.spec.quasi_identifiers, counted.labels)
+        self.seen = seen(self.spec.quasi_identifiers, counted)
         self.tightest = list(counted.tightest)
         before = {(g.model, g.sensitive, g.parameters, g.parameter): g for g in self.recorded if g.stage == "recheck"}
         for index, (requirement, found) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
@@ -283,7 +283,7 @@ class _Rollback(Job):
             joint=self.lowest_joint,
             seconds=time.monotonic() - self.started,
             notes=notes,
-            values=self.values,
+            seen=self.seen,
         )
 
 

@@ -27,7 +27,7 @@ from qblock.release.log import Entries
 from qblock.release.maps import NamedMap
 from qblock.release.plan import Plan
 from qblock.release.ranges import ranges_of
-from qblock.release.result import ReleaseResult, values_shown, waiting_words
+from qblock.release.result import ReleaseResult, seen, waiting_words
 from qblock.search.answer import requirements_json
 from qblock.search.progress import Progress
 from qblock.search.recoding.shares import shares
@@ -295,7 +295,7 @@ class Run(Job):
             search=self._searched(),
             waiting=self.joint.waits(),
             lag=self.joint.lag(),
-            values={} if self.recheck is None else values_shown(self.spec.quasi_identifiers, self.recheck.labels),
+            seen={} if self.recheck is None else seen(self.spec.quasi_identifiers, self.recheck),
         )
 
     def _searched(self) -> dict[str, Any]:

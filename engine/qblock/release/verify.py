@@ -22,7 +22,7 @@ from qblock.publish.helpers import counted_labels, names
 from qblock.publish.recheck import Counted, count_again
 from qblock.publish.targets import Rows, Target, target_of
 from qblock.release import private_state
-from qblock.release.result import VerifyResult, values_shown
+from qblock.release.result import Seen, VerifyResult, seen
 from qblock.release.retire import refusal, retired_by
 from qblock.search.answer import requirements_json
 from qblock.source.declared import leaf_marks, stated_hierarchies
@@ -75,7 +75,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
         problems=problems,
         notes=notes,
         node=checks.node,
-        values=checks.values,
+        seen=checks.seen,
     )
 
 
@@ -128,7 +128,7 @@ class _Checks:
         self.not_recomputed: list[str] = []
         self.privately: list[str] = []
         self.node: dict[str, int] = {}
-        self.values: dict[str, int] = {}
+        self.seen: dict[str, Seen] = {}
 
     def published(self, current: PublishedVersion, text: str | None) -> None:
         """Compare what readers see with the event that published it."""
@@ -188,7 +188,7 @@ class _Checks:
             return
         self._helpers(rows, counted)
         self.node = dict(zip(current.event.quasi_identifiers or (), current.event.node or (), strict=False))
-        self.values = values_shown(self.spec.quasi_identifiers, counted.labels)
+        self.seen = seen(self.spec.quasi_identifiers, counted)
         for number, (requirement, found) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
             stage: Stage = "recheck"
             if found is None and number in kept.counts:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from qblock.release.erase import Agree
     from qblock.release.log import Entries
     from qblock.release.plan import Plan
-    from qblock.release.result import ReleaseResult
+    from qblock.release.result import ReleaseResult, Seen
     from qblock.search.beliefs import BayesAdversary
     from qblock.search.comparison.compare import Comparison
 
@@ -118,12 +118,17 @@ class Release:
 
     def in_words(self, levels: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
         """What readers see of each quasi-identifier at these levels, as far as the spec and its files tell."""
-        return self._in_words(levels, {})
-
-    def _in_words(self, levels: Mapping[str, int], values: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
         from qblock.source.in_words import node_in_words
 
-        return node_in_words(self.spec, levels, values)
+        return node_in_words(self.spec, levels)
+
+    def _seen(self, levels: Mapping[str, int], seen: Mapping[str, Seen]) -> tuple[tuple[str, str], ...]:
+        """What readers see of each quasi-identifier: at the levels of a node, or in a recoding map."""
+        from qblock.source.in_words import node_in_words
+
+        if levels:
+            return node_in_words(self.spec, levels, {name: one.labels for name, one in seen.items()})
+        return tuple((name, one.in_words()) for name, one in seen.items())
 
     def explain_sql(self, node: str | None = None) -> list[tuple[str, str]]:
         """Titles and statements of a node, for each engine. node: `a=2,b=1`, `2,1`, `bottom` or `top`."""
@@ -280,7 +285,7 @@ class Release:
         from qblock.release.verify import verify
 
         found = verify(self.spec, expected_head=head)
-        return replace(Verified.of(found.to_json()), in_words=self._in_words(found.node, found.values))
+        return replace(Verified.of(found.to_json()), in_words=self._seen(found.node, found.seen))
 
     def report(
         self,
@@ -319,7 +324,7 @@ class Release:
         return self._published(rollback(self.spec, version, wait=wait, log=log, entries=entries))
 
     def _published(self, found: ReleaseResult) -> Published:
-        return replace(Published.of(found.to_json()), in_words=self._in_words(found.node, found.values))
+        return replace(Published.of(found.to_json()), in_words=self._seen(found.node, found.seen))
 
     def erase(
         self,
