@@ -12,7 +12,7 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-more test-all lint types demo clean
+.PHONY: help test test-more test-all docs lint types demo clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,6 +29,9 @@ test-more: .venv/.installed-dev ## the tests that a bare machine skips, which fa
 
 test-all: .venv/.installed-dev ## every test on every engine
 	QBLOCK_TEST_ENGINES=all QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+docs: .venv/.installed-docs ## the documents as a site, in build/site; a link that leads nowhere is an error
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --config-file site/mkdocs.yml
 
 lint: .venv/.installed-dev ## only the linters
 	$(BIN)/ruff check .
@@ -54,6 +57,10 @@ clean: ## removes the environment, the demo and what tools have cached
 
 .venv/.installed: .venv/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+.venv/.installed-docs: .venv/.made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	@touch $@
 
 .venv/.installed-dev: .venv/.made pyproject.toml

@@ -22,7 +22,7 @@ from qblock.errors import ParameterError
 from qblock.models import BY_NAME, REGISTRY, Model, Range, asked
 from qblock.models.examples import example, in_setting, in_words
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+MODELS = (Path(__file__).resolve().parents[2] / "docs" / "privacy-models.md").read_text("utf-8")
 
 NEEDS = {"distribution", "domain", "prior", "order", "numbers", "taxonomy", "population", "containing"}
 
@@ -120,7 +120,7 @@ def test_every_model_is_audited_with_what_a_table_of_numbers_has(model: type[Mod
 def test_every_model_has_a_slow_reference_an_example_by_hand_and_its_place_in_the_documents(model: type[Model]) -> None:
     assert model.name in RULES
     assert set(RULES[model.name].asked) <= {bound.parameter for bound in model.about.bounds}
-    assert f"| `{model.name}` |" in README
+    assert f"| `{model.name}` |" in MODELS
     worked = WORKED[model.name]
     found = model(**worked.asked).tightest(*worked.case.engine)
     assert found.holds is worked.holds

@@ -1,4 +1,4 @@
-"""docker-compose.yml, the README's commands for it, pyproject.toml and the command line say the same."""
+"""docker-compose.yml, the page's commands for it, pyproject.toml and the command line say the same."""
 
 from __future__ import annotations
 
@@ -24,10 +24,7 @@ WAREHOUSE, JOB = COMPOSE["services"]["warehouse"], COMPOSE["services"]["job"]
 
 @pytest.fixture(scope="module")
 def section() -> str:
-    text = (ROOT / "README.md").read_text("utf-8")
-    found = re.search(r"^## With Docker Compose\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    assert found
-    return found[1]
+    return (ROOT / "docs" / "docker-compose.md").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -36,18 +33,18 @@ def commands(section: str) -> list[list[str]]:
     return [shlex.split(line)[2:] for line in lines if line.startswith("docker compose ")]
 
 
-def test_the_readme_runs_asks_and_removes(commands: list[list[str]]) -> None:
+def test_the_page_runs_asks_and_removes(commands: list[list[str]]) -> None:
     assert [command[0] for command in commands] == ["run", "exec", "down"]
 
 
-def test_the_readme_names_services_that_exist(commands: list[list[str]]) -> None:
+def test_the_page_names_services_that_exist(commands: list[list[str]]) -> None:
     run, ask, _ = commands
     assert run == ["run", "--rm", "job"]
     assert ask[1] == "warehouse"
     assert {run[-1], ask[1]} == set(COMPOSE["services"])
 
 
-def test_the_readme_asks_the_view_that_the_demo_publishes(commands: list[list[str]], tmp_path: Path) -> None:
+def test_the_page_asks_the_view_that_the_demo_publishes(commands: list[list[str]], tmp_path: Path) -> None:
     publish = yaml.safe_load(write.spec_text(warehouse=False))["publish"]
     environment = WAREHOUSE["environment"]
     assert commands[1][2:6] == ["psql", "-U", environment["POSTGRES_USER"], environment["POSTGRES_DB"]]
@@ -55,7 +52,7 @@ def test_the_readme_asks_the_view_that_the_demo_publishes(commands: list[list[st
     assert publish["schema"] != SCHEMA
 
 
-def test_the_readme_names_port_version_and_login(section: str) -> None:
+def test_the_page_names_port_version_and_login(section: str) -> None:
     (port,) = WAREHOUSE["ports"]
     address, outside, inside = port.split(":")
     assert (address, inside) == ("127.0.0.1", "5432")

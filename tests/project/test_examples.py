@@ -229,7 +229,9 @@ def test_the_dag_tries_again_only_what_may_pass(
 
 def test_the_table_of_exit_statuses_is_whole() -> None:
     pattern = r"(?m)^\| (\d) \|"
-    readme = (EXAMPLES.parent / "README.md").read_text("utf-8")
+    commands = (EXAMPLES.parent / "docs" / "commands.md").read_text("utf-8")
     assert (
-        re.findall(pattern, (EXAMPLES / "README.md").read_text("utf-8")) == re.findall(pattern, readme) == list("01234")
+        re.findall(pattern, (EXAMPLES / "README.md").read_text("utf-8"))
+        == re.findall(pattern, commands)
+        == list("01234")
     )

@@ -1,4 +1,4 @@
-"""The README against the program: commands, models, exit statuses and the spec that it shows."""
+"""The README and the pages that it sends to against the program: commands, models and the spec that it shows."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from qblock.cli.app import app
 from qblock.models.table import markdown
 from qblock.spec import read_spec
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+COMMANDS = (ROOT / "docs" / "commands.md").read_text("utf-8")
 
 
 def test_the_table_of_models_is_the_registry() -> None:
-    assert markdown() in README
+    assert markdown() in (ROOT / "docs" / "privacy-models.md").read_text("utf-8")
 
 
 def test_every_command_is_named_and_every_named_command_exists() -> None:
     commands = set(get_command(app).commands)  # type: ignore[attr-defined]
-    named = set(re.findall(r"(?m)(?:`|^ {4})qblock ([a-z]+)", README))
+    named = set(re.findall(r"(?m)(?:`|^ {4})qblock ([a-z]+)", COMMANDS))
     assert named == commands
 
 

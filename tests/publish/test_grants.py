@@ -1,4 +1,4 @@
-"""The grants that the README lists are enough for the job on PostgreSQL, and each of them is needed."""
+"""The grants that docs/operations.md lists are enough for the job on PostgreSQL, and each of them is needed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from qblock.release.verify import verify
 
 pytestmark = [pytest.mark.every_postgresql, pytest.mark.handed_on]
 
-README = (Path(__file__).resolve().parents[2] / "README.md").read_text("utf-8")
-BLOCKS = [block for block in re.findall(r"```sql\n(.*?)```", README, re.DOTALL) if " TO job;" in block]
+OPERATIONS = (Path(__file__).resolve().parents[2] / "docs" / "operations.md").read_text("utf-8")
+BLOCKS = [block for block in re.findall(r"```sql\n(.*?)```", OPERATIONS, re.DOTALL) if " TO job;" in block]
 LEDGER_OF_ANOTHER = re.findall(r"(?m)^(GRANT[^;]*);", BLOCKS.pop())
 LISTS = [re.findall(r"(?m)^([A-Z][^;]*);", block) for block in BLOCKS]
 
@@ -35,7 +35,7 @@ def engine_name() -> str:
 
 @pytest.fixture
 def names(server: str) -> Iterator[dict[str, str]]:
-    """The roles of this test for those of the README; what they own goes with the test's database."""
+    """The roles of this test for those of the page; what they own goes with the test's database."""
     suffix = secrets.token_hex(4)
     found = {"job": f"qblock_job_{suffix}", "analyst": f"qblock_analyst_{suffix}"}
     with psycopg.connect(server, autocommit=True) as connection:
@@ -58,7 +58,7 @@ def names(server: str) -> Iterator[dict[str, str]]:
 
 @pytest.fixture
 def job(make_job: MakeJob, names: dict[str, str]) -> Job:
-    """A job whose source is the README's, in a database where nobody has anything by being PUBLIC."""
+    """A job whose source is the page's, in a database where nobody has anything by being PUBLIC."""
     made = make_job(PEOPLE, table="inpatient", schema="clinic", versions={"joint": "none"})
     made.settings["publish"]["readers"] = [names["analyst"]]
     database = sa.make_url(made.url).database
@@ -69,7 +69,7 @@ def job(make_job: MakeJob, names: dict[str, str]) -> Job:
 
 
 def granted(job: Job, names: dict[str, str], statements: list[str]) -> None:
-    """Give what the README lists, and let the job log in with it."""
+    """Give what the page lists, and let the job log in with it."""
     database = sa.make_url(job.url).database
     for statement in statements:
         statement = statement.replace("DATABASE clinic", f"DATABASE {database}")

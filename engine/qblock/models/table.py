@@ -1,4 +1,4 @@
-"""The table of models as Markdown, from the registry (the README has it, and a test compares the two)."""
+"""The table of models as Markdown, from the registry (docs/privacy-models.md has it, and a test compares the two)."""
 
 from __future__ import annotations
 
