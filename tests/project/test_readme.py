@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pandas as pd
 from typer.main import get_command
 
 from qblock.cli.app import app
@@ -32,3 +33,14 @@ def test_the_spec_shown_is_a_spec(tmp_path: Path) -> None:
     spec = read_spec(block[1], tmp_path / "release.yaml", {"WAREHOUSE_URL": "postgresql://u@h/d"})
     assert spec.quasi_identifiers == ("zip_code", "age", "gender")
     assert [q.model.name for q in spec.privacy] == ["k_anonymity", "entropy_l_diversity", "t_closeness"]
+    assert block[0] in (ROOT / "docs" / "your-table.md").read_text("utf-8")
+
+
+def test_the_example_in_python_runs() -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.S)
+    frame = pd.DataFrame({"age": [20 + i % 8 for i in range(80)], "sex": ["f", "m"] * 40, "disease": ["a", "b"] * 40})
+    known = {"frame": frame}
+    exec(example, known)
+    made = known["made"].frame
+    assert len(made) == 80
+    assert made.groupby(["age", "sex"]).size().min() >= 5
