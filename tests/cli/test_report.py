@@ -82,6 +82,13 @@ def test_what_cannot_be_written_is_said_before_anything_is_read(
         ("--format", "pdf"): "there is no such form",
         ("-o", "r.html", "--json"): "give one of them",
         ("-o", "r.html", "--prior", "table"): "add --internal",
+        (
+            "-o",
+            "r.html",
+            "--version",
+            "1",
+        ): "is of the version that they see; add --internal",
+        ("-o", "r.html", "--version", "1", "--candidate"): "give one of them",
         (): "name it with -o report.html",
     }
     for options, message in wrong.items():
@@ -139,6 +146,11 @@ def test_what_is_for_those_who_run_the_job(folder: Path, capsys: pytest.CaptureF
     page = (folder / "internal.html").read_text("utf-8")
     assert 'class="lattice"' in page
     assert "secret1" not in page
+    assert run(["report", "release.yaml", "--internal", "--version", "7", "-o", "r.html", "--quiet"]) == 2
+    assert "version 7 of release patients is not kept; kept: 1" in capsys.readouterr().err
+    assert run(["report", "release.yaml", "--internal", "--version", "1", "-o", "r.html", "--quiet"]) == 0
+    assert "Version 1 is the one that readers see." in (folder / "r.html").read_text("utf-8")
+    capsys.readouterr()
     assert run(["report", "release.yaml", "--internal", "--json", "--quiet"]) == 0
     found = json.loads(capsys.readouterr().out)["internal"]
     assert found["lattice"]["total"] == 10

@@ -80,6 +80,20 @@ REPORT: tuple[Mutation, ...] = (
         tests=(f"{INTERNAL}::test_problems_of_a_verification_are_said",),
     ),
     Mutation(
+        "report: a kept copy that was altered is reported",
+        "report/read_kept.py",
+        "if content_digest(session, rows, self.kept.columns) != self.event.content_digest:",
+        "if False:",
+        tests=(f"{INTERNAL}::test_a_kept_version_that_was_altered_is_not_reported",),
+    ),
+    Mutation(
+        "report: an older version is told as the one that readers see",
+        "report/pages/verdict.py",
+        "if kept.current == kept.version:",
+        "if kept.current is not None:",
+        tests=(f"{INTERNAL}::test_a_version_that_is_kept_is_reported_as_it_was",),
+    ),
+    Mutation(
         "report: a file that the release lives on is replaced",
         "cli/report.py",
         "        keep_own_files(option, path, release)\n",

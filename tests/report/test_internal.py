@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import duckdb
@@ -146,6 +147,47 @@ def test_runs_room_and_head_are_those_of_the_ledger(make_job: MakeJob) -> None:
     least = min((one.room, one.model) for one in found.room if one.room is not None)
     assert str(found.binding).startswith(least[1])
     assert found.problems == ()
+
+
+def test_a_version_that_is_kept_is_reported_as_it_was(make_job: MakeJob) -> None:
+    two = {"versions": {"joint": "none", "keep": 2}, "privacy": [{"k_anonymity": {"k": 2}}]}
+    job = visits(make_job, search={"node": [1, 0]}, **two)
+    job.run()
+    before = read_report(job.spec).shown
+    job.settings["search"] = {"node": [2, 1]}
+    job.run()
+    assert read_report(job.spec).shown.blocks != before.blocks
+    report = read_report(job.spec, internal=True, version=1)
+    assert replace(report.shown, columns=()) == replace(before, columns=())
+    for now, then in zip(report.shown.columns, before.columns, strict=True):
+        assert replace(now, after="") == replace(then, after="")
+    assert report.shown.columns[0].after == "groups like 20-29 for 100 %"
+    recorded = [one for one in history(job.spec)["guarantees"] if one["version"] == 1]
+    assert [one.reached for one in report.shown.guarantees] == [f"k = {one['reached']}" for one in recorded]
+    text = rendered(report, "html")
+    assert "Version 1 is not what readers see: they see version 2." in text
+    assert "The spec has changed since" in text
+    assert report.to_json()["internal"]["kept"] == {"version": 1, "current": 2, "same_spec": False}
+    assert "is the one that readers see" in rendered(read_report(job.spec, internal=True, version=2), "md")
+    job.settings["search"] = {"node": [3, 1]}
+    job.run()
+    with pytest.raises(InputError, match=r"version 1 of release people is not kept; kept: 2, 3$"):
+        read_report(job.spec, internal=True, version=1)
+    with pytest.raises(InputError, match="add --internal"):
+        read_report(job.spec, version=2)
+
+
+def test_a_kept_version_that_was_altered_is_not_reported(make_job: MakeJob) -> None:
+    job = visits(make_job, search={"node": [1, 0]}, privacy=[{"k_anonymity": {"k": 2}}])
+    job.run()
+    if job.engine == "duckdb":
+        (file,) = job.folder.rglob("v1.duckdb")
+        with duckdb.connect(str(file)) as connection:
+            connection.execute("UPDATE published.people_v1 SET cost = cost + 1")
+    else:
+        job.change("UPDATE qblock.v1_people SET cost = cost + 1")
+    with pytest.raises(Refused, match="its content was altered"):
+        read_report(job.spec, internal=True, version=1)
 
 
 def test_problems_of_a_verification_are_said(make_job: MakeJob) -> None:

@@ -52,6 +52,13 @@ def report(
     candidate: Annotated[
         bool, typer.Option("--candidate", help="Only that, before the first version: what a search finds now.")
     ] = False,
+    version: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="With --internal: of this version, if it is kept, whether readers see it or not.",
+        ),
+    ] = None,
     prior: Annotated[
         str | None,
         typer.Option(
@@ -68,11 +75,18 @@ def report(
     """
     if prior is not None and not (internal or candidate):
         raise InputError("--prior is about an internal report: its figures are of the source; add --internal")
+    if version is not None and candidate:
+        raise InputError("--candidate is about what is not published yet, --version about what was; give one of them")
+    if version is not None and not internal:
+        raise InputError(
+            f"--version {version}: a report for readers is of the version that they see; add --internal for one of "
+            "another version, for those who run the job"
+        )
     release = at_terminal(spec)
 
     def made() -> Reported:
         with progress(quiet or not (internal or candidate)) as told:
-            return release.report(internal=internal, candidate=candidate, prior=prior, progress=told)
+            return release.report(internal=internal, candidate=candidate, version=version, prior=prior, progress=told)
 
     if json_:
         if output is not None or form is not None:

@@ -292,6 +292,7 @@ class Release:
         *,
         internal: bool = False,
         candidate: bool = False,
+        version: int | None = None,
         prior: str | None = None,
         progress: Progress | None = None,
     ) -> Reported:
@@ -299,14 +300,17 @@ class Release:
         alone, so that a reader's login suffices. Raises InputError where a helper view is missing.
 
         internal: with room, lattice, versions, rights and spec, for whoever runs the job; candidate: with these alone,
-        before the first version; prior: with the beliefs of whoever knows this population, as of `audit`. Raises
-        InputError for a prior in a report for readers.
+        before the first version; version: with `internal`, of an older version that is kept; prior: with the beliefs of
+        whoever knows this population, as of `audit`. Raises InputError for either in a report for readers, and for a
+        version that is not kept.
         """
         from qblock.report import read_report
 
         if prior is not None and not (internal or candidate):
             raise InputError("a prior is about an internal report: its figures are of the source; add internal")
-        found = read_report(self.spec, internal=internal, candidate=candidate, prior=prior, progress=progress)
+        found = read_report(
+            self.spec, internal=internal, candidate=candidate, version=version, prior=prior, progress=progress
+        )
         return Reported.of_report(found)
 
     def history(self) -> History:

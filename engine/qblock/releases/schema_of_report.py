@@ -79,6 +79,7 @@ BELIEF_SHOWN = keys(
         "sentences": TEXTS,
     }
 )
+KEPT_SHOWN = keys({"version": WHOLE, "current": maybe(WHOLE), "same_spec": FLAG})
 INTERNAL = keys(
     {
         **dict.fromkeys(("candidate", "spec", "spec_digest"), TEXT),
@@ -93,6 +94,7 @@ INTERNAL = keys(
         "rights": many(RIGHT_SHOWN),
         "problems": maybe(TEXTS),
         "notes": TEXTS,
+        "kept": maybe(KEPT_SHOWN),
     }
 )
 REPORT = keys({"program": TEXT, "made": TEXT, "release": TEXT, "published": maybe(PUBLISHED)}, {"internal": INTERNAL})

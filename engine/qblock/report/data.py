@@ -236,11 +236,21 @@ class BeliefShown:
 
 
 @dataclass(frozen=True)
+class KeptShown:
+    """That a report is of a version that was asked for. current: the one that readers see, None where there is none;
+    same_spec: whether the spec is still the one that it was published by."""
+
+    version: int
+    current: int | None
+    same_spec: bool
+
+
+@dataclass(frozen=True)
 class Internal:
     """What only whoever runs the job may see. binding: which requirement is in the way of more detail, in words;
     what_if: None where `why_not` says why it was not worked out; beliefs: of whoever knows a population, where one
-    was named; problems: that a verification found, None before
-    anything is published; spec: its canonical text without secrets, and the digest of it; head: of the ledger."""
+    was named; problems: that a verification found, None before anything is published; spec: its canonical text without
+    secrets, and the digest of it; head: of the ledger; kept: of a report of a version that was asked for."""
 
     candidate: str
     binding: str | None
@@ -258,6 +268,7 @@ class Internal:
     spec: str
     spec_digest: str
     head: str | None
+    kept: KeptShown | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -27,6 +27,7 @@ from qblock.report.data import (
     SizeShown,
 )
 from qblock.report.read_internal import read_internal
+from qblock.report.read_kept import KeptVersion, kept_version
 from qblock.search.attack_sentences import Sentences
 from qblock.search.progress import Progress
 from qblock.search.recoding.shares import in_words as shares_in_words
@@ -56,6 +57,10 @@ KINDS = {
     "timestamptz": "a date and time",
 }
 NOTHING = "no version of release {} is published, or this login may not read it"
+OLDER = (
+    "version {version}: a report for readers is of the version that they see; one of another version is for those who "
+    "run the job: add --internal (internal=True)"
+)
 BEFORE = (
     "{view} has no helper view {name} that this login may read: helper views are made with the next version of a "
     "release, and have the grants of the view; publish again with `qblock release --force`, or ask for SELECT on it"
@@ -67,6 +72,7 @@ def read_report(
     *,
     internal: bool = False,
     candidate: bool = False,
+    version: int | None = None,
     prior: str | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -74,63 +80,83 @@ def read_report(
 
     Reads the view, its helper views, and the files of taxonomies that the spec names; nothing else, so that a reader's
     login suffices. internal: with what only whoever runs the job may see, which is read from the source and the ledger;
-    candidate: of that alone, before anything is published; prior: with the beliefs of whoever knows this population
-    (as of `audit`). Raises InputError where a helper view is missing, Refused where nothing is published.
+    candidate: of that alone, before anything is published; version: with `internal`, of a version that is kept, read
+    from its private copy; prior: with the beliefs of whoever knows this population (as of `audit`). Raises InputError
+    where a helper view is missing and for a version that is not kept, Refused where nothing is published.
     """
+    if version is not None and (candidate or not internal):
+        raise InputError(OLDER.format(version=version))
     made = datetime.now(UTC).replace(microsecond=0).isoformat()
-    published = None if candidate else _Reading(spec).published()
+    kept = None if version is None else kept_version(spec, version)
+    published = None if candidate else _Reading(spec, kept, spec.publish.schema).published()
     inside = read_internal(spec, prior=prior, progress=progress) if internal or candidate else None
+    if inside is not None and kept is not None:
+        inside = replace(inside, kept=kept.shown)
     return Report(__version__, made, spec.release, published, inside)
 
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
+    """kept: the version that is read instead of what readers see; schema: of the view."""
+
     spec: Spec
+    kept: KeptVersion | None
+    schema: str
 
     @property
     def place(self) -> str:
         """The database in which the view is."""
         if self.spec.publish.url is None:
             return self.spec.source.url.url
+        if self.kept is not None:
+            return self.spec.publish.url.url
         file = database_file(parse_url(self.spec.publish.url.url), self.spec.directory)
         if not file.exists():
             raise Refused(NOTHING.format(self.spec.release))
         return self.spec.publish.url.url
 
     def published(self) -> Published:
+        if self.kept is not None:
+            with self.kept.opened() as (session, schema):
+                return replace(self, schema=schema)._read(session)
         # Any columns will do, as long as nothing is known of those that are published.
         with open_snapshot(self._as_source(self.spec.quasi_identifiers, ()), name_values=False) as session:
-            columns = self._helper(session, "columns")
-            levels = self._helper(session, "levels")
-            versions = self._helper(session, "version")
-            if not versions:
-                raise Refused(NOTHING.format(self.spec.release))
-            version = versions[0]
-            known = [row["column_name"] for row in columns if row["role"] == "quasi-identifier"]
-            secret = [row["column_name"] for row in columns if row["role"] == "sensitive attribute"]
-            guarantees = [GuaranteeShown(**row) for row in self._helper(session, "guarantees")]
-            sample = self._sample(
-                session, [row["column_name"] for row in columns if not row["role"].startswith("bound of ")]
+            return self._read(session)
+
+    def _read(self, session: Session) -> Published:
+        columns = self._helper(session, "columns")
+        levels = self._helper(session, "levels")
+        versions = self._helper(session, "version")
+        if not versions and self.kept is not None:
+            raise self.kept.without_helpers()
+        if not versions:
+            raise Refused(NOTHING.format(self.spec.release))
+        version = versions[0]
+        known = [row["column_name"] for row in columns if row["role"] == "quasi-identifier"]
+        secret = [row["column_name"] for row in columns if row["role"] == "sensitive attribute"]
+        guarantees = [GuaranteeShown(**row) for row in self._helper(session, "guarantees")]
+        sample = self._sample(
+            session, [row["column_name"] for row in columns if not row["role"].startswith("bound of ")]
+        )
+        with self._task(session, known, secret) as task:
+            bottom = task.lattice.bottom
+            sizes = task.source.frequency_sets.sizes(bottom)
+            return Published(
+                release=self.spec.release,
+                view=f"{self.spec.publish.schema}.{self.spec.view}",
+                version=version["version"],
+                at=version["published_at"].isoformat(sep=" ", timespec="seconds"),
+                previous=version["previous"],
+                rows=task.source.rows,
+                blocks=int(sizes.blocks.sum()),
+                whose=_whose(self.spec),
+                columns=tuple(_columns(self.spec, columns, levels, words=self.kept is None or self.kept.same)),
+                guarantees=tuple(guarantees),
+                attacks=tuple(_attacks(task, people=_row_each(self.spec))),
+                risk=tuple(_risk(task)),
+                sizes=tuple(_by_size(sizes.size.tolist(), sizes.blocks.tolist())),
+                sample=sample,
             )
-            with self._task(session, known, secret) as task:
-                bottom = task.lattice.bottom
-                sizes = task.source.frequency_sets.sizes(bottom)
-                return Published(
-                    release=self.spec.release,
-                    view=f"{self.spec.publish.schema}.{self.spec.view}",
-                    version=version["version"],
-                    at=version["published_at"].isoformat(sep=" ", timespec="seconds"),
-                    previous=version["previous"],
-                    rows=task.source.rows,
-                    blocks=int(sizes.blocks.sum()),
-                    whose=_whose(self.spec),
-                    columns=tuple(_columns(self.spec, columns, levels)),
-                    guarantees=tuple(guarantees),
-                    attacks=tuple(_attacks(task, people=_row_each(self.spec))),
-                    risk=tuple(_risk(task)),
-                    sizes=tuple(_by_size(sizes.size.tolist(), sizes.blocks.tolist())),
-                    sample=sample,
-                )
 
     def _as_source(self, known: Sequence[str], secret: Sequence[str]) -> Spec:
         """The view as a table that somebody else generalized: NULL is a value of its own."""
@@ -139,7 +165,7 @@ class _Reading:
             own = self.spec.attributes.get(name)
             if own is not None and isinstance(own.taxonomy, CsvFile) and (file := self.spec.file(own.taxonomy)):
                 taxonomies[name] = {"file": str(file.resolve()), "layout": own.taxonomy.layout}
-        view = f"{quote(self.spec.publish.schema)}.{quote(self.spec.view)}"
+        view = f"{quote(self.schema)}.{quote(self.spec.view)}"
         where = self.spec.directory / "report"
         return table_as_it_stands(self.place, view, known, secret, taxonomies=taxonomies, path=where)
 
@@ -152,18 +178,20 @@ class _Reading:
     def _helper(self, session: Session, kind: Any) -> list[dict[str, Any]]:
         name = names(self.spec.view, self.spec.publish.names)[kind]
         try:
-            relation = session.relation(TableName(self.spec.publish.schema, name))
+            relation = session.relation(TableName(self.schema, name))
         except InputError as error:
             # Without the view there is no release; with it, an earlier program made it.
             try:
-                session.relation(TableName(self.spec.publish.schema, self.spec.view))
+                session.relation(TableName(self.schema, self.spec.view))
             except InputError:
                 raise Refused(NOTHING.format(self.spec.release)) from error
+            if self.kept is not None:
+                raise self.kept.without_helpers() from error
             raise InputError(BEFORE.format(view=self.spec.view, name=name)) from error
         return session.fetch(sa.select(*relation.c).select_from(relation)).to_pylist()
 
     def _sample(self, session: Session, shown: Sequence[str]) -> SampleShown:
-        table = TableName(self.spec.publish.schema, self.spec.view)
+        table = TableName(self.schema, self.spec.view)
         relation, columns = session.relation(table), session.columns(table)
         # As of whoever looks at the view: bounds stand beside the labels that they are of.
         texts = [session.text_of(relation.c[name], columns[name].kind).label(f"t{i}") for i, name in enumerate(shown)]
@@ -186,8 +214,9 @@ def _whose(spec: Spec) -> str:
 
 
 def _columns(
-    spec: Spec, columns: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, Any]]
+    spec: Spec, columns: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, Any]], *, words: bool
 ) -> Iterator[ColumnShown]:
+    """words: whether the spec is the one by which these levels have words."""
     for row in columns:
         name, role = row["column_name"], row["role"]
         before = KINDS.get(row["source_type"] or "", row["source_type"])
@@ -203,7 +232,7 @@ def _columns(
             name=name,
             role=role,
             before=before,
-            after=_after(spec, name, row["level"], own, total),
+            after=_after(spec, name, row["level"] if words else None, own, total),
             how_to_filter=row["how_to_filter"],
             values=row["values_published"],
             share_hidden=row["share_hidden"],

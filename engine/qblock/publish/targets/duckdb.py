@@ -226,6 +226,11 @@ class DuckdbTarget:
         return None
 
     @contextmanager
+    def kept(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[tuple[Session, str]]:
+        with reading(self.version_file(version)) as session:
+            yield session, self.spec.publish.schema
+
+    @contextmanager
     def published(self) -> Iterator[Rows]:
         if not self.file.exists():
             raise Refused(f"the release file {self.file} does not exist: nothing is published")

@@ -316,6 +316,21 @@ class PostgresqlTarget:
             self._view.check_all(session.connection, columns)
 
     @contextmanager
+    def kept(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[tuple[Session, str]]:
+        warehouse = PostgresqlWarehouse(self.place.url)
+        try:
+            with warehouse.snapshot() as session:
+                with self.place.translated():
+                    layout = self.layout(session.connection, version, columns)
+                if layout is None:
+                    raise Refused(f"{SCHEMA}.{self._version(version)} is not the table of version {version} any more")
+                for statement in self._view.temporary(self._version(version), version, layout):
+                    session.run(statement)
+                yield session, session.scalar("SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()")
+        finally:
+            warehouse.close()
+
+    @contextmanager
     def published(self) -> Iterator[Rows]:
         warehouse = PostgresqlWarehouse(self.place.url)
         try:

@@ -120,7 +120,7 @@ class Views(View):
     def _made(self, layout: Layout, columns: Sequence[PublishedColumn]) -> dict[str, Made]:
         key = f"SELECT version FROM {SCHEMA}.pointer WHERE release = '{self.spec.release}'"
         stored = layout.stored
-        shown = ", ".join(quote(n) if n == place else f"{quote(place)} AS {quote(n)}" for n, place in stored.items())
+        shown = _as_published(layout)
         version = f"FROM {SCHEMA}.{quote(layout.table)} WHERE {quote(layout.key)} = ({key})"
         selected, grouped = block_columns(columns, lambda name: quote(stored[name]))
         says = (view_comment(self.spec), column_comments(self.spec, columns))
@@ -140,6 +140,19 @@ class Views(View):
             )
             types = [(name, TYPES[type_]) for name, type_ in helper.columns.items()]
             found[helper.kind] = (statement, types, (helper.says.format(view=self.name), {}))
+        return found
+
+    def temporary(self, table: str, version: int, layout: Layout) -> list[str]:
+        """The statements that make views of these names in the session alone, which show one version; but for the
+        blocks. table: of the version."""
+        begin, shown = "CREATE TEMPORARY VIEW {} AS SELECT", _as_published(layout)
+        found = [f"{begin.format(quote(self.name))} {shown} FROM {SCHEMA}.{quote(table)}"]
+        for helper in KEPT:
+            listed = ", ".join(map(quote, helper.columns))
+            found.append(
+                f"{begin.format(quote(self.helpers[helper.kind].name))} {listed} FROM {SCHEMA}.shown_{helper.kind} "
+                f"WHERE of_release = '{self.spec.release}' AND of_version = {version} ORDER BY position"
+            )
         return found
 
     def grant(self, connection: sa.Connection) -> list[str]:
@@ -202,6 +215,11 @@ class Views(View):
         for table in TABLES if registry.readable(connection) else ():
             statement = f"DELETE FROM {SCHEMA}.{table} WHERE of_release = :release AND of_version = :version"
             connection.execute(sa.text(statement), {"release": self.spec.release, "version": version})
+
+
+def _as_published(layout: Layout) -> str:
+    """The columns of a version by the names that it publishes."""
+    return ", ".join(quote(n) if n == place else f"{quote(place)} AS {quote(n)}" for n, place in layout.stored.items())
 
 
 def _of_blocks(columns: Sequence[PublishedColumn]) -> Columns:

@@ -107,6 +107,10 @@ class Target(Protocol):
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
         """Raise InputError where readers cannot be given these columns, since something depends on the present ones."""
 
+    def kept(self, version: int, columns: Sequence[PublishedColumn]) -> AbstractContextManager[tuple[Session, str]]:
+        """A session in which views with the names of the release's show a version that is kept, for the job alone, and
+        the schema of these views. Raises Refused for one that was altered."""
+
     def published(self) -> AbstractContextManager[Rows]:
         """What readers see. Raises Refused when there is nothing."""
 

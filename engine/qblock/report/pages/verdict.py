@@ -12,6 +12,7 @@ def parts(report: Report) -> Sequence[Part]:
     shown = report.shown
     known = ", ".join(column.name for column in shown.quasi_identifiers) or "none"
     return (
+        *_older(report),
         Text(_verdict(shown), "verdict" if all(one.holds for one in shown.guarantees) else "failed"),
         Text(
             f"{shown.view} shows {counted(shown.rows, 'row')} in {counted(shown.blocks, 'block')} of rows that read "
@@ -21,6 +22,19 @@ def parts(report: Report) -> Sequence[Part]:
         Points("What is not promised", _limits(shown, known)),
         Signature(),
     )
+
+
+def _older(report: Report) -> list[Part]:
+    """Which version readers see, in a report of one that was asked for."""
+    kept = None if report.internal is None else report.internal.kept
+    if kept is None:
+        return []
+    if kept.current == kept.version:
+        return [Text(f"Version {kept.version} is the one that readers see.")]
+    seen = "no version at all" if kept.current is None else f"version {kept.current}"
+    spec = "" if kept.same_spec else " The spec has changed since this version was published by it."
+    said = f"Version {kept.version} is not what readers see: they see {seen}. This report is of its kept copy; the "
+    return [Text(f"{said}internal pages are about the source, the spec and the release as of now.{spec}", "failed")]
 
 
 def _verdict(shown: Published) -> str:
