@@ -94,6 +94,13 @@ REPORT: tuple[Mutation, ...] = (
         tests=(f"{INTERNAL}::test_a_version_that_is_kept_is_reported_as_it_was",),
     ),
     Mutation(
+        "report: the curve of the table prior is of the uniform one",
+        "report/read_epsilon.py",
+        '{"adversary": "I", "prior": "table", "at_most": False}',
+        '{"adversary": "I", "prior": "uniform", "at_most": False}',
+        tests=(f"{INTERNAL}::test_curves_are_those_of_a_comparison_with_each_adversary",),
+    ),
+    Mutation(
         "report: a file that the release lives on is replaced",
         "cli/report.py",
         "        keep_own_files(option, path, release)\n",

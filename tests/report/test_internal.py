@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -18,6 +20,7 @@ from qblock.ledger.history import history
 from qblock.report import read_internal as reading
 from qblock.report import read_report, rendered
 from qblock.report.data import Internal
+from qblock.report.figures import curves
 from qblock.report.read_internal import read_internal
 from qblock.search.comparison.compare import compare
 from qblock.search.comparison.tables import to_json
@@ -25,6 +28,7 @@ from qblock.search.run import open_task, run_search
 from report.test_read import QUASI, VISITS
 
 NONE = {"joint": "none"}
+VALUES = {"disease": 4, "cost": 6}
 MODELS = [
     {"k_anonymity": {"k": 3}},
     {"distinct_l_diversity": {"l": 2, "sensitive": "cost"}},
@@ -286,6 +290,38 @@ def test_epsilon_of_nodes_and_requirements_is_that_of_a_comparison(make_job: Mak
         assert one.epsilon is None or float(one.epsilon.replace(",", "")) == pytest.approx(epsilon, rel=1e-3)
     assert any(one.epsilon is not None for one in found.granted)
     assert all("looks at no sensitive value" in one.why for one in found.granted if "k_anonymity" in one.requirement)
+
+
+def test_curves_are_those_of_a_comparison_with_each_adversary(make_job: MakeJob, tmp_path: Path) -> None:
+    job = visits(make_job, privacy=[{"k_anonymity": {"k": 2}}], search={"node": [1, 0]}, suppression_limit=0.2)
+    found = read_internal(job.spec).curves
+    assert {one.levels for one in found} == {(1, 0)}
+    priors = {"A_d, uniform prior": "uniform", "A_c, table's prior": "table", "A_-, any prior": None}
+    asked: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for one in found:
+        prior, values = priors[one.adversary], VALUES[one.sensitive]
+        assert one.stubbornness == (*(f"1e{i}" for i in range(2, 9)), *(["inf"] if prior else []))
+        for text in one.stubbornness:
+            entry: dict[str, Any] = {"epsilon": 7, "sensitive": one.sensitive, "prior": prior, "adversary": "III"}
+            if text != "inf":
+                sigma = int(float(text))
+                entry |= {"adversary": "I" if prior else "II", "stubbornness": sigma, "at_most": not prior}
+                assert sigma >= values
+            asked[one.sensitive, one.adversary, text] = {k: v for k, v in entry.items() if v is not None}
+    (tmp_path / "more.yaml").write_text(json.dumps({"privacy": [{"epsilon_privacy": one} for one in asked.values()]}))
+    with open_task(job.spec) as task:
+        said = compare(task, file=tmp_path / "more.yaml", nodes=[(1, 0)])
+    numbers = [i for i, one in enumerate(said.definitions) if one.origin == "definitions"]
+    expected = dict(zip(asked, (said.rows[0].values[i][0].value for i in numbers), strict=True))
+    told = [(one, text, value) for one in found for text, value in zip(one.stubbornness, one.values, strict=True)]
+    for one, text, value in told:
+        exact = expected[one.sensitive, one.adversary, text]
+        assert value == (None if exact == math.inf else pytest.approx(float(exact)))
+    assert {value is None for *_, value in told} == {True, False}
+    drawn = curves([one for one in found if one.sensitive == "disease"], "a label")
+    finite = [value for one, _, value in told if one.sensitive == "disease" and value is not None]
+    assert len(re.findall(r'class="point c\d"', drawn)) == len(finite) + len(priors)
+    assert drawn.count("epsilon inf") == sum(value is None for one, _, value in told if one.sensitive == "disease")
 
 
 def test_nothing_is_weighed_where_no_node_satisfies(make_job: MakeJob) -> None:

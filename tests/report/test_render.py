@@ -26,6 +26,7 @@ from qblock.report.data import (
     AttackShown,
     BeliefShown,
     ColumnShown,
+    CurveShown,
     EpsilonShown,
     GrantShown,
     GuaranteeShown,
@@ -105,6 +106,11 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
         what_if=(WhatIf("as the spec asks", 2, (1,), 0.5), WhatIf(label, 3, (0,), 0.0), WhatIf("none", 0, None, None)),
         why_not=None,
         epsilon=(EpsilonShown("disease", ("III uniform", label), ((1,), (2,)), (("2.5", "inf"), ("1", label))),),
+        curves=(
+            CurveShown("disease", (1,), f"A_d {label}", ("1e2", "1e3", "inf"), (2.0, 31.5, None)),
+            CurveShown("disease", (1,), "A_-", ("1e3",), (1.0,)),
+            CurveShown("disease", (1,), "A_c", ("1e2", "inf"), (None, None)),
+        ),
         granted=(
             GrantShown("k_anonymity", "disease", "III uniform", None, "it looks at no sensitive value", None),
             GrantShown(label, "disease", "III uniform", "2.5", "why", "1.5"),
@@ -207,7 +213,9 @@ def test_pictures_and_tables_have_names_and_headings_follow_each_other() -> None
     for tag, found in read.elements:
         if tag == "svg" and found.get("aria-hidden") != "true":
             assert found["role"] == "img"
-            assert re.fullmatch(r"\d+\.\d %|3 nodes, 1 of them minimal\.", found["aria-label"] or "")
+            assert re.fullmatch(
+                r"\d+\.\d %|3 nodes, 1 of them minimal\.|Smallest epsilon .* follows\.", found["aria-label"] or ""
+            )
         if tag == "th":
             assert found["scope"] in ("row", "col")
         if tag == "div" and found.get("class") == "wide":
@@ -266,11 +274,10 @@ def test_the_script_of_the_picture_is_the_one_that_the_page_allows() -> None:
 
 def test_marks_of_the_picture_say_what_they_are() -> None:
     read = Read(rendered(internal(), "html"))
-    kinds = [
-        found["class"] for tag, found in read.elements if tag == "circle" and "cy" in found and found["cx"] != "10"
-    ]
+    marks = [found for tag, found in read.elements if tag == "circle" and "point" not in (found["class"] or "")]
+    kinds = [found["class"] for found in marks if found["cx"] != "10"]
     assert kinds == ["satisfied published", "satisfied minimal chosen", "fails"]
-    heights = [float(found["cy"] or 0) for tag, found in read.elements if tag == "circle" and found["cx"] != "10"]
+    heights = [float(found["cy"] or 0) for found in marks if found["cx"] != "10"]
     assert heights == sorted(heights)
     assert "age 2; k 4; 3 rows suppressed" in "".join(read.texts)
 

@@ -65,6 +65,14 @@ ROOM_SHOWN = keys(
 )
 RIGHT_SHOWN = keys({**dict.fromkeys(("whose", "what", "why"), TEXT), "held": maybe(FLAG)})
 EPSILON_SHOWN = keys({"sensitive": TEXT, "adversaries": TEXTS, "levels": many(LEVELS), "values": many(TEXTS)})
+CURVE_SHOWN = keys(
+    {
+        **dict.fromkeys(("sensitive", "adversary"), TEXT),
+        "levels": LEVELS,
+        "stubbornness": TEXTS,
+        "values": many(maybe(REAL)),
+    }
+)
 GRANT_SHOWN = keys(
     {
         **dict.fromkeys(("requirement", "sensitive", "adversary", "why"), TEXT),
@@ -87,6 +95,7 @@ INTERNAL = keys(
         "lattice": LATTICE_SHOWN,
         "what_if": maybe(many(WHAT_IF)),
         "epsilon": many(EPSILON_SHOWN),
+        "curves": many(CURVE_SHOWN),
         "granted": many(GRANT_SHOWN),
         "beliefs": many(BELIEF_SHOWN),
         "runs": many(RUN_SHOWN),

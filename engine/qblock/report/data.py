@@ -206,6 +206,19 @@ class EpsilonShown:
 
 
 @dataclass(frozen=True)
+class CurveShown:
+    """The smallest epsilon about a sensitive attribute at one node, by the stubbornness of an adversary (EP, Figure
+    2a). adversary: in words; stubbornness: as text, the last one `inf` where the class has that; values: one each,
+    None where no epsilon is large enough."""
+
+    sensitive: str
+    levels: tuple[int, ...]
+    adversary: str
+    stubbornness: tuple[str, ...]
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
 class GrantShown:
     """What a requirement grants as epsilon-privacy against an adversary, whatever the table. epsilon: as text, None
     where it grants none; why: in words; reached: by the nodes that are looked at and satisfy it, None where none
@@ -258,6 +271,7 @@ class Internal:
     what_if: tuple[WhatIf, ...] | None
     why_not: str | None
     epsilon: tuple[EpsilonShown, ...]
+    curves: tuple[CurveShown, ...]
     granted: tuple[GrantShown, ...]
     beliefs: tuple[BeliefShown, ...]
     runs: tuple[RunShown, ...]

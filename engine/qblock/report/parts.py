@@ -61,6 +61,16 @@ class Picture:
 
 
 @dataclass(frozen=True)
+class Figure:
+    """A drawing of figures that are in a table beside it. svg: made by report/figures.py, with texts of its own;
+    instead: what it shows, for whoever does not see it, and in Markdown."""
+
+    caption: str
+    svg: Markup
+    instead: str
+
+
+@dataclass(frozen=True)
 class Code:
     """A text as it is, below its caption."""
 
@@ -68,7 +78,7 @@ class Code:
     text: str
 
 
-Part = Text | Points | Table | Signature | Picture | Code
+Part = Text | Points | Table | Signature | Picture | Figure | Code
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,30 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from qblock.blocks import Reference
+from qblock.errors import ParameterError
 from qblock.lattice import Node
-from qblock.report.data import EpsilonShown, GrantShown
+from qblock.models import EpsilonPrivacy
+from qblock.models.ratios import double
+from qblock.report.data import CurveShown, EpsilonShown, GrantShown
 from qblock.search.answer import number_json
-from qblock.search.comparison.compare import Comparison, compare
+from qblock.search.comparison.compare import Comparison, compare, tightest
 from qblock.search.comparison.grants import epsilons, granted
-from qblock.search.definitions import adversary_of
+from qblock.search.definitions import Definition, adversary_of, with_definitions
 from qblock.search.task import Task
+from qblock.spec import Requirement
 
 LARGE = 1000
 """From here on figures have no decimals."""
+POWERS = range(2, 9)
+"""Stubbornness 1e2 to 1e8, as in EP, Figure 2a."""
+CURVES: tuple[tuple[str, str, dict[str, Any], dict[str, Any] | None], ...] = (
+    ("A_d", "uniform prior", {"adversary": "I", "prior": "uniform", "at_most": False}, {"prior": "uniform"}),
+    ("A_c", "table's prior", {"adversary": "I", "prior": "table", "at_most": False}, {"prior": "table"}),
+    ("A_-", "any prior", {"adversary": "II"}, None),
+)
+"""The adversaries of that figure: their name there, what they know, and as one of finite and of infinite
+stubbornness."""
 
 
 def read_epsilon(task: Task, nodes: Sequence[Node]) -> tuple[tuple[EpsilonShown, ...], tuple[GrantShown, ...]]:
@@ -24,6 +38,53 @@ def read_epsilon(task: Task, nodes: Sequence[Node]) -> tuple[tuple[EpsilonShown,
         return (), ()
     found = compare(task, nodes=nodes)
     return tuple(_smallest(found)), tuple(_grants(found))
+
+
+def read_curves(task: Task, node: Node | None) -> Iterator[CurveShown]:
+    """The smallest epsilon at a node against adversaries of growing stubbornness, from its exact counts. A class that
+    cannot have a stubbornness (II: less than a row for each value) has no point there."""
+    if node is None:
+        return
+    asked = [
+        (name, f"{curve}, {knows}", text, Definition(f"{curve} {text} {name}", Requirement(model, (name,)), "battery"))
+        for name, values in task.source.sensitives.items()
+        for curve, knows, finite, infinite in CURVES
+        for text, model in _adversaries(finite, infinite)
+        if _fits(model, values.reference)
+    ]
+    if not asked:
+        return
+    every = Task(with_definitions(task.source, [one for *_, one in asked]))
+    counts = every.counts(node)
+    found: dict[tuple[str, str], list[tuple[str, float | None]]] = {}
+    for (name, adversary, text, definition), parts in zip(asked, counts.parts, strict=True):
+        value = tightest(definition, parts, counts, every.budget)[0]
+        found.setdefault((name, adversary), []).append((text, _finite(value.value)))
+    for (name, adversary), points in found.items():
+        texts, values = zip(*points, strict=True)
+        yield CurveShown(name, node, adversary, texts, values)
+
+
+def _adversaries(finite: dict[str, Any], infinite: dict[str, Any] | None) -> Iterator[tuple[str, EpsilonPrivacy]]:
+    for power in POWERS:
+        yield f"1e{power}", EpsilonPrivacy(epsilon=1, stubbornness=10**power, **finite)
+    if infinite is not None:
+        yield "inf", EpsilonPrivacy(epsilon=1, adversary="III", **infinite)
+
+
+def _fits(model: EpsilonPrivacy, reference: Reference) -> bool:
+    try:
+        model.validate(reference)
+    except ParameterError:
+        return False
+    return True
+
+
+def _finite(value: Any) -> float | None:
+    if value is None or value == math.inf:
+        return None
+    number = double(value)
+    return None if math.isinf(number) else number
 
 
 def _smallest(found: Comparison) -> Iterator[EpsilonShown]:

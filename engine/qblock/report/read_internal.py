@@ -13,7 +13,7 @@ from qblock.metrics import BY_NAME as METRICS
 from qblock.release.grants import grants
 from qblock.release.verify import verify
 from qblock.report.data import BeliefShown, Internal, LatticeShown, NodeShown, RightShown, RoomShown, RunShown
-from qblock.report.read_epsilon import read_epsilon
+from qblock.report.read_epsilon import read_curves, read_epsilon
 from qblock.report.what_if import Lattice, measure_of, what_if
 from qblock.search.beliefs import BayesAdversary, beliefs_at
 from qblock.search.progress import Progress
@@ -49,6 +49,7 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         budget, said = task.budget, found.to_json()
         lattice = _lattice(found, said, words, whole, _published(past))
         epsilon, grants_shown = read_epsilon(task, _marked(lattice))
+        curves = tuple(read_curves(task, lattice.published or lattice.chosen))
         beliefs = tuple(_beliefs(task, lattice.published or lattice.chosen, adversary))
     why_not = SUPPRESSED if budget else None if whole else TOO_MANY.format(MOST_NODES)
     questions = None
@@ -66,6 +67,7 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         what_if=questions,
         why_not=why_not,
         epsilon=epsilon,
+        curves=curves,
         granted=grants_shown,
         beliefs=beliefs,
         runs=tuple(_runs(past["events"])),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from qblock.report.data import Internal, Report
-from qblock.report.parts import Page, Part, Points, Table, Text
+from qblock.report.data import CurveShown, Internal, Report
+from qblock.report.figures import curves, heat_map
+from qblock.report.parts import Figure, Page, Part, Points, Table, Text
 
 
 def parts(report: Report) -> Sequence[Part]:
@@ -25,8 +26,35 @@ def parts(report: Report) -> Sequence[Part]:
         rows = [(",".join(map(str, levels)), *values) for levels, values in zip(one.levels, one.values, strict=True)]
         numbers = tuple(range(1, len(one.adversaries) + 1))
         caption = f"Smallest epsilon of {one.sensitive} at the chosen and the minimal nodes, by adversary"
+        instead = "The deeper a cell, the larger its epsilon (up to 100), which it says; inf: none is large enough."
+        found.append(Figure(f"{caption}: a map", heat_map(one, f"{caption}. {instead} A table follows."), instead))
         found.append(Table(caption, ("node", *one.adversaries), rows, numbers))
+    for name in dict.fromkeys(one.sensitive for one in of.curves):
+        found += _by_stubbornness(name, [one for one in of.curves if one.sensitive == name])
     return [*found, *_granted(of)]
+
+
+def _by_stubbornness(name: str, shown: Sequence[CurveShown]) -> list[Part]:
+    """As Figure 2a of EP."""
+    node = ",".join(map(str, shown[0].levels))
+    caption = f"Smallest epsilon of {name} by stubbornness, at node {node}"
+    instead = (
+        "Against exactly this stubbornness; the more stubborn somebody is who has the wrong prior, the larger is the "
+        "epsilon. Infinite values are signs above the plot, and no points of it."
+    )
+    across = sorted({text for one in shown for text in one.stubbornness}, key=float)
+    rows = []
+    for one in shown:
+        there = dict(zip(one.stubbornness, one.values, strict=True))
+        rows.append((one.adversary, *(_value(there[text]) if text in there else "-" for text in across)))
+    return [
+        Figure(caption, curves(shown, f"{caption}. {instead} A table follows."), instead),
+        Table(f"{caption}, as numbers", ("adversary", *across), rows, tuple(range(1, len(across) + 1))),
+    ]
+
+
+def _value(value: float | None) -> str:
+    return "inf" if value is None else f"{value:.4g}"
 
 
 def _granted(of: Internal) -> list[Part]:
