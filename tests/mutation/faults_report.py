@@ -101,6 +101,13 @@ REPORT: tuple[Mutation, ...] = (
         tests=(f"{INTERNAL}::test_curves_are_those_of_a_comparison_with_each_adversary",),
     ),
     Mutation(
+        "report: the frontier has nodes that another one beats",
+        "report/frontier.py",
+        "if most is None or less < most:",
+        "if True:",
+        tests=(f"{INTERNAL}::test_the_frontier_is_what_no_node_beats_and_room_is_that_of_the_ledger",),
+    ),
+    Mutation(
         "report: a file that the release lives on is replaced",
         "cli/report.py",
         "        keep_own_files(option, path, release)\n",

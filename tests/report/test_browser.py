@@ -55,6 +55,21 @@ def test_a_report_in_a_browser(browser: Any, tmp_path: Path, name: str, scheme: 
 
 
 @pytest.mark.needs("chromium")
+def test_rows_of_a_table_are_looked_for_by_their_words(browser: Any, tmp_path: Path) -> None:
+    (tmp_path / "report.html").write_text(rendered(internal(), "html"), "utf-8")
+    page = browser.new_page()
+    page.goto((tmp_path / "report.html").as_uri())
+    rows = "table.filtered tbody tr"
+    assert page.locator(rows).count() == 2
+    page.get_by_label("Rows with the words").fill("AGE published")
+    assert page.locator(f"{rows}:visible").all_text_contents() == page.locator(rows).all_text_contents()[1:]
+    assert "1 of 2 rows" in page.locator("output").all_text_contents()
+    page.get_by_label("Rows with the words").fill("")
+    assert page.locator(f"{rows}:visible").count() == 2
+    page.close()
+
+
+@pytest.mark.needs("chromium")
 def test_the_lattice_is_followed_with_the_arrow_keys(browser: Any, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text(rendered(internal(), "html"), "utf-8")
     page = browser.new_page()

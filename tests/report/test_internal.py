@@ -131,8 +131,40 @@ def test_why_other_questions_are_not_worked_out(make_job: MakeJob, monkeypatch: 
     assert found.what_if is None
     assert "more than 3 nodes" in str(found.why_not)
     assert not found.lattice.whole
-    assert {one.levels for one in found.lattice.nodes} == {*found.lattice.minimal, found.lattice.chosen}
-    assert all(one.satisfied for one in found.lattice.nodes)
+    with open_task(job.spec) as task:
+        said = run_search(task, all_nodes=True).to_json()
+    whole = {tuple(one["levels"]): one for one in said["nodes"]}
+    first = {*found.lattice.minimal, found.lattice.chosen}
+    near = {node for node, one in whole.items() if one["satisfied"] and (node in first or _above(node, first))}
+    assert {one.levels for one in found.lattice.nodes} == near > first
+    assert all(one.measure == whole[one.levels]["metrics"]["loss"] for one in found.lattice.nodes)
+
+
+def _above(node: tuple[int, ...], first: set[tuple[int, ...] | None]) -> bool:
+    """Whether a node is one level coarser than one of these."""
+    return any((*node[:i], level - 1, *node[i + 1 :]) in first for i, level in enumerate(node))
+
+
+def test_the_frontier_is_what_no_node_beats_and_room_is_that_of_the_ledger(make_job: MakeJob) -> None:
+    job = visits(make_job)
+    job.run()
+    found = read_internal(job.spec)
+    nodes = {one.levels: one for one in found.lattice.nodes if one.satisfied and None not in (one.measure, one.room)}
+    better = {
+        (a, b)
+        for a, one in nodes.items()
+        for b, other in nodes.items()
+        if (one.measure, -one.room) != (other.measure, -other.room)
+        and one.measure <= other.measure
+        and one.room >= other.room
+    }
+    beaten = {b for _, b in better}
+    best = {(nodes[node].measure, nodes[node].room) for node in nodes.keys() - beaten}
+    assert {(nodes[node].measure, nodes[node].room) for node in found.lattice.frontier} == best
+    assert len(found.lattice.frontier) == len(best) > 1
+    assert beaten
+    published = next(one for one in found.lattice.nodes if one.levels == found.lattice.published)
+    assert published.room == pytest.approx(min(one.room for one in found.room if one.room is not None))
 
 
 def test_runs_room_and_head_are_those_of_the_ledger(make_job: MakeJob) -> None:

@@ -43,6 +43,7 @@ from qblock.report.data import (
     SizeShown,
     WhatIf,
 )
+from qblock.report.figures import MOST
 from qblock.report.pages import PAGES
 from qblock.report.pages.attacks import NAMES
 from qblock.report.render import LONGEST
@@ -94,14 +95,14 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
     """With the pages for those who run the job."""
     nodes = (
         NodeShown((0,), False, 0, (f"{label} fails",), 0.0),
-        NodeShown((1,), True, 0, ("k 2",), 0.5),
+        NodeShown((1,), True, 0, ("k 2",), 0.5, 0.25),
         NodeShown((2,), True, 3, ("k 4",), None),
     )
     inside = Internal(
         candidate="2 of 3 nodes satisfy the spec.",
         binding="k_anonymity, with a room of 0.0 % of what is asked",
         lattice=LatticeShown(
-            ((name, ("as it is", label, "hidden")),), 3, True, nodes, ((1,),), (1,), (2,), "loss", False
+            ((name, ("as it is", label, "hidden")),), 3, True, nodes, ((1,),), ((1,),), (1,), (2,), "loss", False
         ),
         what_if=(WhatIf("as the spec asks", 2, (1,), 0.5), WhatIf(label, 3, (0,), 0.0), WhatIf("none", 0, None, None)),
         why_not=None,
@@ -250,6 +251,10 @@ def test_texts_stand_out_from_what_is_behind_them(scheme: int) -> None:
     pairs = [(text, "page") for text in ("text", "dim", "link")]
     pairs += [("text", "head"), ("good", "goodback"), ("bad", "badback")]
     assert all(contrast(*pair) >= 4.5 for pair in pairs)
+    ends = [[int(colours[name][i : i + 2], 16) for i in (1, 3, 5)] for name in ("bar", "page")]
+    mixed = [round(MOST * bar + (1 - MOST) * page) for bar, page in zip(*ends, strict=True)]
+    colours["deepest"] = "#" + "".join(f"{one:02x}" for one in mixed)
+    assert contrast("text", "deepest") >= 4.5
     assert contrast("bar", "page") >= 3
     assert contrast("bar", "all") >= 3
 
@@ -276,7 +281,7 @@ def test_marks_of_the_picture_say_what_they_are() -> None:
     read = Read(rendered(internal(), "html"))
     marks = [found for tag, found in read.elements if tag == "circle" and "point" not in (found["class"] or "")]
     kinds = [found["class"] for found in marks if found["cx"] != "10"]
-    assert kinds == ["satisfied published", "satisfied minimal chosen", "fails"]
+    assert kinds == ["satisfied published", "satisfied minimal frontier chosen", "fails"]
     heights = [float(found["cy"] or 0) for found in marks if found["cx"] != "10"]
     assert heights == sorted(heights)
     assert "age 2; k 4; 3 rows suppressed" in "".join(read.texts)

@@ -37,7 +37,15 @@ PUBLISHED = keys(
         "sample": keys({"columns": TEXTS, "rows": many(many(maybe(TEXT)))}),
     }
 )
-NODE_SHOWN = keys({"levels": LEVELS, "satisfied": FLAG, "suppressed": WHOLE, "reached": TEXTS, "measure": maybe(REAL)})
+NODE_SHOWN = keys(
+    {
+        "levels": LEVELS,
+        "satisfied": FLAG,
+        "suppressed": WHOLE,
+        "reached": TEXTS,
+        **dict.fromkeys(("measure", "room"), maybe(REAL)),
+    }
+)
 LATTICE_SHOWN = keys(
     {
         "words": {"type": "array", "items": {"type": "array"}},
@@ -45,6 +53,7 @@ LATTICE_SHOWN = keys(
         "whole": FLAG,
         "nodes": many(NODE_SHOWN),
         "minimal": many(LEVELS),
+        "frontier": many(LEVELS),
         "chosen": maybe(LEVELS),
         "published": maybe(LEVELS),
         "metric": TEXT,

@@ -120,27 +120,31 @@ class Published:
 @dataclass(frozen=True)
 class NodeShown:
     """A node of the lattice. satisfied: whether it satisfies the spec; reached: the tightest value of each
-    requirement, in words; measure: of the metric that nodes are chosen by, None where it has none."""
+    requirement, in words; measure: of the metric that nodes are chosen by, None where it has none; room: the least
+    distance between asked and reached, as a share of asked, None where that is not defined."""
 
     levels: tuple[int, ...]
     satisfied: bool
     suppressed: int
     reached: tuple[str, ...]
     measure: float | None
+    room: float | None = None
 
 
 @dataclass(frozen=True)
 class LatticeShown:
     """The lattice of full-domain recoding, as the source is now. words: of each quasi-identifier, what readers see at
-    each of its levels; total: how many nodes there are, of which `nodes` has all (whole) or the minimal and the chosen
-    one; chosen: by the search; published: of the version that readers see, None of a map; metric: that nodes are chosen
-    by, and whether more of it is better."""
+    each of its levels; total: how many nodes there are, of which `nodes` has all (whole), or the chosen one, the
+    minimal ones and those one level coarser, so many as are looked at; frontier: of these, the satisfying ones that no
+    other one beats in both, room and metric; chosen: by the search; published: of the version that readers see, None of
+    a map; metric: that nodes are chosen by, and whether more of it is better."""
 
     words: tuple[tuple[str, tuple[str, ...]], ...]
     total: int
     whole: bool
     nodes: tuple[NodeShown, ...]
     minimal: tuple[tuple[int, ...], ...]
+    frontier: tuple[tuple[int, ...], ...]
     chosen: tuple[int, ...] | None
     published: tuple[int, ...] | None
     metric: str

@@ -30,7 +30,8 @@ class Points:
 @dataclass(frozen=True)
 class Table:
     """A table below its caption; None is NULL. numbers: the columns that are aligned to the right; bars: a share of 1
-    for each row, shown as a bar beside it, below `bars_of`; first: whether the first column names the row."""
+    for each row, shown as a bar beside it, below `bars_of`; first: whether the first column names the row; filtered:
+    whether rows may be looked for by their words, where there is a script."""
 
     caption: str
     columns: Sequence[str]
@@ -39,6 +40,7 @@ class Table:
     bars: Sequence[float] = ()
     bars_of: str = ""
     first: bool = True
+    filtered: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,22 @@ from qblock.metrics import BY_NAME as METRICS
 from qblock.release.grants import grants
 from qblock.release.verify import verify
 from qblock.report.data import BeliefShown, Internal, LatticeShown, NodeShown, RightShown, RoomShown, RunShown
+from qblock.report.frontier import frontier, near, room
 from qblock.report.read_epsilon import read_curves, read_epsilon
 from qblock.report.what_if import Lattice, measure_of, what_if
 from qblock.search.beliefs import BayesAdversary, beliefs_at
 from qblock.search.progress import Progress
-from qblock.search.run import SearchResult, open_task, run_search
+from qblock.search.run import SearchResult, node_json, open_task, run_search
 from qblock.search.task import Task
+from qblock.search.utility.measure import Metrics
 from qblock.source.in_words import levels_in_words
 from qblock.spec import Spec
 from qblock.spec.digest import canonical, spec_digest
 
 MOST_NODES = 2500
 """Of a lattice that is shown whole."""
+MOST_NEAR = 200
+"""Of a larger one: the chosen and the minimal nodes, and so many with those one level coarser."""
 MOST_WEIGHED = 20
 """Nodes whose epsilon is looked for."""
 FIGURES = ("breach", "positive", "negative", "rise", "fall", "moved")
@@ -131,29 +135,34 @@ def _lattice(
     published: tuple[int, ...] | None,
 ) -> LatticeShown:
     metric = found.task.spec.search.choose_by
+    minimal = tuple(map(tuple, said["minimal"]))
+    chosen = None if said["chosen"] is None else tuple(said["chosen"]["levels"])
     nodes = said.get("nodes") if whole else None
     if nodes is None:
-        shown = [said["chosen"]] if said["chosen"] is not None else []
-        nodes = [{**one, "satisfied": True} for one in shown]
-        known = {tuple(one["levels"]) for one in nodes}
-        empty = {"satisfied": True, "suppressed": 0, "tightest": [], "metrics": {}}
-        nodes += [{"levels": levels, **empty} for levels in said["minimal"] if tuple(levels) not in known]
+        task, metrics = found.task, Metrics(found.task)
+        first = list(dict.fromkeys([*([] if chosen is None else [chosen]), *minimal]))
+        looked = (node_json(task, metrics, node) for node in near(task.lattice, first, max(MOST_NEAR, len(first))))
+        nodes = [one for one in looked if one["satisfied"]]
+    shown = tuple(_node(one, metric) for one in nodes)
+    more_is_better = METRICS[metric].better == "larger"
     return LatticeShown(
         words=tuple(words.items()),
         total=said["nodes_total"],
         whole=whole,
-        nodes=tuple(_node(one, metric) for one in nodes),
-        minimal=tuple(map(tuple, said["minimal"])),
-        chosen=None if said["chosen"] is None else tuple(said["chosen"]["levels"]),
+        nodes=shown,
+        minimal=minimal,
+        frontier=frontier(shown, more_is_better=more_is_better),
+        chosen=chosen,
         published=published,
         metric=metric,
-        more_is_better=METRICS[metric].better == "larger",
+        more_is_better=more_is_better,
     )
 
 
 def _node(one: Mapping[str, Any], metric: str) -> NodeShown:
     reached = tuple(_reached(entry) for entry in one["tightest"])
-    return NodeShown(tuple(one["levels"]), one["satisfied"], one["suppressed"], reached, measure_of(one, metric))
+    measure, left = measure_of(one, metric), room(one["tightest"])
+    return NodeShown(tuple(one["levels"]), one["satisfied"], one["suppressed"], reached, measure, left)
 
 
 def _reached(entry: Mapping[str, Any]) -> str:

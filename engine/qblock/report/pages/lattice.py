@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from qblock.lattice import Node
 from qblock.report.data import LatticeShown, NodeShown, Report
-from qblock.report.parts import Page, Part, Picture, Table, Text
+from qblock.report.parts import Page, Part, Picture, Table, Text, share
 from qblock.report.svg import Mark
 from qblock.report.svg import lattice as drawn
 
-LISTED = 50
+LISTED = 200
 LEGEND = (
     ("fails", "fails the spec"),
     ("satisfied", "satisfies it"),
     ("satisfied minimal", "minimal: no node with more detail satisfies it"),
     ("satisfied minimal chosen", "what a search takes now"),
+    ("satisfied frontier", "on the frontier: none has more room and is as good, or is better and has as much room"),
     ("satisfied published", "what readers see"),
 )
 
@@ -30,7 +32,12 @@ def parts(report: Report) -> Sequence[Part]:
         )
     ]
     if not of.whole:
-        found.append(Text(f"Of {of.total:,} nodes, the minimal ones and the chosen one are shown."))
+        found.append(
+            Text(
+                f"Of {of.total:,} nodes, {len(of.nodes):,} are shown: the chosen one, the minimal ones, and of those "
+                "one level coarser as many as satisfy the spec and were looked at."
+            )
+        )
     if of.published is None and report.published is not None:
         found.append(
             Text("Readers see a recoding map, in which blocks have levels of their own: it is no node of these.")
@@ -45,18 +52,19 @@ def parts(report: Report) -> Sequence[Part]:
 
 
 def _marks(of: LatticeShown) -> list[Mark]:
-    minimal = set(of.minimal)
+    minimal, frontier = set(of.minimal), set(of.frontier)
     return [
-        Mark(sum(one.levels), _kinds(of, minimal, one), _title(of, one))
+        Mark(sum(one.levels), _kinds(of, minimal, frontier, one), _title(of, one))
         for one in sorted(of.nodes, key=lambda n: n.levels)
     ]
 
 
-def _kinds(of: LatticeShown, minimal: set[tuple[int, ...]], one: NodeShown) -> str:
+def _kinds(of: LatticeShown, minimal: set[Node], frontier: set[Node], one: NodeShown) -> str:
     return " ".join(
         [
             "satisfied" if one.satisfied else "fails",
             *(["minimal"] if one.levels in minimal else []),
+            *(["frontier"] if one.levels in frontier else []),
             *(["chosen"] if one.levels == of.chosen else []),
             *(["published"] if one.levels == of.published else []),
         ]
@@ -71,8 +79,14 @@ def _title(of: LatticeShown, one: NodeShown) -> str:
 
 
 def _listed(of: LatticeShown) -> Table:
-    """The minimal nodes and the two that are marked, the best by the metric first."""
-    shown = {*of.minimal, of.chosen, of.published}
+    """The minimal nodes, those of the frontier and the two that are marked, the best by the metric first."""
+    kinds: dict[str, set[Node | None]] = {
+        "minimal": {*of.minimal},
+        "frontier": {*of.frontier},
+        "a search takes it": {of.chosen},
+        "published": {of.published},
+    }
+    shown = set[Node | None]().union(*kinds.values())
     sign = -1 if of.more_is_better else 1
     nodes = [one for one in of.nodes if one.levels in shown]
     nodes.sort(key=lambda one: (one.measure is None, sign * (one.measure or 0), one.levels))
@@ -81,18 +95,16 @@ def _listed(of: LatticeShown) -> Table:
             ",".join(map(str, one.levels)),
             "; ".join(f"{name} {said[level]}" for (name, said), level in zip(of.words, one.levels, strict=True)),
             "-" if one.measure is None else f"{one.measure:.4g}",
-            ", ".join(
-                what
-                for what, levels in (("a search takes it", of.chosen), ("published", of.published))
-                if one.levels == levels
-            ),
+            "-" if one.room is None else share(one.room),
+            f"{one.suppressed:,}",
+            ", ".join(what for what, levels in kinds.items() if one.levels in levels),
         )
         for one in nodes[:LISTED]
     ]
     more = f", {LISTED} of {len(nodes):,}" if len(nodes) > LISTED else ""
-    return Table(
-        f"Minimal nodes, the best by {of.metric} first{more}", ("node", "in words", of.metric, "which"), rows, (2,)
-    )
+    columns = ("node", "in words", of.metric, "room", "suppressed", "which")
+    caption = f"Minimal nodes and the frontier, the best by {of.metric} first{more}"
+    return Table(caption, columns, rows, (2, 3, 4), filtered=True)
 
 
 PAGE = Page("lattice", "The lattice", parts, internal=True)

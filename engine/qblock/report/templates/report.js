@@ -22,3 +22,16 @@ for (const picture of document.querySelectorAll("svg.lattice")) {
   picture.addEventListener("click", (event) => { const i = marks.indexOf(event.target); if (i >= 0) show(i); });
   picture.addEventListener("focus", () => show(at));
 }
+for (const table of document.querySelectorAll("table.filtered")) {
+  const rows = [...table.tBodies[0].rows], label = document.createElement("label");
+  const field = document.createElement("input"), said = document.createElement("output");
+  field.type = "search";
+  label.className = "filter";
+  label.append("Rows with the words ", field);
+  table.closest(".wide").before(label, said);
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+    said.textContent = words.length ? `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows` : "";
+  });
+}
