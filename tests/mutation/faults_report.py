@@ -66,11 +66,11 @@ REPORT: tuple[Mutation, ...] = (
         tests=(f"{INTERNAL}::test_other_questions_give_what_a_search_of_them_gives",),
     ),
     Mutation(
-        "report: what if works with suppressed rows",
+        "report: what if reads one lattice where rows are suppressed",
         "report/read_internal.py",
-        "why_not = SUPPRESSED if budget else",
-        "why_not = SUPPRESSED if budget < 0 else",
-        tests=(f"{INTERNAL}::test_why_other_questions_are_not_worked_out",),
+        "searched(task, asked) if task.budget else what_if(asked)",
+        "what_if(asked)",
+        tests=(f"{INTERNAL}::test_other_questions_give_what_a_search_of_them_gives",),
     ),
     Mutation(
         "report: problems of a verification are dropped",

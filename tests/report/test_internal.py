@@ -67,8 +67,10 @@ def test_the_lattice_is_that_of_a_search(make_job: MakeJob) -> None:
     assert all("fails" in " ".join(one.reached) for one in found.nodes if not one.satisfied)
 
 
-def test_other_questions_give_what_a_search_of_them_gives(make_job: MakeJob) -> None:
-    job = visits(make_job)
+@pytest.mark.parametrize("limit", [0, 0.2], ids=["whole", "suppressed"])
+def test_other_questions_give_what_a_search_of_them_gives(make_job: MakeJob, limit: float) -> None:
+    """With suppressed rows each question is searched for, else all are read from one lattice."""
+    job = visits(make_job, suppression_limit=limit)
     found = read_internal(job.spec)
     assert found.what_if is not None
     told = {one.change: (one.satisfying, one.measure) for one in found.what_if}
@@ -122,6 +124,7 @@ def test_columns_one_level_finer_and_coarser(make_job: MakeJob) -> None:
 
 def test_why_other_questions_are_not_worked_out(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
     job = visits(make_job, suppression_limit=0.1)
+    monkeypatch.setattr(reading, "MOST_SEARCHED", 3)
     found = read_internal(job.spec)
     assert found.what_if is None
     assert "rows may be suppressed" in str(found.why_not)

@@ -16,6 +16,7 @@ from qblock.report.data import BeliefShown, Internal, LatticeShown, NodeShown, R
 from qblock.report.frontier import frontier, near, room
 from qblock.report.read_epsilon import read_curves, read_epsilon
 from qblock.report.what_if import Lattice, measure_of, what_if
+from qblock.report.what_if_searched import MOST_SEARCHED, searched
 from qblock.search.beliefs import BayesAdversary, beliefs_at
 from qblock.search.progress import Progress
 from qblock.search.run import SearchResult, node_json, open_task, run_search
@@ -34,7 +35,12 @@ MOST_WEIGHED = 20
 FIGURES = ("breach", "positive", "negative", "rise", "fall", "moved")
 """Of beliefs, those that have a sentence."""
 SUPPRESSED = (
-    "rows may be suppressed, so that what a node reaches depends on what is asked of it; change the spec and search"
+    "rows may be suppressed, so that each question takes a search of its own, and the lattice has more than {:,} "
+    "nodes; change the spec and search"
+)
+SETTLED = (
+    "rows may be suppressed, so that each question takes a search of its own, and the spec names its node or chooses "
+    "it by block sizes; change the spec and search"
 )
 TOO_MANY = "the lattice has more than {:,} nodes; change the spec and search"
 
@@ -50,19 +56,17 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         whole = len(task.lattice) <= MOST_NODES
         found = run_search(task, progress=progress, all_nodes=whole, recoding="full_domain")
         words = levels_in_words(spec, task.source.hierarchies)
-        budget, said = task.budget, found.to_json()
+        said = found.to_json()
         lattice = _lattice(found, said, words, whole, _published(past))
         epsilon, grants_shown = read_epsilon(task, _marked(lattice))
+        why_not = _why_not(task)
+        questions = None
+        if why_not is None:
+            names, seen = list(words), list(words.values())
+            asked = Lattice(said["nodes"], names, seen, lattice.metric, lattice.more_is_better, lattice.chosen)
+            questions = tuple(searched(task, asked) if task.budget else what_if(asked))
         curves = tuple(read_curves(task, lattice.published or lattice.chosen))
         beliefs = tuple(_beliefs(task, lattice.published or lattice.chosen, adversary))
-    why_not = SUPPRESSED if budget else None if whole else TOO_MANY.format(MOST_NODES)
-    questions = None
-    if why_not is None:
-        names = list(words)
-        asked = Lattice(
-            said["nodes"], names, list(words.values()), lattice.metric, lattice.more_is_better, lattice.chosen
-        )
-        questions = tuple(what_if(asked))
     problems, notes = _verified(spec) if past["current"] is not None else (None, ())
     return Internal(
         candidate=_candidate(said),
@@ -83,6 +87,17 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         spec_digest=spec_digest(spec),
         head=past["ledger_head"],
     )
+
+
+def _why_not(task: Task) -> str | None:
+    """Why other questions are not worked out; None where they are."""
+    if len(task.lattice) > MOST_NODES:
+        return TOO_MANY.format(MOST_NODES)
+    if not task.budget:
+        return None
+    if task.spec.search.node is not None or task.spec.search.choose_from == "sizes":
+        return SETTLED
+    return SUPPRESSED.format(MOST_SEARCHED) if len(task.lattice) > MOST_SEARCHED else None
 
 
 def _marked(lattice: LatticeShown) -> list[tuple[int, ...]]:

@@ -49,18 +49,28 @@ def what_if(lattice: Lattice) -> Iterator[WhatIf]:
     yield lattice.best("as the spec asks", lambda node: all(entry["holds"] for entry in node["tightest"]))
     entries = lattice.nodes[0]["tightest"]
     for i, entry in enumerate(entries):
-        named = entry["model"] + (f" of {', '.join(entry['sensitive'])}" if entry["sensitive"] else "")
+        named = model_of(entry)
         if len(entries) > 1:
             yield lattice.best(f"without {named}", partial(_passes, but=i))
-        for other in _steps(entry):
-            asked = f"{entry['asked'][_deciding(entry)]:g}"
-            change = f"{named}: {_deciding(entry)} = {other:g} instead of {asked}"
-            yield lattice.best(change, partial(_passes, but=i, asked=other))
+        for other in steps(entry):
+            yield lattice.best(in_words(entry, other), partial(_passes, but=i, asked=other))
     if lattice.chosen is not None:
-        yield from _neighbours(lattice, lattice.chosen)
+        yield from neighbours(lattice, lattice.chosen)
 
 
-def _neighbours(lattice: Lattice, chosen: tuple[int, ...]) -> Iterator[WhatIf]:
+def model_of(entry: Mapping[str, Any]) -> str:
+    """A model of an answer, with what it is about."""
+    return entry["model"] + (f" of {', '.join(entry['sensitive'])}" if entry["sensitive"] else "")
+
+
+def in_words(entry: Mapping[str, Any], other: float) -> str:
+    """Another value of the parameter that is compared."""
+    name = deciding(entry)
+    return f"{model_of(entry)}: {name} = {other:g} instead of {entry['asked'][name]:g}"
+
+
+def neighbours(lattice: Lattice, chosen: tuple[int, ...]) -> Iterator[WhatIf]:
+    """Each column of the chosen node one level finer and coarser."""
     found = {tuple(node["levels"]): node for node in lattice.nodes}
     for i, name in enumerate(lattice.names):
         for step in (-1, 1):
@@ -80,14 +90,14 @@ def _passes(node: Node, *, but: int, asked: float | None = None) -> bool:
     return others and (asked is None or _admits(node, but, asked))
 
 
-def _deciding(entry: Mapping[str, Any]) -> str:
+def deciding(entry: Mapping[str, Any]) -> str:
     """The parameter that the check compares."""
     return next(bound.parameter for bound in BY_NAME[entry["model"]].about.bounds if bound.decides)
 
 
-def _steps(entry: Mapping[str, Any]) -> Iterator[float]:
+def steps(entry: Mapping[str, Any]) -> Iterator[float]:
     """A step to either side of what was asked."""
-    asked = entry["asked"].get(_deciding(entry))
+    asked = entry["asked"].get(deciding(entry))
     if isinstance(asked, bool) or not isinstance(asked, int | float):
         return
     size = 1 if isinstance(asked, int) else asked * STEP
@@ -98,7 +108,7 @@ def _steps(entry: Mapping[str, Any]) -> Iterator[float]:
 
 def _admits(node: Node, i: int, asked: float) -> bool:
     entry = node["tightest"][i]
-    name = _deciding(entry)
+    name = deciding(entry)
     bound = next(one for one in BY_NAME[entry["model"]].about.bounds if one.parameter == name)
     value = next(one["value"] for one in entry["values"] if one["parameter"] == name)
     if value is None:
