@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from qblock.search.comparison.tables import best, direct, inclusions, violations, write_csv
     from qblock.search.comparison.tables import to_json as comparison_json
     from qblock.search.definitions import adversary_of
+    from qblock.search.parquet import check_parquet, nodes_table, write_parquet
     from qblock.search.progress import SearchProgress
     from qblock.spec.schema import json_schema
     from qblock.tables.beliefs import BeliefChange, Beliefs, Disclosures, Threshold
@@ -123,12 +124,14 @@ __all__ = [
     "audit",
     "audit_table",
     "best",
+    "check_parquet",
     "comparison_json",
     "direct",
     "epsilons",
     "granted",
     "inclusions",
     "json_schema",
+    "nodes_table",
     "number_json",
     "profile",
     "propose_spec",
@@ -136,6 +139,7 @@ __all__ = [
     "violations",
     "waiting_words",
     "write_csv",
+    "write_parquet",
 ]
 
 
@@ -207,6 +211,11 @@ _HOMES = {
         "write_csv",
     ),
     "qblock.search.definitions": ("adversary_of",),
+    "qblock.search.parquet": (
+        "check_parquet",
+        "nodes_table",
+        "write_parquet",
+    ),
     "qblock.search.progress": ("SearchProgress",),
     "qblock.spec.schema": ("json_schema",),
     "qblock.tables.beliefs": (

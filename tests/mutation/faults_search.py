@@ -132,4 +132,18 @@ STATEMENTS = (
         "duckdb",
         COUNTS,
     ),
+    Mutation(
+        "search: a frequency set is readable by others",
+        "search/parquet.py",
+        "os.O_NOFOLLOW, 0o600)",
+        "os.O_NOFOLLOW, 0o644)",
+        tests=("tests/cli/test_parquet.py::test_a_frequency_set_is_a_group_by",),
+    ),
+    Mutation(
+        "search: a frequency set has the labels of the leaves",
+        "search/parquet.py",
+        '_texts(hierarchy, node[i], keys[:, i], "*")',
+        '_texts(hierarchy, 0, keys[:, i], "*")',
+        tests=("tests/cli/test_parquet.py::test_a_frequency_set_is_a_group_by",),
+    ),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from qblock.cli.explore import print_audited, print_weights, where
 from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, answer, console, shown, table
+from qblock.cli.result_file import keep_own_files
 from qblock.cli.words import print_columns
 from qblock.errors import InputError
 
@@ -72,6 +74,14 @@ def audit(
     epsilon: Annotated[
         str | None, _threshold("Negative disclosure: another value believed with less than this (0.1).")
     ] = None,
+    counts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --node: write its frequency set as Parquet: labels, sensitive values and how often each "
+            "combination occurs. PRIVATE: of a fine node these are people; readable by you alone.",
+        ),
+    ] = None,
     factor: Annotated[str | None, _threshold("Count the people of whom a belief changes by more (2).")] = None,
     json_: Json = False,
 ) -> None:
@@ -80,7 +90,7 @@ def audit(
     Of a spec its own models are listed, with a verdict; --all adds the others. Without --node: the pinned node of the
     spec, or its recoding map, else the table as it is (bottom). A population for --url --table holds its labels.
     """
-    from qblock.api import Attacker, BayesAdversary, audit_table
+    from qblock.api import Attacker, BayesAdversary, audit_table, check_parquet, write_parquet
 
     thresholds = {"rho1": rho1, "rho2": rho2, "delta": delta, "epsilon": epsilon, "factor": factor}
     believing = BayesAdversary.of(adversary, prior, thresholds, "--")
@@ -92,10 +102,15 @@ def audit(
     if (spec is None) == (url is None):
         raise InputError("say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive")
     release = None
+    if counts is not None and (spec is None or node is None):
+        raise InputError("--counts is about a node of a spec; give both a SPEC and --node (bottom for the finest)")
     if spec is not None:
         if taxonomies:
             raise InputError("--taxonomy: the spec says it (attributes: taxonomy); remove it, or write it there")
         release = at_terminal(spec)
+        if counts is not None:
+            keep_own_files("--counts", counts, release)
+            check_parquet(counts, "--counts")
         found = release.audit(node, asked=believing, rule_out=ruled_out, near=distances).to_dict()
     else:
         if not (table_ and quasi_identifier):
@@ -109,6 +124,8 @@ def audit(
             adversary=believing,
             attacker=Attacker.of(ruled_out, distances, "--"),
         )
+    if counts is not None and release is not None and node is not None:
+        write_parquet(release.frequency_set(node), counts)
     if json_:
         answer(found)
         return

@@ -39,6 +39,9 @@ def compare_command(
     csv: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the complete table, a line for each node.")
     ] = None,
+    parquet: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the complete table as Parquet, readable by you alone.")
+    ] = None,
     recoding: Annotated[
         str,
         typer.Option(
@@ -55,13 +58,14 @@ def compare_command(
     adversary, and for the definitions of the spec (and of --definitions) which nodes satisfy them and which of them
     admits strictly more nodes than which.
     """
-    from qblock.api import comparison_json, write_csv
+    from qblock.api import check_parquet, comparison_json, nodes_table, write_csv, write_parquet
 
     if recoding not in RECODINGS:
         raise InputError(f"--recoding {recoding}: valid: {', '.join(RECODINGS)}")
     release = at_terminal(spec)
     if recoding == "both":
         given = {"--sensitive": bool(sensitive), "--definitions": definitions is not None, "--csv": csv is not None}
+        given["--parquet"] = parquet is not None
         for option in (option for option, there in given.items() if there):
             raise InputError(
                 f"{option}: it is about definitions at every node, and --recoding both compares two recodings under "
@@ -71,10 +75,15 @@ def compare_command(
         return
     if csv is not None:
         keep_own_files("--csv", csv, release)
+    if parquet is not None:
+        keep_own_files("--parquet", parquet, release)
+        check_parquet(parquet, "--parquet")
     with progress(quiet) as report:
         found = release.comparison(sensitive=sensitive or (), definitions=definitions, progress=report)
     if csv is not None:
         write_csv(found, csv)
+    if parquet is not None:
+        write_parquet(nodes_table(found), parquet)
     if json_:
         answer(comparison_json(found))
     else:

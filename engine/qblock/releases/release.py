@@ -32,6 +32,8 @@ from qblock.tables.beliefs import Threshold
 from qblock.tables.results import Audited
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from qblock.hierarchy import Layout
     from qblock.release.erase import Agree
     from qblock.release.log import Entries
@@ -166,6 +168,19 @@ class Release:
         attacker = Attacker.of(rule_out, near)
         stated = None if node is not None else self._named_map()
         return Audited.of(audit_spec(self.spec, node, stated=stated, adversary=asked, attacker=attacker))
+
+    def frequency_set(self, node: str) -> pa.Table:
+        """How often each combination of labels and sensitive values occurs at a node: a row for each, with `count`.
+
+        PRIVATE: of a fine node, these are people. node: as of `audit`. `qblock.api.write_parquet` writes it to a file
+        that nobody else may read.
+        """
+        from qblock.search.nodes import parse_node
+        from qblock.search.parquet import frequency_set
+        from qblock.search.run import open_task
+
+        with open_task(self.spec, name_values=False) as task:
+            return frequency_set(task, parse_node(task, node))
 
     def _named_map(self) -> Mapping[str, Any] | None:
         """The recoding map that `search.node` names."""
