@@ -108,6 +108,13 @@ REPORT: tuple[Mutation, ...] = (
         tests=(f"{INTERNAL}::test_the_frontier_is_what_no_node_beats_and_room_is_that_of_the_ledger",),
     ),
     Mutation(
+        "report: the map counts blocks for rows",
+        "report/read_map.py",
+        "sa.func.sum(blocks.c.n)",
+        "sa.func.count(blocks.c.n)",
+        tests=(f"{READ}::test_figures_of_a_map",),
+    ),
+    Mutation(
         "report: a file that the release lives on is replaced",
         "cli/report.py",
         "        keep_own_files(option, path, release)\n",

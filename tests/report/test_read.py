@@ -17,6 +17,7 @@ from qblock.hierarchy.core import TOP
 from qblock.release.retire import retire
 from qblock.report import read_report, rendered
 from qblock.report.data import Published
+from qblock.report.figures import areas
 
 NONE = {"joint": "none"}
 VISITS: dict[str, list[Any]] = {
@@ -97,6 +98,7 @@ def test_figures_are_those_of_the_published_rows(job: Job) -> None:
     job.begin()
     shown = read_report(job.spec).shown
     check_figures(job, shown)
+    assert shown.map is None
     assert (shown.version, shown.previous) == (1, None)
     zip_, age = shown.quasi_identifiers
     assert (zip_.before, zip_.after) == ("text", "by the first 4 of 5 digits (3 values)")
@@ -117,6 +119,18 @@ def test_figures_of_a_map(make_job: MakeJob) -> None:
     shown = read_report(job.spec).shown
     check_figures(job, shown)
     assert shown.quasi_identifiers[0].after.endswith(" %")
+    assert shown.map is not None
+    assert (shown.map.across, shown.map.down, shown.map.rows) == ("age", "sex", shown.rows)
+    pairs = Counter(row[:2] for row in job.published())
+    assert {(one.across, one.down): one.rows for one in shown.map.areas} == pairs
+    assert all(one.blocks == 1 for one in shown.map.areas), "with two quasi-identifiers a pair of labels is a block"
+    assert shown.map.total == len(pairs) > 1
+    said = job.query("SELECT label, low, high FROM published.people_levels WHERE column_name = 'age'")
+    ends = {label: (low and float(low), high and float(high)) for label, low, high in said}
+    assert {one.across: (one.low, one.high) for one in shown.map.areas} == ends
+    drawn = areas(shown.map, "a label")
+    assert drawn.count('class="area"') == len(pairs)
+    assert all(f"{one.rows} rows in" in drawn for one in shown.map.areas)
 
 
 def test_a_guarantee_is_as_the_helper_view_says(make_job: MakeJob) -> None:

@@ -23,6 +23,7 @@ from qblock.attacks import Attacks
 from qblock.report import Report, rendered
 from qblock.report import pages as rooms
 from qblock.report.data import (
+    AreaShown,
     AttackShown,
     BeliefShown,
     ColumnShown,
@@ -33,6 +34,7 @@ from qblock.report.data import (
     Internal,
     Label,
     LatticeShown,
+    MapShown,
     NodeShown,
     Published,
     RightShown,
@@ -87,6 +89,13 @@ def report(label: str = "20-29", value: str | None = "flu", name: str = "age", *
         risk=(RiskWithout(None, 2, 2, 0.5, 0.5), RiskWithout(name, 1, 4, 0.25, 0.25)),
         sizes=(SizeShown(2, 3, 2, 4),),
         sample=SampleShown((name, "disease"), ((label, value), (label, None))),
+        map=MapShown(
+            name,
+            "zip",
+            (AreaShown(label, label, 20.0, 30.0, 1, 2), AreaShown("*", label, None, None, 1, 2)),
+            3,
+            5,
+        ),
     )
     return Report("0.0.0", "2026-01-02T03:04:06+00:00", label or "r", shown)
 
@@ -215,7 +224,8 @@ def test_pictures_and_tables_have_names_and_headings_follow_each_other() -> None
         if tag == "svg" and found.get("aria-hidden") != "true":
             assert found["role"] == "img"
             assert re.fullmatch(
-                r"\d+\.\d %|3 nodes, 1 of them minimal\.|Smallest epsilon .* follows\.", found["aria-label"] or ""
+                r"\d+\.\d %|3 nodes, 1 of them minimal\.|Smallest epsilon .* follows\.|Blocks over .* labels\.",
+                found["aria-label"] or "",
             )
         if tag == "th":
             assert found["scope"] in ("row", "col")

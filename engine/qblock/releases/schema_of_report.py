@@ -16,6 +16,16 @@ COLUMN_SHOWN = keys(
     }
 )
 ATTACK_SHOWN = {"sensitive": TEXT, "attack": TEXT, "sentence": TEXT}
+AREA_SHOWN = keys(
+    {
+        **dict.fromkeys(("across", "down"), TEXT),
+        **dict.fromkeys(("low", "high"), maybe(REAL)),
+        **dict.fromkeys(("blocks", "rows"), WHOLE),
+    }
+)
+MAP_SHOWN = keys(
+    {**dict.fromkeys(("across", "down"), TEXT), "areas": many(AREA_SHOWN), **dict.fromkeys(("total", "rows"), WHOLE)}
+)
 PUBLISHED = keys(
     {
         **dict.fromkeys(("release", "view", "at", "whose"), TEXT),
@@ -34,6 +44,7 @@ PUBLISHED = keys(
         "attacks": many(keys({**ATTACK_SHOWN, **dict.fromkeys(("detail", "rows", "blocks"), maybe(WHOLE))})),
         "risk": many(keys({"column": maybe(TEXT), "blocks": WHOLE, "least": WHOLE, "most_sure": REAL, "mean": REAL})),
         "sizes": many(keys(dict.fromkeys(("low", "high", "blocks", "rows"), WHOLE))),
+        "map": maybe(MAP_SHOWN),
         "sample": keys({"columns": TEXTS, "rows": many(many(maybe(TEXT)))}),
     }
 )

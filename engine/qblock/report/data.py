@@ -81,6 +81,31 @@ class SizeShown:
 
 
 @dataclass(frozen=True)
+class AreaShown:
+    """Blocks of a recoding map that have the same labels in two columns. low, high: of the label across, where it is of
+    numbers (low <= value < high; None where it is open); blocks, rows: in how many blocks these are."""
+
+    across: str
+    down: str
+    low: float | None
+    high: float | None
+    blocks: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class MapShown:
+    """The blocks of a recoding map over two quasi-identifiers. across, down: their names; areas: those with most rows;
+    total: how many areas there are; rows: in all of them."""
+
+    across: str
+    down: str
+    areas: tuple[AreaShown, ...]
+    total: int
+    rows: int
+
+
+@dataclass(frozen=True)
 class SampleShown:
     """Published rows, spread over the view; values as text, NULL as None."""
 
@@ -91,7 +116,7 @@ class SampleShown:
 @dataclass(frozen=True)
 class Published:
     """What whoever may read the view can find out. at: when the version was made, in UTC; whose: whose a row is, in
-    words."""
+    words; map: of a recoding map whose labels of some column are of numbers."""
 
     release: str
     view: str
@@ -107,6 +132,7 @@ class Published:
     risk: tuple[RiskWithout, ...]
     sizes: tuple[SizeShown, ...]
     sample: SampleShown
+    map: MapShown | None = None
 
     @property
     def quasi_identifiers(self) -> tuple[ColumnShown, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup, escape
 
-from qblock.report.data import CurveShown, EpsilonShown
+from qblock.report.data import CurveShown, EpsilonShown, MapShown
 
 LEAST, MOST = 0.06, 0.5
 """How much of its colour a cell has: never so much that a text on it is hard to read."""
@@ -18,6 +18,8 @@ LINES = 3
 LABEL, CELL, ROW, LINE = 120, 78, 26, 15
 """Width of what names a row and of a cell, height of a row and of a line of text."""
 TICKS = (1, 2, 5)
+PLOT, BAND, TICKS_ACROSS = 560, 26, 5
+"""Of a map: width of the numbers across, height of a label down, and numbers that are written."""
 LEFT, RIGHT, TOP, HEIGHT, STEP = 60, 20, 62, 240, 70
 """Of a plot: margins, its height, and between two values on the axis across."""
 CHARACTERS = 26
@@ -99,6 +101,40 @@ def curves(shown: Sequence[CurveShown], label: str) -> Markup:
                 drawn.append(_point(i, x, y(value), said))
         drawn += _key(i, one.adversary, i, len(shown), width)
     return _svg("curves", width, height, label, drawn)
+
+
+def areas(shown: MapShown, label: str) -> Markup:
+    """The labels of one column down, the numbers of the other one across: a bar for each pair of labels, from the low
+    to the high end of what its label covers; open ends reach to the edge."""
+    bands = list(dict.fromkeys(one.down for one in shown.areas))
+    ends = [end for one in shown.areas for end in (one.low, one.high) if end is not None] or [0.0]
+    low, high = min(ends), max(ends)
+    scale = PLOT / ((high - low) or 1)
+    spans = {one: (low if one.low is None else one.low, high if one.high is None else one.high) for one in shown.areas}
+    dense = {one: one.rows / ((to - at) or 1) for one, (at, to) in spans.items()}
+    most = max(dense.values())
+    height = BAND * len(bands) + 44
+    drawn = []
+    for i, band in enumerate(bands):
+        y = 8 + BAND * i
+        drawn.append(f'<text class="end" x="{LABEL + 32}" y="{y + 17}">{_short(band, CHARACTERS - 4)}</text>')
+        own = sorted((one for one in shown.areas if one.down == band), key=lambda one: spans[one][0] - spans[one][1])
+        for one in own:
+            at, to = spans[one]
+            depth = LEAST + (1 - LEAST) * math.sqrt(dense[one] / most)
+            said = f"{shown.across} {one.across}, {shown.down} {one.down}: {one.rows:,} rows in {one.blocks:,} blocks"
+            place = (
+                f'x="{LABEL + 40 + (at - low) * scale:.1f}" y="{y}" width="{(to - at) * scale:.1f}" height="{BAND - 4}"'
+            )
+            drawn.append(f'<g><title>{escape(said)}</title><rect class="area" {place} fill-opacity="{depth:.2f}"/></g>')
+    for i in range(TICKS_ACROSS + 1):
+        at = low + (high - low) * i / TICKS_ACROSS
+        x = LABEL + 40 + (at - low) * scale
+        drawn.append(f'<text class="mid dim" x="{x:.1f}" y="{height - 20}">{at:,.4g}</text>')
+    drawn.append(
+        f'<text class="mid dim" x="{LABEL + 40 + PLOT / 2}" y="{height - 4}">{_short(shown.across, 40)}</text>'
+    )
+    return _svg("areas", LABEL + PLOT + 70, height, label, drawn)
 
 
 def _line(kind: int, points: Sequence[tuple[float, float]]) -> list[str]:

@@ -28,6 +28,7 @@ from qblock.report.data import (
 )
 from qblock.report.read_internal import read_internal
 from qblock.report.read_kept import KeptVersion, kept_version
+from qblock.report.read_map import read_map
 from qblock.search.attack_sentences import Sentences
 from qblock.search.progress import Progress
 from qblock.search.recoding.shares import in_words as shares_in_words
@@ -138,6 +139,8 @@ class _Reading:
         sample = self._sample(
             session, [row["column_name"] for row in columns if not row["role"].startswith("bound of ")]
         )
+        view = session.relation(TableName(self.schema, self.spec.view))
+        drawn = read_map(session, view, columns, levels)
         with self._task(session, known, secret) as task:
             bottom = task.lattice.bottom
             sizes = task.source.frequency_sets.sizes(bottom)
@@ -156,6 +159,7 @@ class _Reading:
                 risk=tuple(_risk(task)),
                 sizes=tuple(_by_size(sizes.size.tolist(), sizes.blocks.tolist())),
                 sample=sample,
+                map=drawn,
             )
 
     def _as_source(self, known: Sequence[str], secret: Sequence[str]) -> Spec:

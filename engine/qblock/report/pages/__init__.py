@@ -5,6 +5,7 @@ from __future__ import annotations
 from qblock.report.pages import (
     attacks,
     beliefs,
+    blocks,
     changes,
     columns,
     epsilon,
@@ -25,6 +26,7 @@ PAGES: tuple[Page, ...] = (
     guarantees.PAGE,
     attacks.PAGE,
     risk.PAGE,
+    blocks.PAGE,
     room.PAGE,
     lattice.PAGE,
     changes.PAGE,
