@@ -12,10 +12,10 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-more test-all docs lint types demo clean
+.PHONY: help test test-more test-spark test-all docs lint types demo clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: .venv/.installed-dev ## lint, types and the test suite
 	$(BIN)/ruff check .
@@ -26,6 +26,10 @@ test: .venv/.installed-dev ## lint, types and the test suite
 
 test-more: .venv/.installed-dev ## the tests that a bare machine skips, which fail here where what they need is absent
 	QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal -m needs
+
+test-spark: .venv/.installed-dev .venv-spark/.installed ## the tests that read from a Spark cluster (needs Java 17)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
+	QBLOCK_TEST_REQUIRE=spark $(BIN)/python -m pytest -m spark
 
 test-all: .venv/.installed-dev ## every test on every engine
 	QBLOCK_TEST_ENGINES=all QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal
@@ -45,7 +49,7 @@ demo: .venv/.installed ## a DuckDB warehouse with people in demo/, anonymized an
 	$(BIN)/qblock demo $(DEMO)
 
 clean: ## removes the environment, the demo and what tools have cached
-	rm -rf .venv build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-spark build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find engine migrations tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are written last, so that what was interrupted half-way is done again. Both installs are editable:
@@ -66,4 +70,10 @@ clean: ## removes the environment, the demo and what tools have cached
 .venv/.installed-dev: .venv/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pycanon==1.3.6
+	@touch $@
+
+# The cluster's package has the import name of the client's, so it has an environment of its own; one version of both.
+.venv-spark/.installed: Makefile
+	$(PYTHON) -m venv --clear .venv-spark
+	.venv-spark/bin/python -m pip install --quiet --disable-pip-version-check --no-deps pyspark==4.0.1
 	@touch $@

@@ -30,6 +30,7 @@ from engines import (  # noqa: F401
 from faults.nursery import THREADS
 from handed_on import handing_on
 from migrated import replaying
+from spark_cluster import spark_url  # noqa: F401
 
 from qblock.warehouse import duckdb_session
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -32,10 +33,16 @@ def test_table_name(text: str, parts: tuple[str | None, str]) -> None:
     assert (name.schema, name.name) == parts
 
 
-@pytest.mark.parametrize("text", ["", "a.b.c", ".people", '"open', "a."])
+@pytest.mark.parametrize("text", ["", "a.b.c.d", ".people", '"open', "a."])
 def test_table_name_that_is_none(text: str) -> None:
     with pytest.raises(InputError, match=r"table or schema\.table"):
         TableName.parse(text)
+
+
+def test_a_catalog_is_refused_where_there_is_none(warehouse) -> None:
+    opened = open_warehouse(warehouse("people", {"x": [1]}), Path())
+    with closing(opened), opened.snapshot() as session, pytest.raises(InputError, match=r"table or schema\.table"):
+        session.columns(TableName.parse("catalog.schema.people"))
 
 
 def test_hostile_names_and_values_come_back(warehouse) -> None:

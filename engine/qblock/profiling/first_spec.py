@@ -19,8 +19,8 @@ from qblock.profiling.columns import FEW, FILE, LONGEST_KEY, Proposal, file_name
 from qblock.profiling.decisions import AskSensitive
 from qblock.profiling.people import Ask, Entity
 from qblock.spec.source_file import ending
-from qblock.warehouse import Session, TableName, Warehouse, open_warehouse
-from qblock.warehouse.connect import files_warehouse, parse_url
+from qblock.warehouse import Session, TableName, Warehouse
+from qblock.warehouse.connect import files_warehouse, parse_url, profiled_warehouse
 from qblock.warehouse.engines import ENGINES, database_file
 
 
@@ -81,7 +81,7 @@ def init(
         title = Path(path).stem
     else:
         name = TableName.parse(table or "")
-        warehouse = open_warehouse(url, Path.cwd())
+        warehouse = profiled_warehouse(url, Path.cwd())
         source, title = source_of_table(url, name, warehouse.engine), name.name
     given = None
     try:

@@ -36,6 +36,8 @@ def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
 
     found = []
     for engine in ENGINES.values():
+        if not engine.publishes and engine.name != source.session.engine:
+            continue
         facts, dialect = engine.facts(), engine.dialect()
         columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in source.columns]
         base = sa.table(quoted_name(table.name, quote=True), *columns, schema=facts.prefix(table.schema))

@@ -17,7 +17,7 @@ SEVERAL = (
     "the database URL names several hosts before its path; write "
     f"postgresql://USER@/DATABASE?host=HOST1:PORT1&host=HOST2:PORT2; or {REMEDY}"
 )
-_LITERAL = re.compile(r"[^:]+://[^/@:]*:([^@]+)@|[?&](?:ssl)?password=([^&]+)")
+_LITERAL = re.compile(r"[^:]+://[^/@:]*:([^@]+)@|[?&](?:ssl)?password=([^&]+)|;token=([^;]+)")
 
 
 def url_problem(text: str) -> str | None:
@@ -56,4 +56,4 @@ def _port_problem(address: str) -> str | None:
 
 def has_password(text: str) -> bool:
     """Whether a URL, as written in a file, has a password rather than a variable."""
-    return any("${" not in (one or other) for one, other in _LITERAL.findall(text))
+    return any("${" not in "".join(found) for found in _LITERAL.findall(text))

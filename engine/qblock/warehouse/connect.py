@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 import sqlalchemy as sa
 
@@ -15,6 +16,14 @@ from qblock.warehouse.copied import CopiedWarehouse, Tabular
 from qblock.warehouse.engines import EXAMPLES, engine_of
 from qblock.warehouse.protocol import TableName, Warehouse
 from qblock.warehouse.source_files import FileTable
+
+
+@runtime_checkable
+class Copying(Protocol):
+    """A warehouse that copies what is read of it."""
+
+    def copy_only(self, table: TableName, columns: frozenset[str]) -> None:
+        """Of this table only these columns are copied."""
 
 
 def parse_url(url: str) -> sa.URL:
@@ -36,11 +45,23 @@ def open_warehouse(url: str, directory: Path, memory_limit: str | None = None) -
     return engine_of(parsed).opened(parsed, directory, memory_limit)
 
 
+def profiled_warehouse(url: str, directory: Path) -> Warehouse:
+    """As `open_warehouse`, where a table is to be profiled. Raises InputError for an engine of which none is yet."""
+    engine = engine_of(parse_url(url))
+    if not engine.publishes:
+        raise InputError(f"tables of {engine.title} are not profiled yet; write the spec by hand (docs/spec.md)")
+    return open_warehouse(url, directory)
+
+
 def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:
     """The warehouse of a spec's source. rows: whether they are wanted of files, or only the columns and their types."""
     source = spec.source
     if source.file is None:
-        return open_warehouse(source.url.url, spec.directory, spec.search.memory_limit)
+        found = open_warehouse(source.url.url, spec.directory, spec.search.memory_limit)
+        if isinstance(found, Copying):
+            named = {*spec.attributes, *([spec.entity] if spec.entity is not None else [])}
+            found.copy_only(TableName.parse(source.table), frozenset(named))
+        return found
     types = {name: column_type(text) for name, text in source.types.items()}
     return copied(FileTable(source.file, spec.directory, spec.at("source", "file"), types), spec, rows=rows)
 

@@ -24,7 +24,8 @@ class Engine:
     """schemes: of its URLs, the first one being its name; title: as a message names it; load_facts: answers its page of
     facts, `facts`; dialect: for statements as text; example: of a URL;
     opened: its warehouse, from a URL, the folder of relative paths and a limit of memory; is_file: whether a URL names
-    a file; check_url: raises InputError for a URL that cannot be used."""
+    a file; check_url: raises InputError for a URL that cannot be used; key: its name, where the first scheme is not;
+    publishes: whether it has a store and a target, so that there can be releases from it."""
 
     schemes: tuple[str, ...]
     title: str
@@ -34,10 +35,12 @@ class Engine:
     opened: Callable[[sa.URL, Path, str | None], Warehouse]
     is_file: bool
     check_url: Callable[[sa.URL], None]
+    key: str | None = None
+    publishes: bool = True
 
     @property
     def name(self) -> str:
-        return self.schemes[0]
+        return self.key or self.schemes[0]
 
     @property
     def facts(self) -> type[Facts]:
@@ -70,6 +73,30 @@ def _check_postgresql(url: sa.URL) -> None:
     check_parameters(url)
 
 
+def _spark_facts() -> type[Facts]:
+    from qblock.warehouse.spark_facts import SparkFacts
+
+    return SparkFacts
+
+
+def _spark_dialect() -> sa.Dialect:
+    from qblock.warehouse.spark_dialect import SparkDialect
+
+    return SparkDialect()
+
+
+def _spark_warehouse(url: sa.URL, _: Path, memory: str | None) -> Warehouse:
+    from qblock.warehouse.spark import SparkWarehouse
+
+    return SparkWarehouse(url)
+
+
+def _check_spark(url: sa.URL) -> None:
+    from qblock.warehouse.spark_urls import check_url
+
+    check_url(url)
+
+
 DUCKDB = Engine(
     ("duckdb",),
     "DuckDB",
@@ -91,7 +118,19 @@ POSTGRESQL = Engine(
     is_file=False,
     check_url=_check_postgresql,
 )
-ENGINES = {engine.name: engine for engine in (DUCKDB, POSTGRESQL)}
+SPARK = Engine(
+    ("sc",),
+    "Spark",
+    _spark_facts,
+    _spark_dialect,
+    "sc://HOST:15002/;token=${TOKEN}",
+    _spark_warehouse,
+    is_file=False,
+    check_url=_check_spark,
+    key="spark",
+    publishes=False,
+)
+ENGINES = {engine.name: engine for engine in (DUCKDB, POSTGRESQL, SPARK)}
 """By name, as `Session.engine` and `Place.engine` say it."""
 EXAMPLES = " or ".join(engine.example for engine in ENGINES.values())
 

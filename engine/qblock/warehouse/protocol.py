@@ -32,10 +32,12 @@ def quote(name: str) -> str:
 
 @dataclass(frozen=True)
 class TableName:
-    """A table or view as the spec names it: `table` or `schema.table`; a part with a dot goes in double quotes."""
+    """A table or view as the spec names it: `table`, `schema.table`, or `catalog.schema.table` where the engine has
+    catalogs; a part with a dot goes in double quotes."""
 
     schema: str | None
     name: str
+    catalog: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> TableName:
@@ -54,16 +56,21 @@ class TableName:
                 current += char
             i += 1
         parts.append(current)
-        if quoted or not all(parts) or len(parts) > 2 or "://" in text:
+        if quoted or not all(parts) or len(parts) > 3 or "://" in text:
             shown = "(a URL)" if "://" in text else repr(text)
-            raise InputError(
-                f"table name {shown} does not have the form table or schema.table; "
-                'quote a part that holds a dot: "my.schema".table'
-            )
-        return cls(parts[0] if len(parts) == 2 else None, parts[-1])
+            raise not_a_table(shown)
+        return cls(parts[-2] if len(parts) > 1 else None, parts[-1], parts[0] if len(parts) == 3 else None)
 
     def __str__(self) -> str:
-        return ".".join(p for p in (self.schema, self.name) if p)
+        return ".".join(p for p in (self.catalog, self.schema, self.name) if p)
+
+
+def not_a_table(shown: str) -> InputError:
+    """The error for a name that is none of a table. shown: as the message has it."""
+    return InputError(
+        f"table name {shown} does not have the form table or schema.table; "
+        'quote a part that holds a dot: "my.schema".table'
+    )
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from qblock.warehouse.facts import Beside, Facts
 from qblock.warehouse.faults import CLIENT, interrupted
 from qblock.warehouse.kept_sessions import count_temporary
 from qblock.warehouse.parts import Part, queries_of_parts
-from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, SourceFacts, TableName
+from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, SourceFacts, TableName, not_a_table
 
 
 class RawType(sa.types.UserDefinedType[Any]):
@@ -179,6 +179,8 @@ class SqlSession:
         return sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
 
     def _home(self, table: TableName) -> TableName:
+        if table.catalog is not None:
+            raise not_a_table(repr(str(table)))
         if table not in self._homes:
             with translated(self._facts):
                 self._homes[table] = self._facts.home(self.connection, table)

@@ -12,7 +12,7 @@ from qblock.errors import InputError
 from qblock.ledger.place import FOLDER, Place
 from qblock.ledger.stores.duckdb import LEDGER_FILE, DuckdbPlace
 from qblock.warehouse.connect import parse_url
-from qblock.warehouse.engines import database_file, engine_of
+from qblock.warehouse.engines import Engine, database_file, engine_of
 
 
 class Secret(Protocol):
@@ -52,7 +52,15 @@ STORES: dict[str, Callable[[Path, sa.URL], Place]] = {"duckdb": _beside_the_spec
 def place_of(spec: HasPlace) -> Place:
     """The ledger's place for a spec. Raises InputError for a source URL that cannot be used."""
     url = parse_url(spec.source.url.url)
+    _check_published(engine_of(url))
     return STORES[engine_of(url).name](spec.directory.resolve() / FOLDER, url)
+
+
+def _check_published(engine: Engine) -> None:
+    if not engine.publishes:
+        raise InputError(
+            f"releases from {engine.title} are not published yet: it has no ledger; search, audit and compare read it"
+        )
 
 
 def place_of_url(url: str, directory: Path) -> Place:
@@ -67,4 +75,5 @@ def place_of_url(url: str, directory: Path) -> Place:
         if file.name != LEDGER_FILE:
             raise InputError(f"{file} is not a ledger; give the spec, or the URL of a file {LEDGER_FILE}")
         folder = file.parent
+    _check_published(engine_of(parsed))
     return STORES[engine_of(parsed).name](folder, parsed)

@@ -1,0 +1,320 @@
+"""Spark through Spark Connect: what is read is copied first, into a private schema, and read from there alone.
+
+Spark has no transactions. The copies stand for the snapshot (docs/decisions/0023-spark-snapshot.md).
+"""
+
+from __future__ import annotations
+
+import difflib
+import getpass
+import hashlib
+import socket
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+from typing import Any, Protocol, cast
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.sql import quoted_name
+
+from qblock.errors import InputError, QblockError
+from qblock.warehouse.addresses import Unreachable, shown_url
+from qblock.warehouse.faults import CLIENT
+from qblock.warehouse.parts import Part
+from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.session import SqlSession
+from qblock.warehouse.spark_dialect import SparkDialect, quote_name
+from qblock.warehouse.spark_facts import SparkFacts, column_of, is_read
+from qblock.warehouse.spark_faults import explain_spark, is_absent
+from qblock.warehouse.spark_urls import DEFAULT_PORT, connect_url
+from qblock.warehouse.spill import PREFIX, SpillFolder
+
+PRIVATE = "qblock_staging"
+SECONDS = 5
+"""How long a server may take to answer a connection."""
+SETTINGS = {
+    # The text of a value, and what a statement means, whatever the server's settings are.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.timestampType": "TIMESTAMP_LTZ",
+    "spark.sql.legacy.charVarcharAsString": "false",
+}
+
+
+class Frame(Protocol):
+    """What is used of the client's data frames."""
+
+    schema: Any
+    write: Any
+
+    def toArrow(self) -> pa.Table: ...  # noqa: N802
+
+
+class Client(Protocol):
+    """What is used of the client's sessions."""
+
+    conf: Any
+
+    def sql(self, sqlQuery: str, args: Mapping[str, Any] | None = None) -> Frame: ...  # noqa: N803
+
+    def table(self, tableName: str) -> Frame: ...  # noqa: N803
+
+    def createDataFrame(self, data: pa.Table) -> Frame: ...  # noqa: N802
+
+    def stop(self) -> None: ...
+
+
+def connected(url: sa.URL) -> Client:
+    """A session of its own on the server of a URL. Raises Unreachable, and InputError where the client is absent."""
+    try:
+        from pyspark.errors import PySparkException
+        from pyspark.sql.connect.client import retries
+        from pyspark.sql.connect.session import SparkSession as ConnectSession
+    except ImportError:
+        raise InputError('Spark needs the package pyspark-client; install it: pip install "qblock[spark]"') from None
+    address = (url.host or "", url.port or DEFAULT_PORT)
+    try:
+        # The client would try for minutes.
+        socket.create_connection(address, SECONDS).close()
+    except (OSError, UnicodeError):
+        raise Unreachable(f"database not reachable: {shown_url(url)}: no server answers there") from None
+    try:
+        made: Any = ConnectSession.builder.remote(connect_url(url)).create()
+        made.client.set_retry_policies([retries.DefaultPolicy(max_retries=3, initial_backoff=50, max_backoff=1000)])
+        for name, value in SETTINGS.items():
+            made.conf.set(name, value)
+    except (PySparkException, *_drivers()) as error:
+        raise explain_spark(error) from None
+    return cast(Client, made)
+
+
+def _drivers() -> tuple[type[Exception], ...]:
+    from grpc import RpcError
+    from pyspark.errors import PySparkException
+
+    return (PySparkException, RpcError, sa.exc.SQLAlchemyError, *CLIENT)
+
+
+@contextmanager
+def explained(reading: Sequence[str] = ()) -> Iterator[None]:
+    """Turn the client's errors into ours, without any of their text."""
+    try:
+        yield
+    except _drivers() as error:
+        raise explain_spark(error, reading) from None
+
+
+def quoted(*parts: str | None) -> str:
+    """A table's name as Spark reads it."""
+    return ".".join(quote_name(part) for part in parts if part is not None)
+
+
+class SparkSession(SqlSession):
+    """The Session protocol over Spark Connect. private: the schema of its tables; needed: of a table, the columns that
+    are copied, where that is not all of them."""
+
+    def __init__(self, client: Client, private: str, needed: Mapping[TableName, frozenset[str]]) -> None:
+        nothing: Any = SimpleNamespace(dialect=SparkDialect())
+        super().__init__(nothing, SparkFacts())
+        self._client, self._private, self._needed = client, private, needed
+        self._staged: dict[TableName, str] = {}
+
+    def _frame(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Frame:
+        self._sent += 1
+        if isinstance(statement, str):
+            return self._client.sql(statement, dict(parameters or {}))
+        compiled: Any = statement.compile(dialect=self.dialect)  # type: ignore[attr-defined]
+        state = compiled.construct_expanded_state(dict(parameters or {}))
+        return self._client.sql(state.statement, dict(state.parameters))
+
+    def _fetched(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+        reading = [str(table) for table in self._staged] if not isinstance(statement, str) else []
+        with explained(reading):
+            return self._frame(statement, parameters).toArrow()
+
+    def run(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> None:
+        self._fetched(statement, parameters)
+
+    def fetch(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> pa.Table:
+        return self._fetched(statement, parameters)
+
+    def scalar(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Any:
+        found = self._fetched(statement, parameters)
+        return found.column(0)[0].as_py() if found.num_rows else None
+
+    def attempt(self, statement: sa.Select[*tuple[Any, ...]]) -> tuple[Any, ...] | None:
+        try:
+            found = self._fetched(statement)
+        except Unreachable:
+            raise
+        except QblockError:
+            return None
+        return tuple(column[0].as_py() for column in found.columns) if found.num_rows else None
+
+    def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
+        return _whole(self._fetched(statement), list(statement.selected_columns.keys()))
+
+    def counts_of(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
+        return _whole(self._fetched(sql), names)
+
+    def pull(self, table: sa.TableClause) -> Iterator[Part]:
+        yield self.counts(sa.select(*table.c))
+
+    def load(self, name: str, columns: pa.Table) -> sa.TableClause:
+        with explained():
+            self._sent += 1
+            self._save(name, self._client.createDataFrame(columns))
+        return self._keep(self._own(name, [sa.column(c) for c in columns.column_names]))
+
+    def store(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
+        with explained([str(table) for table in self._staged]):
+            self._save(name, self._frame(query))
+        return self._keep(self._own(name, [sa.column(c.name, c.type) for c in query.selected_columns]))
+
+    def share(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
+        return self.store(name, query)
+
+    def analyze(self, table: sa.TableClause) -> None:
+        return
+
+    def _save(self, name: str, frame: Frame) -> None:
+        frame.write.format("parquet").saveAsTable(quoted(self._private, name))
+
+    def _own(self, name: str, columns: Sequence[sa.ColumnClause[Any]]) -> sa.TableClause:
+        return sa.table(name, *columns, schema=quoted_name(self._private, quote=True))
+
+    def _keep(self, table: sa.TableClause) -> sa.TableClause:
+        self._made[table.name] = table
+        return table
+
+    def drop(self, table: sa.TableClause) -> None:
+        self.run(f"DROP TABLE {quoted(self._private, table.name)}")
+        self._made.pop(table.name, None)
+
+    def columns(self, table: TableName) -> dict[str, Column]:
+        if table not in self._described:
+            self._sent += 1
+            with explained([str(table)]):
+                try:
+                    fields = self._client.table(quoted(table.catalog, table.schema, table.name)).schema.fields
+                except _drivers() as error:
+                    if not is_absent(error):
+                        raise
+                    fields = []
+            if not fields:
+                near = difflib.get_close_matches(table.name, self._names_beside(table), n=3, cutoff=0.5)
+                hint = f"; did you mean {' or '.join(near)}?" if near else ""
+                raise InputError(
+                    f"table {table} does not exist, or you lack permission to read it{hint}", suggestions=near
+                )
+            self._described[table] = {f.name: column_of(f.name, f.dataType.simpleString()) for f in fields}
+        return self._described[table]
+
+    def _names_beside(self, table: TableName) -> list[str]:
+        schema = quoted(table.catalog, table.schema)
+        with suppress(QblockError):
+            found = self._fetched(f"SHOW TABLES IN {schema}" if schema else "SHOW TABLES")
+            return [str(name) for name in found.column("tableName").to_pylist()]
+        return []
+
+    def computed(self, table: TableName) -> bool:
+        return False  # what is read is a copy
+
+    def relation(self, table: TableName) -> sa.TableClause:
+        columns = self._copied(table)
+        return self._own(self._staged[table], [sa.column(name) for name in columns])
+
+    def _copied(self, table: TableName) -> list[str]:
+        """The columns of a table's copy, which is made when the table is named first."""
+        described = self.columns(table)
+        wanted = self._needed.get(table)
+        names = [name for name in described if wanted is None or name in wanted]
+        for name in names:
+            if wanted is not None and not is_read(described[name]):
+                raise InputError(
+                    f"column {name} of table {table} has the type {described[name].type}, which is not read from Spark "
+                    "yet; cast it to STRING in a view, and name the view in the spec"
+                )
+        names = [name for name in names if is_read(described[name])] or names[:1]
+        if table not in self._staged:
+            copy = f"qblock_source_{len(self._staged)}"
+            source = quoted(table.catalog, table.schema, table.name)
+            chosen = ", ".join(map(quote_name, names))
+            with explained([str(table)]):
+                self._save(copy, self._frame(f"SELECT {chosen} FROM {source}"))
+                made = self._client.table(quoted(self._private, copy)).schema.fields
+            if [column_of(f.name, f.dataType.simpleString()) for f in made] != [described[name] for name in names]:
+                raise QblockError(f"the columns of {table} were changed while it was copied; run again")
+            self._staged[table] = copy
+        return names
+
+
+def _whole(found: pa.Table, names: list[str]) -> dict[str, NDArray[np.int64]]:
+    return {
+        name: np.ascontiguousarray(column.to_numpy(), dtype=np.int64)
+        for name, column in zip(names, found.columns, strict=True)
+    }
+
+
+class SparkWarehouse:
+    """A Spark server as a source. Its tables are read; what a run writes is in a schema of its own, which it drops."""
+
+    engine = "spark"
+
+    def __init__(self, url: sa.URL) -> None:
+        self._url = url
+        self._spill = SpillFolder()
+        self._needed: dict[TableName, frozenset[str]] = {}
+
+    def copy_only(self, table: TableName, columns: frozenset[str]) -> None:
+        """Of this table only these columns are copied."""
+        self._needed[table] = columns
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Session]:
+        client = connected(self._url)
+        private = None
+        try:
+            with explained():
+                _drop_left_behind(client, self._spill)
+                private = f"{_owner(self._spill)}{self._suffix}_{uuid.uuid4().hex[:8]}"
+                client.sql(f"CREATE SCHEMA {quote_name(private)}")
+            yield SparkSession(client, private, self._needed)
+        except BaseException:
+            with suppress(Exception):
+                cast(Any, client).interruptAll()
+            raise
+        finally:
+            with suppress(Exception):  # the next run drops it
+                if private is not None:
+                    client.sql(f"DROP SCHEMA IF EXISTS {quote_name(private)} CASCADE")
+            with suppress(Exception):
+                client.stop()
+
+    @property
+    def _suffix(self) -> str:
+        return self._spill.path.name.removeprefix(PREFIX)
+
+    def close(self) -> None:
+        self._spill.remove()
+
+
+def _owner(spill: SpillFolder) -> str:
+    """How the private schemas begin of runs that share a temporary folder: only of those is it known which live."""
+    shared = f"{socket.gethostname()}\0{uuid.getnode()}\0{getpass.getuser()}\0{spill.path.parent}"
+    return f"{PRIVATE}_{hashlib.sha256(shared.encode()).hexdigest()[:12]}_"
+
+
+def _drop_left_behind(client: Client, spill: SpillFolder) -> None:
+    """Drop the private schemas of runs of this machine and login whose process is gone, and with it their folder."""
+    begin = _owner(spill)
+    for name in client.sql("SHOW SCHEMAS").toArrow().column(0).to_pylist():
+        if name.startswith(begin):
+            folder, _, token = name.removeprefix(begin).rpartition("_")
+            if folder and token and not (spill.path.parent / f"{PREFIX}{folder}").exists():
+                client.sql(f"DROP SCHEMA IF EXISTS {quote_name(name)} CASCADE")

@@ -1,0 +1,179 @@
+"""The page of facts of Spark: types, and the canonical text of values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.sql import quoted_name
+
+from qblock.errors import QblockError
+from qblock.warehouse.parts import Part
+from qblock.warehouse.protocol import Column, Kind, TableName
+from qblock.warehouse.spark_dialect import quote_name
+
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("tinyint", "smallint", "integer", "bigint"), "integer"),
+    **dict.fromkeys(("float", "double"), "float"),
+    "timestamp": "timestamptz",
+    "timestamp_ntz": "timestamp",
+    "date": "date",
+    "boolean": "boolean",
+}  # type: ignore[assignment]
+TEXTS = ("string", "char(", "varchar(", "binary")
+"""Types that compare as text, as their names begin."""
+
+
+def column_of(name: str, type_: str) -> Column:
+    """A column of a type by Spark's short name."""
+    type_ = "integer" if type_ == "int" else type_
+    kind: Kind = "decimal" if type_.startswith("decimal") else KINDS.get(type_, "text")
+    return Column(name, type_, kind, "string" if kind == "text" else type_)
+
+
+def is_read(column: Column) -> bool:
+    """Whether values of the type have a canonical text."""
+    return column.kind != "text" or column.type.startswith(TEXTS)
+
+
+def _text(text: str) -> sa.ColumnElement[str]:
+    return sa.literal(text, sa.Text)
+
+
+def _number(number: int) -> sa.ColumnElement[int]:
+    return sa.literal_column(str(number), sa.Integer)
+
+
+class SparkFacts:
+    """The Facts protocol for Spark. What is sent and fetched is SparkSession's."""
+
+    name = "spark"
+    error: type[Exception] = QblockError
+    literals = False
+    text_type = "STRING"
+    double_type = "DOUBLE"
+    date_type = "DATE"
+    range_types: ClassVar[Mapping[str, str]] = {}
+    private_schema: str | None = None
+    embedded = False
+    has_roles = False
+    table_exists = ""
+    snapshot_words = "private copies of what is read, made first"
+
+    def prefix(self, schema: str | None) -> quoted_name | None:
+        return None if schema is None else quoted_name(quote_name(schema), quote=False)
+
+    def home(self, connection: sa.Connection, table: TableName) -> TableName:
+        return table
+
+    def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
+        raise NotImplementedError
+
+    def computed(self, connection: sa.Connection, table: TableName) -> bool:
+        return False
+
+    def tables(self, connection: sa.Connection) -> list[str]:
+        raise NotImplementedError
+
+    def fetch(self, connection: sa.Connection, statement: Any, parameters: Mapping[str, Any]) -> pa.Table:
+        raise NotImplementedError
+
+    def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
+        raise NotImplementedError
+
+    def pull(self, connection: sa.Connection, table: str, names: list[str]) -> Iterator[Part] | None:
+        raise NotImplementedError
+
+    def attempt(self, connection: sa.Connection, statement: sa.Executable) -> tuple[Any, ...] | None:
+        raise NotImplementedError
+
+    def load(self, connection: sa.Connection, name: str, columns: pa.Table) -> None:
+        raise NotImplementedError
+
+    def plain_number(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        # Java before 19 may write more digits than it takes to tell a number apart: the fewest that read back are it.
+        single = sa.func.typeof(value) == _text("float")
+        text: sa.ColumnElement[Any] = sa.cast(value, sa.Text)
+        tries: list[tuple[Any, Any]] = []
+        for of_single, digits in ((True, range(5, 8)), (False, range(14, 16))):
+            for n in digits:
+                shown = sa.func.format_string(_text(f"%.{n}e"), value)
+                read: sa.ColumnElement[Any] = sa.func.float(shown) if of_single else sa.func.double(shown)
+                tries.append((sa.and_(single if of_single else sa.not_(single), read == value), shown))
+        text = sa.case(*tries, else_=text)
+        pattern = _text(r"^(-?)(\d+)\.?(\d*?)0*([eE]([+-]?\d+))?$")
+        sign, whole, rest, power = (sa.func.regexp_extract(text, pattern, _number(i)) for i in (1, 2, 3, 5))
+        digits_ = whole.concat(rest)
+        shift = sa.func.coalesce(sa.func.try_cast_int(power), _number(0))
+        point = sa.func.char_length(whole) + shift
+        length = sa.func.char_length(digits_)
+        small = _text("0.").concat(sa.func.repeat(_text("0"), -point)).concat(digits_)
+        large = sa.func.rpad(digits_, point, _text("0"))
+        between = (
+            sa.func.substring(digits_, _number(1), point)
+            .concat(_text("."))
+            .concat(sa.func.substring(digits_, point + _number(1)))
+        )
+        plain = sa.case((point <= _number(0), small), (length <= point, large), else_=between)
+        infinite = sa.func.abs(value) == sa.func.double(_text("Infinity"))
+        return sa.case(
+            (value == _number(0), _text("0")),
+            (sa.func.isnan(value), _text("NaN")),
+            (sa.and_(infinite, value > _number(0)), _text("Infinity")),
+            (infinite, _text("-Infinity")),
+            (value.is_not(None), sign.concat(plain)),
+        )
+
+    def plain_decimal(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        text = sa.cast(value, sa.Text)
+        without = sa.func.regexp_replace(text, _text(r"\.?0+$"), _text(""))
+        return sa.case((sa.func.contains(text, _text(".")), without), else_=text)
+
+    def calendar_text(self, value: sa.ColumnElement[Any], kind: Kind) -> sa.ColumnElement[Any]:
+        zone = "+00" if kind == "timestamptz" else ""
+        text, year = sa.cast(value, sa.Text), sa.func.year(value)
+        rest = sa.func.regexp_extract(text, _text(r"(-\d\d-\d\d.*)$"), _number(1))
+        before = sa.func.lpad(sa.cast(_number(1) - year, sa.Text), _number(4), _text("0"))
+        after = sa.func.regexp_replace(text, _text(r"^\+"), _text(""))
+        return sa.case(
+            (year <= _number(0), before.concat(rest).concat(_text(f"{zone} BC"))),
+            else_=after.concat(_text(zone)),
+        )
+
+    def calendar_value(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        found = [sa.func.regexp_extract(text, _text(r"^0*(\d+)(-.*) BC$"), _number(i)) for i in (1, 2)]
+        year = sa.func.lpad(sa.cast(sa.func.try_cast_int(found[0]) - _number(1), sa.Text), _number(4), _text("0"))
+        far = sa.func.regexp_like(text, _text(r"^\d{5}"))
+        return sa.case(
+            (sa.func.endswith(text, _text(" BC")), _text("-").concat(year).concat(found[1])),
+            (far, _text("+").concat(text)),
+            else_=text,
+        )
+
+    def plain_text(self, value: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
+        if of.type == "binary":
+            return _text("\\x").concat(sa.func.lower(sa.func.hex(value)))
+        if of.type.startswith("string collate"):
+            return sa.func.collate(value, _text("UTF8_BINARY"))
+        return sa.cast(value, sa.Text)
+
+    def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return text
+
+    def analyze(self, connection: sa.Connection, table: sa.TableClause) -> None:
+        return
+
+    def sha256(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.func.sha2(text, _number(256), type_=sa.Text)
+
+    def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return sa.func.octet_length(text)
+
+    def explain(self, error: Exception, reading: Sequence[str] = ()) -> QblockError:
+        from qblock.warehouse.spark_faults import explain_spark
+
+        return explain_spark(error, reading)

@@ -1,0 +1,122 @@
+"""A Spark cluster on loopback: a master, two workers and a Connect server, from the classes of the wheel of pyspark.
+
+The server is the one of $QBLOCK_TEST_SPARK_URL, else one that is started from $QBLOCK_TEST_SPARK_HOME (the folder of
+the package pyspark), else from .venv-spark, which `make test-spark` makes.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from engines import Absent
+
+SECONDS = 90
+ROOT = Path(__file__).resolve().parents[1]
+CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@pytest.fixture(scope="session")
+def spark_url() -> Iterator[str]:
+    """URL of a Connect server. Skips where there is none, unless QBLOCK_TEST_REQUIRE names `spark`."""
+    try:
+        with ExitStack() as stack:
+            yield stack.enter_context(cluster())
+    except RuntimeError as error:
+        if "spark" in os.environ.get("QBLOCK_TEST_REQUIRE", "").split(","):
+            pytest.fail(str(error), pytrace=False)
+        raise Absent(str(error)) from None
+
+
+@contextmanager
+def cluster() -> Iterator[str]:
+    """URL of the Connect server. Raises RuntimeError where it cannot be had."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise RuntimeError("no Spark: pyspark-client is not installed; run make test-spark")
+    if given := os.environ.get("QBLOCK_TEST_SPARK_URL"):
+        yield given
+        return
+    home = spark_home()
+    if home is None or shutil.which("java") is None:
+        raise RuntimeError("no Spark: Java or the server's environment (.venv-spark) is absent; run make test-spark")
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="qblock-spark-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        master, connect = f"spark://127.0.0.1:{free_port()}", free_port()
+        port = master.rpartition(":")[2]
+        command = [str(home / "bin" / "spark-class"), "org.apache.spark.deploy."]
+        start = [command[0], f"{command[1]}master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0"]
+        stack.enter_context(_running(home, folder, "master", start))
+        _answers(int(port), folder)
+        for i in range(2):
+            worker = [command[0], f"{command[1]}worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "1g"]
+            worker += ["--work-dir", str(folder / f"work{i}"), "--webui-port", "0", master]
+            stack.enter_context(_running(home, folder, f"worker{i}", worker))
+        stack.enter_context(connect_server(home, folder, master, connect))
+        yield f"sc://127.0.0.1:{connect}"
+
+
+@contextmanager
+def connect_server(home: Path, folder: Path, master: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A Connect server of a master (`local[1]` is none's) on a port, from when it answers."""
+    settings = {
+        "spark.executor.memory": "768m",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    start = [str(home / "bin" / "spark-submit"), "--class", CONNECT, "--master", master]
+    start += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    with _running(home, folder, f"connect{port}", [*start, "spark-internal"]) as process:
+        _answers(port, folder)
+        yield process
+
+
+def spark_home() -> Path | None:
+    """The folder of the package pyspark, of which a server is started; None where there is none."""
+    given = os.environ.get("QBLOCK_TEST_SPARK_HOME")
+    found = [Path(given)] if given else sorted(ROOT.glob(".venv-spark/lib/python*/site-packages/pyspark"))
+    return found[0] if found and (found[0] / "jars").is_dir() else None
+
+
+def free_port() -> int:
+    """A port that nobody listens at."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+@contextmanager
+def _running(home: Path, folder: Path, name: str, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    own = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_DAEMON_MEMORY": "768m"}
+    with (folder / f"{name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            command, env=os.environ | own, cwd=folder, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        # The scripts end in exec or wait for Java: both are in the group of this process.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _answers(port: int, folder: Path) -> None:
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.2)
+    raise RuntimeError(f"no Spark: it did not start within {SECONDS} s")

@@ -1,0 +1,81 @@
+"""What is sent to Spark, and its URL, without a cluster: values stand apart from the text, and the token is said to
+nobody."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from qblock.errors import InputError
+from qblock.ledger.stores import place_of_url
+from qblock.spec.urls import has_password
+from qblock.warehouse.addresses import shown_url
+from qblock.warehouse.connect import parse_url, profiled_warehouse
+from qblock.warehouse.spark_dialect import SparkDialect
+from qblock.warehouse.spark_urls import connect_url
+
+TOKEN = "Zm9v/YmFy+QUJD=="
+HOSTILE = st.text(st.sampled_from("a'\"\\`\n:?%u0041\U0001f600{}p ") | st.characters(exclude_categories=("Cs",)))
+
+
+def test_a_padded_token_is_encoded_and_not_shown() -> None:
+    url = parse_url(f"sc://spark.example/;token={TOKEN};use_ssl=true;x-team=a%20b")
+    assert connect_url(url) == ("sc://spark.example:15002/;token=Zm9v%2FYmFy%2BQUJD%3D%3D;use_ssl=true;x-team=a%20b")
+    assert shown_url(url) == "sc://spark.example"
+    assert has_password(f"sc://spark.example/;token={TOKEN}")
+    assert not has_password("sc://spark.example/;use_ssl=true;token=${SPARK_TOKEN}")
+    assert connect_url(parse_url("sc://[::1]:17")) == "sc://[::1]:17/"
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark-client is not installed")
+def test_the_client_reads_the_token_back() -> None:
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+
+    url = connect_url(parse_url(f"sc://spark.example/;token={TOKEN};use_ssl=true"))
+    assert DefaultChannelBuilder(url).token == TOKEN
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"sc://;token={TOKEN}",
+        f"sc://user:{TOKEN}@host/",
+        f"sc://host/path;token={TOKEN}",
+        f"sc://host/;token={TOKEN};token=x",
+        f"sc://host/;{TOKEN[:8]}",
+        f"sc://host/;token={TOKEN}%0a",
+        f"sc://host/;use_ssl=maybe;token={TOKEN}",
+        f"sc://host/?token={TOKEN}",
+    ],
+)
+def test_a_url_that_is_none_is_refused_without_its_text(url: str) -> None:
+    with pytest.raises(InputError) as raised:
+        parse_url(url)
+    assert "Zm9v" not in str(raised.value)
+
+
+@given(HOSTILE, HOSTILE)
+@settings(deadline=None)
+def test_a_value_is_never_in_the_text(name: str, value: str) -> None:
+    column = sa.column(name or "x")
+    query = sa.select(column.label("v")).where(column == value, column.in_([value, "y"]))
+    state = query.compile(dialect=SparkDialect()).construct_expanded_state()
+    assert list(state.parameters.values()) == [value, value, "y"]
+    quoted = "`" + (name or "x").replace("`", "``") + "`"
+    markers = re.sub(r"\s+", " ", state.statement.replace(quoted, "N"))
+    assert re.fullmatch(r"SELECT N AS `v` WHERE N = :p1 AND N IN \(:p2_1, :p2_2\)|"
+                        r"SELECT N AS `v` WHERE N = :p0 AND N IN \(:p1_1, :p1_2\)", markers)  # fmt: skip
+    assert all(re.fullmatch(r"p\d+(_\d+)?", marker) for marker in state.parameters)
+
+
+def test_releases_and_profiles_are_refused() -> None:
+    with pytest.raises(InputError, match="releases from Spark are not published yet"):
+        place_of_url("sc://host", Path())
+    with pytest.raises(InputError, match="not profiled yet"):
+        profiled_warehouse("sc://host", Path())
