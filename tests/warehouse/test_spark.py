@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import random
+import signal
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,12 +17,26 @@ import duckdb
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
+from spark_cluster import connect_server, free_port, spark_home
 
+from qblock.cli.app import run
 from qblock.warehouse import TableName, open_warehouse
+from qblock.warehouse.addresses import Unreachable
 
 pytestmark = pytest.mark.spark
 
 HOSTILE = ["a'b", 'say "x"', "back\\slash", "\\u0041", "new\nline", "\U0001f600", ":name", "?", "", "`q`", "{m0}", None]
+SPEC = """version: 1
+release: people
+source: {{url: "{url}", table: {table}}}
+attributes:
+  age: {{role: quasi_identifier, hierarchy: {{ranges: [5, 10, 20]}}}}
+  sex: {{role: quasi_identifier, hierarchy: suppress}}
+  zip: {{role: quasi_identifier, hierarchy: {{ranges: [5, 20]}}}}
+  ill: sensitive
+privacy: [{{k_anonymity: {{k: 3}}}}, {{distinct_l_diversity: {{l: 2}}}}]
+publish: {{url: "duckdb:///out.duckdb", schema: main, view: v}}
+"""
 TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "whole": (pa.int64(), [-(2**63), 0, None]),
     "small": (pa.int16(), [-7, 7, None]),
@@ -47,8 +65,45 @@ def client(spark_url: str) -> Iterator[Any]:
     made.stop()
 
 
+def people(rows: int, seed: int) -> pa.Table:
+    draw = random.Random(seed)
+    return pa.table(
+        {
+            "age": pa.array([draw.randrange(18, 60) for _ in range(rows)], pa.int64()),
+            "sex": [draw.choice(HOSTILE[:-1]) for _ in range(rows)],
+            "zip": pa.array([draw.randrange(30) for _ in range(rows)], pa.int32()),
+            "ill": [draw.choice(HOSTILE[:5]) for _ in range(rows)],
+            "name": [str(i) for i in range(rows)],
+        }
+    )
+
+
 def save(client: Any, name: str, columns: pa.Table) -> None:
     client.createDataFrame(columns).write.format("parquet").mode("overwrite").saveAsTable(f"clinic.{name}")
+
+
+def answer(folder: Path, url: str, table: str, command: str, capsys: Any) -> dict[str, Any]:
+    file = folder / "spec.yaml"
+    file.write_text(SPEC.format(url=url, table=table))
+    assert run([command, str(file), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    return {name: value for name, value in found.items() if name not in ("seconds", "queries")}
+
+
+def test_the_answers_are_those_of_duckdb(client: Any, spark_url: str, tmp_path: Path, capsys: Any) -> None:
+    table = people(300, 7)
+    save(client, "people", table)
+    with duckdb.connect(str(tmp_path / "w.duckdb")) as connection:
+        connection.register("given", table)
+        connection.execute("CREATE TABLE people AS SELECT * FROM given")
+    for command in ("search", "audit", "compare"):
+        there = answer(tmp_path, spark_url, "spark_catalog.clinic.people", command, capsys)
+        assert there == answer(tmp_path, "duckdb:///w.duckdb", "people", command, capsys)
+    left = client.sql("SHOW SCHEMAS").toArrow().column(0).to_pylist()
+    assert [name for name in left if name.startswith("qblock")] == []
+    (tmp_path / "spec.yaml").write_text(SPEC.format(url=spark_url, table="clinic.people"))
+    assert run(["release", str(tmp_path / "spec.yaml")]) == 2
+    assert "releases from Spark are not published yet" in capsys.readouterr().err
 
 
 def test_texts_of_values_are_those_of_duckdb(client: Any, spark_url: str, tmp_path: Path) -> None:
@@ -117,3 +172,20 @@ def test_what_a_killed_run_left_is_dropped_by_the_next(client: Any, spark_url: s
         assert f"{begin}_gone1234_0" not in left
         assert {alive[0], "qblock_staging_elsewhere_gone1234_0"} <= set(left)
     client.sql("DROP SCHEMA qblock_staging_elsewhere_gone1234_0")
+
+
+def test_a_server_that_is_restarted_is_a_clear_error(spark_url: str, tmp_path: Path) -> None:
+    home, port = spark_home(), free_port()
+    if home is None:
+        pytest.skip("the server of QBLOCK_TEST_SPARK_URL is somebody else's")
+    with ExitStack() as stack:
+        process = stack.enter_context(connect_server(home, tmp_path, "local[1]", port))
+        opened = stack.enter_context(closing(open_warehouse(f"sc://127.0.0.1:{port}/;x-secret=SECRET", Path())))
+        with pytest.raises(Unreachable) as raised, opened.snapshot() as session:  # noqa: PT012
+            assert session.scalar("SELECT 1") == 1
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            stack.enter_context(connect_server(home, tmp_path, "local[1]", port))
+            session.scalar("SELECT 1")
+        assert raised.value.exit_status == 1
+        assert "SECRET" not in str(raised.value)
