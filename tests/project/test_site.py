@@ -65,6 +65,12 @@ def test_every_model_view_answer_and_name_is_there(pages: dict[str, str]) -> Non
     assert "Release.publish" in headings(pages["reference/python.md"])
 
 
+def test_the_pages_that_are_made_are_those_that_others_link_to(pages: dict[str, str]) -> None:
+    from project.test_documents import MADE
+
+    assert list(pages) == [f"reference/{name}.md" for name in MADE]
+
+
 def test_nothing_of_this_machine_is_in_the_reference(pages: dict[str, str]) -> None:
     for text in pages.values():
         assert str(ROOT) not in text

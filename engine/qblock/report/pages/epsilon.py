@@ -39,8 +39,8 @@ def _by_stubbornness(name: str, shown: Sequence[CurveShown]) -> list[Part]:
     node = ",".join(map(str, shown[0].levels))
     caption = f"Smallest epsilon of {name} by stubbornness, at node {node}"
     instead = (
-        "Against exactly this stubbornness; against whoever knows the prior, epsilon may rise or fall with it. Infinite "
-        "values are signs above the plot, and no points of it."
+        "Against exactly this stubbornness; against whoever knows the prior, epsilon may rise or fall with it. "
+        "Infinite values are signs above the plot, and no points of it."
     )
     across = sorted({text for one in shown for text in one.stubbornness}, key=float)
     rows = []
