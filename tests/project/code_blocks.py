@@ -43,6 +43,10 @@ RUN = {
     ("docs/how-to/add-a-metric.md", "python"): "tests/project/test_how_to.py",
     ("docs/how-to/add-a-model.md", "python"): "tests/project/test_how_to.py",
 }
+for path in (*DOCS.glob("tutorials/*.md"), *DOCS.glob("how-to/*.md")):
+    if path.parent.name == "tutorials" or not path.name.startswith(("add-", "first-")):
+        for language in CODE:
+            RUN[path.relative_to(ROOT).as_posix(), language] = "tests/examples/test_pages.py"
 FENCED = re.compile(r"(?m)^```(\w*)[^\n]*\n((?:.*\n)*?)^```$")
 INDENTED = re.compile(r"(?m)(?:\A|\n\n)((?:    \S.*\n)+)")
 PROGRAMS = ("qblock", "make", "python", "docker", "pip", "apt-get", ".venv/bin/python", ".venv/bin/pip", "$")
