@@ -64,13 +64,13 @@ def test_a_url_that_is_none_is_refused_without_its_text(url: str) -> None:
 @settings(deadline=None)
 def test_a_value_is_never_in_the_text(name: str, value: str) -> None:
     column = sa.column(name or "x")
-    query = sa.select(column.label("v")).where(column == value, column.in_([value, "y"]))
+    query = sa.select(column.label("qblock_v")).where(column == value, column.in_([value, "y"]))
     state = query.compile(dialect=SparkDialect()).construct_expanded_state()
     assert list(state.parameters.values()) == [value, value, "y"]
     quoted = "`" + (name or "x").replace("`", "``") + "`"
     markers = re.sub(r"\s+", " ", state.statement.replace(quoted, "N"))
-    assert re.fullmatch(r"SELECT N AS `v` WHERE N = :p1 AND N IN \(:p2_1, :p2_2\)|"
-                        r"SELECT N AS `v` WHERE N = :p0 AND N IN \(:p1_1, :p1_2\)", markers)  # fmt: skip
+    assert re.fullmatch(r"SELECT N AS `qblock_v` WHERE N = :p1 AND N IN \(:p2_1, :p2_2\)|"
+                        r"SELECT N AS `qblock_v` WHERE N = :p0 AND N IN \(:p1_1, :p1_2\)", markers)  # fmt: skip
     assert all(re.fullmatch(r"p\d+(_\d+)?", marker) for marker in state.parameters)
 
 
