@@ -17,15 +17,15 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-test: .venv/.installed-dev ## lint, types and the test suite
+test: .venv/.installed-dev ## lint, types and the quick part of the test suite, which a bare machine can run
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	QBLOCK_TEST_PART=quick $(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-more: .venv/.installed-dev ## the tests that a bare machine skips, which fail here where what they need is absent
-	QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal -m needs
+test-more: .venv/.installed-dev ## the rest of the suite, with what a bare machine skips, which fails here where what it needs is absent
+	QBLOCK_TEST_PART=more QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-spark: .venv/.installed-dev .venv-spark/.installed ## the tests that read from a Spark cluster (needs Java 17)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'

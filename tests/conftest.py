@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import either
+import parts
 import pytest
 import typer.main
 from either import pytest_runtest_makereport  # noqa: F401
@@ -67,7 +68,8 @@ def golden(shared: Path) -> dict[str, dict]:
     return {entry["id"]: entry for entry in json.loads((shared / "golden" / "expected.json").read_text("utf-8"))}
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
+    parts.record(config)
     if os.environ.get("QBLOCK_TEST_ENGINES") != "all":
         # A table of a few rows has nothing for a second thread, and waking it costs a fifth of the time.
         duckdb_session.SETTINGS["threads"] = os.environ[THREADS] = "1"
@@ -87,6 +89,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     either.choose(config, items)
+    parts.choose(config, items)
     # Where a process with nothing left takes tests from the other one, the last of them are short.
     items.sort(key=lambda item: not str(item.path).endswith(LONG))
 

@@ -1,9 +1,9 @@
-"""Counts the tests of `make test`, by their ids without the engine, against those of `make test-all`.
+"""Counts the tests of `make test` and `make test-more`, by ids without the engine, against those of `make test-all`.
 
     python tests/runs.py [--write FILE] [--before FILE]
 
 --write: keep the ids, one a line; --before: compare with ids that were kept. Exit status 1 where a test is in no run of
-`make test`, or is there no more.
+the first two, or is there no more.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ ROOT = Path(__file__).resolve().parents[1]
 ENGINES = {"duckdb", "postgresql", "postgresql15"}
 
 
-def runs(engines: str) -> list[str]:
+def runs(engines: str = "", part: str = "") -> list[str]:
     """What pytest collects, each test once for each of its runs."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q"]
-    environment = {**os.environ, "QBLOCK_TEST_ENGINES": engines}
+    environment = {**os.environ, "QBLOCK_TEST_ENGINES": engines, "QBLOCK_TEST_PART": part}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
     return [line.strip() for line in done.stdout.splitlines() if line.startswith("tests/") and "::" in line]
 
@@ -52,20 +52,23 @@ def main() -> int:
     parser.add_argument("--write", type=Path)
     parser.add_argument("--before", type=Path)
     given = parser.parse_args()
-    chosen, every = runs(""), runs("all")
-    tests = {test_of(run) for run in chosen}
-    counted = {what: Counter(map(folder_of, found)) for what, found in (("test", chosen), ("test-all", every))}
-    print(f"{'folder':24} {'make test':>9} {'test-all':>9}")
-    for folder, number in sorted(counted["test-all"].items()):
-        print(f"{folder:24} {counted['test'][folder]:9} {number:9}")
-    print(f"{'runs':24} {len(chosen):9} {len(every):9}")
+    parts, every = {"test": runs(part="quick"), "test-more": runs(part="more")}, runs("all")
+    tests = {test_of(run) for found in parts.values() for run in found}
+    columns = {**parts, "test-all": every}
+    counted = {what: Counter(map(folder_of, found)) for what, found in columns.items()}
+    print(f"{'folder':24}" + "".join(f"{'make ' + what:>16}" for what in columns))
+    for folder in sorted(counted["test-all"]):
+        print(f"{folder:24}" + "".join(f"{counted[what][folder]:16}" for what in columns))
+    print(f"{'runs':24}" + "".join(f"{len(found):16}" for found in columns.values()))
+    print(f"{'tests':24}" + "".join(f"{len(set(map(test_of, found))):16}" for found in columns.values()))
     known = {test_of(run) for run in every}
-    print(f"{'tests':24} {len(tests):9} {len(known):9}")
     missing = sorted(known - tests)
     if given.before:
         before = given.before.read_text("utf-8").splitlines()
-        gone = lost(before, tests)
-        print(f"before: {len(before)} tests, of which {len(gone)} are in `make test` no more")
+        gone, slow = lost(before, tests), lost(before, set(map(test_of, parts["test"])))
+        print(
+            f"before: {len(before)} tests, of which {len(slow) - len(gone)} are in `make test-more`, {len(gone)} gone"
+        )
         missing += gone
     if given.write:
         given.write.write_text("".join(f"{test}\n" for test in sorted(tests)), "utf-8")

@@ -40,6 +40,9 @@ def pythons() -> list[tuple[int, int]]:
     return [(3, minor) for minor in range(int(low), int(high))]
 
 
+PYTEST = "python -m pytest -n 2 --dist worksteal"
+
+
 def test_the_documents_name_targets_that_exist() -> None:
     named = {word for document in DOCUMENTS for command in make_commands(document) for word in command.split()[1:]}
     words = {word for word in named if "=" not in word}
@@ -82,21 +85,24 @@ def test_make_without_a_target_lists_the_targets_with_what_they_do() -> None:
     assert {line.split()[1] for line in done.stdout.splitlines()} == targets()
 
 
-def test_make_test_runs_the_fast_checks_first_and_the_whole_suite_last(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("target", "commands"),
+    [
+        ("test", ["ruff check .", "ruff format --check .", "mypy", "lint-imports", f"QBLOCK_TEST_PART=quick {PYTEST}"]),
+        ("test-more", [f"QBLOCK_TEST_PART=more QBLOCK_TEST_REQUIRE=it {PYTEST}"]),
+    ],
+)
+def test_the_fast_checks_are_first_and_both_parts_of_the_suite_are_run(
+    target: str, commands: list[str], tmp_path: Path
+) -> None:
     for stamp in (".venv/.made", ".venv/.installed-dev"):
         (tmp_path / stamp).parent.mkdir(exist_ok=True)
         (tmp_path / stamp).touch()
     (tmp_path / "pyproject.toml").touch()
     os.utime(tmp_path / "pyproject.toml", (0, 0))
-    command = ["make", "--no-print-directory", "--dry-run", "--file", str(ROOT / "Makefile"), "test"]
+    command = ["make", "--no-print-directory", "--dry-run", "--file", str(ROOT / "Makefile"), target, "REQUIRE=it"]
     done = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
-    assert done.stdout.replace(".venv/bin/", "").splitlines() == [
-        "ruff check .",
-        "ruff format --check .",
-        "mypy",
-        "lint-imports",
-        "python -m pytest -n 2 --dist worksteal",
-    ]
+    assert done.stdout.replace(".venv/bin/", "").splitlines() == commands
 
 
 def test_an_edited_pyproject_is_installed_again(tmp_path: Path) -> None:
