@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation.mutation import Mutation
 
 VALUES = "tests/publish/test_publish_values.py"
+OF_BLOCKS = "tests/publish/test_people.py"
 FAULTS = "tests/release/test_faults.py"
 ROLLBACK = "tests/release/test_rollback.py"
 
@@ -31,6 +32,20 @@ PUBLISH: tuple[Mutation, ...] = (
         tests=("tests/release/test_release.py::test_a_column_that_nearly_singles_out_rows_is_not_published_as_it_is",),
     ),
     Mutation(
+        "copy: the rows of a block are published as its people",
+        "publish/people.py",
+        "sa.func.count(sa.distinct(whose))",
+        "sa.func.count(whose)",
+        tests=(f"{OF_BLOCKS}::test_each_block_says_how_many_people_its_rows_are_about",),
+    ),
+    Mutation(
+        "recheck: people are not counted again",
+        "publish/recheck.py",
+        "counted.people is not None and _blocks(",
+        "counted.people is None and _blocks(",
+        tests=(f"{OF_BLOCKS}::test_a_copy_with_other_people_is_not_published",),
+    ),
+    Mutation(
         "digest: NULL reads as the empty text",
         "publish/digest.py",
         "sa.literal_column(\"'N'\")",
@@ -54,7 +69,7 @@ PUBLISH: tuple[Mutation, ...] = (
     Mutation(
         "recheck: blocks of any size",
         "publish/recheck.py",
-        "        if expected.get(key) != rows:",
+        "        if expected.get(key) != n:",
         "        if key not in expected:",
         tests=("tests/publish/test_publish.py::test_a_copy_of_which_anything_counts_otherwise_is_not_published",),
     ),

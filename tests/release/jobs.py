@@ -122,18 +122,18 @@ class Job:
             connection.execute(statement)  # type: ignore[arg-type]
 
     def published(self) -> list[tuple[Any, ...]]:
-        """The rows of the view as they come, without the bounds of labels."""
+        """The rows of the view as they come, without what is derived of them."""
         publish = self.settings["publish"]
         schema, view = publish["schema"].strip('"'), publish["view"].strip('"')
         columns = self.query(
             "SELECT column_name FROM information_schema.columns "
             f"WHERE table_schema = '{schema}' AND table_name = '{view}' ORDER BY ordinal_position"
         )
-        shown = [quote(name) for (name,) in columns if not name.endswith(BOUNDS)]
+        shown = [quote(name) for (name,) in columns if not name.endswith(DERIVED)]
         return self.query(f"SELECT {', '.join(shown)} FROM {quote(schema)}.{quote(view)}")
 
 
-BOUNDS = ("_low", "_high", "_from", "_until")
+DERIVED = ("_low", "_high", "_from", "_until", "people")
 MakeJob = Callable[..., Job]
 CopyJob = Callable[[str, Callable[[Job], object]], Job]
 

@@ -135,6 +135,7 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
     weeks = Weeks(random.Random(seed), most=2 if known else 9)
     weeks.come(90 if known else 60)
     job = visits_job(make_job, weeks.table)
+    job.settings["publish"]["people"] = True
     if known:
         job.set(versions={"cohort": 4, "row_counts": "known"})
     found_rules = rules_for((KAnonymity(k=2), DistinctLDiversity(l=2)))
@@ -174,6 +175,8 @@ def test_every_version_shows_what_the_policy_decides(make_job: MakeJob, seed: in
             for _ in range(bundle(unit.values[-1])[value])
         )
         assert counts(job) == wanted
+        of_blocks = dict(job.query("SELECT block, people FROM published.people_blocks"))
+        assert of_blocks == Counter(unit.cell.block[0] for unit in found.shown.values())
         n = found.counts
         waiting = {"newcomers": n.newcomers, "leavers": n.leavers, "changes": n.changes}
         assert {why: m for why, m in result.waiting.items() if why in waiting} == {

@@ -198,6 +198,14 @@ def test_people_are_counted_where_a_row_is_a_person(make_job: MakeJob) -> None:
     assert "person" not in {column.name for column in shown.columns}
 
 
+def test_the_people_of_blocks_are_said_to_be_that(make_job: MakeJob) -> None:
+    job = make_job(entity="name", count="entities", versions=NONE)
+    job.settings["publish"]["people"] = True
+    job.run()
+    found = {column.name: column for column in read_report(job.spec).shown.columns}
+    assert found["people"].after == "how many people the rows of its block are about"
+
+
 def test_what_was_made_by_an_earlier_program_is_to_be_published_again(make_job: MakeJob) -> None:
     job = visits(make_job)
     job.run()

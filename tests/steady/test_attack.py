@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
+from typing import Any
 
 import pytest
 
 from .attack import LEVELS, WITHOUT_L, Tally, play
 from .attacker import Attack
 from .beginnings import how_many
-from .bundles import Known
+from .bundles import Known, frames_of_bundles
 from .double import Double, Wrong
 from .frames import frames
-from .players import Engine
+from .players import Engine, EngineOfBundles, Played
 from .settings import NAMES, SEVERAL, setting
 
 HISTORIES = 1200 if os.environ.get("QBLOCK_TEST_ENGINES") == "all" else 400
@@ -46,6 +48,45 @@ def test_nobody_is_certain_who_has_several_rows(known: Known) -> None:
     for kind in ("newcomers", "changed values"):
         assert found.events[kind, "closed"]
         assert found.events[kind, "failed"]
+
+
+@pytest.mark.parametrize("known", ["changes", "rows"])
+def test_the_attacker_sees_how_many_people_each_block_has(known: Known) -> None:
+    """So publishing it (`publish.people`) tells nothing that was not tried."""
+    chosen, rng, versions = setting("distinct", 2), random.Random(6), 0
+    random_frames = frames_of_bundles(6, 2, 2, known, 10**12, large=True)
+    for _ in range(40):
+        frame = next(random_frames)
+        watched: list[Counter[int]] = []
+
+        class Watched(EngineOfBundles):
+            def run(self, *given: Any) -> Played:
+                played = super().run(*given)
+                if played.rows is not None:
+                    watched.append(Counter(block for block, _ in played.rows.values()))  # noqa: B023
+                return played
+
+        one = Attack(frame, Watched(chosen, frame.values, known))
+        first, _, _ = one.begun(rng, 2)
+        if first is None:
+            continue
+        watched.clear()
+        published, rows = one.told(first)
+        assert _people([linked for _, linked in rows], published) == watched
+        versions += len(watched)
+    assert versions > 40
+
+
+def _people(linked: list[tuple[Any, ...]], published: tuple[int, ...]) -> list[Counter[int]]:
+    """How many people each version has in each block, by nothing but the linked rows of each person: the place among
+    what was published of the version that shows one first, and block and value in that one and each after it."""
+    places = [place for place, run in enumerate(published) if run >= 0]  # others show an older version again
+    found: list[Counter[int]] = [Counter() for _ in places]
+    for begins, *rows in linked:
+        for version, row in enumerate(rows, places.index(begins)):
+            if row is not None:
+                found[version][row[0]] += 1
+    return found
 
 
 def test_with_the_first_rows_given_all_histories_are_tried_that_they_leave() -> None:

@@ -24,16 +24,21 @@ from qblock.warehouse.protocol import Kind
 class PublishedColumn:
     """A column of a version. type: the engine's own name; text for every quasi-identifier at every level.
 
-    role `bound`: a bound of the labels of the quasi-identifier before it.
+    role `bound`: a bound of the labels of the quasi-identifier before it; `people`: how many people its block has.
     form: the number of the canonical text by which its values take part in digests and reference quantities; 1 where
     the evidence of a version names none.
     """
 
     name: str
-    role: Role | Literal["bound"]
+    role: Role | Literal["bound", "people"]
     type: str
     kind: Kind
     form: int = 1
+
+    @property
+    def derived(self) -> bool:
+        """Whether it is no column of the source."""
+        return self.role in ("bound", "people")
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from qblock.errors import Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.kept import PublishedColumn
 from qblock.publish.bounds import Bound, loaded, source_bounds
+from qblock.publish.people import block_of, column_of, people_column, people_of_blocks
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.spec import Spec
@@ -51,7 +52,7 @@ def columns_of(
     """The columns of a spec that are published, in its order, from the columns that the source has; identifying and
     unnamed columns are not. bounds: of quasi-identifiers, published beside them."""
     text = ENGINES[engine].facts.text_type
-    found = []
+    found: list[PublishedColumn] = []
     for name, attribute in spec.attributes.items():
         column = columns[name]
         if attribute.role == "quasi_identifier":
@@ -62,7 +63,8 @@ def columns_of(
             found.append(PublishedColumn(name, attribute.role, text, "text", TEXT_FORM))
         elif attribute.role != "identifying":
             found.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind, TEXT_FORM))
-    return tuple(found)
+    people = people_column(spec, columns, ENGINES[engine].facts.whole_type, [column.name for column in found])
+    return (*found, people) if people is not None else tuple(found)
 
 
 def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Copy:
@@ -103,15 +105,18 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
                 values[column.name] = sa.func.coalesce(sa.cast(beside.c[f"t{number}"], RawType(column.type)), at_worst)
     columns = columns_of(source.spec, source.columns, session.engine, bounds)
     for column in columns:
-        if column.role not in ("quasi_identifier", "bound"):
+        if column.role != "quasi_identifier" and not column.derived:
             value, kind = source.expression(column.name), source.columns[column.name].kind
             values[column.name] = session.text_of(value, kind) if kind == "timestamptz" else value
+    if (people := column_of(columns)) is not None:
+        of_block = people_of_blocks(source, joined, codes)
+        joined, values[people.name] = joined.join(of_block, block_of(codes, of_block)), of_block.c.n
     selected = [values[c.name].label(quoted_name(c.name, quote=True)) for c in columns]
     query = sa.select(*selected).select_from(joined)
     if chosen.suppressed:
         query = query.where(~_suppressed(session, chosen, codes))
     # DuckDB refuses to order by a constant, which a column at its top level is.
-    varying = [c for c in columns if c.name not in constant and c.role != "bound"]
+    varying = [c for c in columns if c.name not in constant and not c.derived]
     texts = [session.text_of(values[c.name], c.kind) if c.kind != "text" else values[c.name] for c in varying]
     order = tuple(session.bytewise(text).nulls_first() for text in texts)
     rows = int(chosen.counts.rows.sum()) - chosen.suppressed

@@ -97,10 +97,14 @@ KEPT: tuple[Helper, ...] = (
         "NULL where that takes more than them.",
     ),
 )
+OF_BLOCKS = ("quasi_identifier", "bound", "people")
+"""Columns that are the same in all rows of a q*-block."""
 BLOCKS_SAY = (
     "The q*-blocks of {view}, rows that read the same in every quasi-identifier, with how many rows each has. Numbers "
     "are of the version that is shown, and stand for other blocks in another one."
 )
+PEOPLE_ROLE = "people of the block"
+PEOPLE_HOW = "the same in all rows of a block: add it up over {blocks}, not over rows"
 
 
 def shortened(name: str, most: int = LONGEST) -> str:
@@ -137,20 +141,21 @@ def check_names(spec: Spec) -> None:
 
 def block_columns(columns: Sequence[PublishedColumn], quoted: Callable[[str], str]) -> tuple[str, str]:
     """What the view of the blocks selects and groups by. quoted: a column of the version's table by its name."""
-    shown = [column for column in columns if column.role in ("quasi_identifier", "bound")]
+    shown = [column for column in columns if column.role in OF_BLOCKS]
     number, rows = block_names(columns)
     keys = ", ".join(quoted(column.name) for column in shown if column.role == "quasi_identifier")
-    selected = [f"{quoted(column.name)} AS {quote(column.name)}" for column in shown]
+    selected = {column: f"{quoted(column.name)} AS {quote(column.name)}" for column in shown}
+    people = [selected.pop(column) for column in shown if column.role == "people"]
     first = f"row_number() OVER (ORDER BY {keys}) AS {quote(number)}"
     return (
-        ", ".join([first, *selected, f"count(*) AS {quote(rows)}"]),
+        ", ".join([first, *selected.values(), f"count(*) AS {quote(rows)}", *people]),
         ", ".join(quoted(column.name) for column in shown),
     )
 
 
 def block_names(columns: Sequence[PublishedColumn]) -> tuple[str, str]:
     """The names of the number of a block and of its rows: like no column beside them."""
-    taken = {column.name.casefold() for column in columns if column.role in ("quasi_identifier", "bound")}
+    taken = {column.name.casefold() for column in columns if column.role in OF_BLOCKS}
     number, rows = "block", "rows"
     while number in taken:
         number += "_"
@@ -220,7 +225,8 @@ def shown_of(
     total = sum(labels[0].values()) if labels else 0
     found: dict[Kind, list[Row]] = {"columns": [], "levels": [], "version": [], "guarantees": []}
     published = dict(zip(spec.quasi_identifiers, labels, strict=True))
-    levels = names(spec.view, spec.publish.names)["levels"]
+    named = names(spec.view, spec.publish.names)
+    levels, blocks = named["levels"], named["blocks"]
     for column in facts.columns:
         name, type_ = column.name, facts.types.get(column.name)
         if column.role == "quasi_identifier":
@@ -245,6 +251,8 @@ def shown_of(
         elif column.role == "bound":
             of = next(one for one, bound in facts.bounds.items() if column in bound.columns)
             found["columns"].append((name, f"bound of {of}", *[None] * 6, f"see {of}"))
+        elif column.role == "people":
+            found["columns"].append((name, PEOPLE_ROLE, *[None] * 6, PEOPLE_HOW.format(blocks=blocks)))
         else:
             role = {"sensitive": "sensitive attribute"}.get(column.role, column.role)
             found["columns"].append(

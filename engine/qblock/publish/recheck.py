@@ -18,6 +18,7 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.models import Tightest
 from qblock.models.multi import Attribute, split
 from qblock.models.multi import tightest as worst
+from qblock.publish.people import column_of
 from qblock.search.assessment import Assessment, same
 from qblock.spec import Requirement, Spec
 from qblock.warehouse.protocol import Session
@@ -29,11 +30,12 @@ PRIVATE = frozenset({"population", "containing", "guards"})
 @dataclass(frozen=True, eq=False)
 class Counted:
     """What a table holds. labels: [B, Q] the text of each block; rows: int64[B]; tightest: for each requirement, None
-    where the published rows do not suffice."""
+    where the published rows do not suffice; people: int64[B], as they say where they do."""
 
     labels: list[list[str]]
     rows: Ints
     tightest: tuple[Tightest | None, ...]
+    people: Ints | None = None
 
     @property
     def total(self) -> int:
@@ -55,22 +57,32 @@ def count_again(
     """Count the published rows and evaluate every requirement on them.
 
     references: for each requirement one for each of its sensitive attributes, or the one for its sizes. Raises Refused
-    for a quasi-identifier that is NULL, and for a sensitive value outside the domain.
+    for a quasi-identifier that is NULL, for a sensitive value outside the domain, and for numbers of people that cannot
+    be those of a block.
     """
     by_name = {c.name: c for c in columns}
     quasi = [by_name[name] for name in spec.quasi_identifiers]
-    sizes = _grouped(session, rows, quasi)
+    people = column_of(columns)
+    sizes = _grouped(session, rows, [*quasi, *([people] if people else [])])
     count = _integers(sizes, "n")
     codes, labels = _coded(sizes, quasi)
     order = np.lexsort(codes.T[::-1]) if len(count) else np.zeros(0, dtype=np.int64)
     texts = [[labels[i][code] for i, code in enumerate(key)] for key in codes[order].tolist()]
+    of_blocks = None if people is None else _people(sizes, codes, count, f"c{len(quasi)}")[order]
     tightest: list[Tightest | None] = []
     for requirement, reference in zip(spec.privacy, references, strict=True):
         if needs_more(spec, requirement):
             tightest.append(None)
             continue
         tightest.append(_evaluate(session, rows, quasi, by_name, requirement, reference))
-    return Counted(texts, count[order], tuple(tightest))
+    return Counted(texts, count[order], tuple(tightest), of_blocks)
+
+
+def _people(sizes: pa.Table, codes: Ints, rows: Ints, key: str) -> Ints:
+    people = _integers(sizes, key)
+    if len(np.unique(codes, axis=0)) != len(codes) or (people < 1).any() or (people > rows).any():
+        raise Refused("the copy holds numbers of people that its blocks cannot have: nothing is published from it")
+    return people
 
 
 def _evaluate(
@@ -158,6 +170,8 @@ def differences(
         problems.append(f"the copy has {counted.total} rows, the search counted {int(kept.sum())}")
     if not problems and _blocks(counted, chosen, labels):
         problems.append("blocks of the copy differ in size from what the search counted")
+    if not problems and counted.people is not None and _blocks(counted, chosen, labels, of_people=True):
+        problems.append("blocks of the copy have other numbers of people than the search counted")
     for requirement, again, found in zip(spec.privacy, counted.tightest, chosen.tightest, strict=True):
         if again is not None and not same(again, found):
             problems.append(f"the copy reaches other values of {requirement.model.name} than the search found")
@@ -166,15 +180,14 @@ def differences(
     return problems
 
 
-def _blocks(counted: Counted, chosen: Assessment, labels: Sequence[dict[str, int]]) -> bool:
-    expected = {
-        tuple(key): rows
-        for key, rows in zip(
-            chosen.counts.keys[chosen.kept].tolist(), chosen.counts.rows[chosen.kept].tolist(), strict=True
-        )
-    }
-    for texts, rows in zip(counted.labels, counted.rows.tolist(), strict=True):
+def _blocks(counted: Counted, chosen: Assessment, labels: Sequence[dict[str, int]], *, of_people: bool = False) -> bool:
+    counts, kept = chosen.counts, chosen.kept
+    sizes, found = (counts.people, counted.people) if of_people else (counts.rows, counted.rows)
+    assert sizes is not None
+    assert found is not None
+    expected = {tuple(key): n for key, n in zip(counts.keys[kept].tolist(), sizes[kept].tolist(), strict=True)}
+    for texts, n in zip(counted.labels, found.tolist(), strict=True):
         key = tuple(known.get(text, -1) for known, text in zip(labels, texts, strict=True))
-        if expected.get(key) != rows:
+        if expected.get(key) != n:
             return True
     return False

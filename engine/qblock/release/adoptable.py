@@ -68,7 +68,7 @@ def _lost(known: Written, event: RecordedEvent) -> Iterator[str]:
 
 def _otherwise(spec: Spec, event: RecordedEvent, kept: Kept, guarantees: Sequence[Guarantee]) -> Iterator[str]:
     """What the spec asks otherwise than the one that the version was published by."""
-    before = [(column.name, column.role) for column in kept.columns if column.role != "bound"]
+    before = [(column.name, column.role) for column in kept.columns if not column.derived]
     now = list(published_columns(spec))
     if before != now:
         yield f"it publishes {_columns(before)}, and the spec says {_columns(now)}"

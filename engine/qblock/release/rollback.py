@@ -160,7 +160,7 @@ class _Rollback(Job):
     def _check_columns(self) -> None:
         """A column of another role was generalized, or left as it is, by other rules than those of today."""
         published = {n: a.role for n, a in self.spec.attributes.items() if a.role != "identifying"}
-        if published != {column.name: column.role for column in self.kept.columns if column.role != "bound"}:
+        if published != {column.name: column.role for column in self.kept.columns if not column.derived}:
             raise self._refused("it publishes other columns, or in other roles, than the spec says now")
 
     def _check(self, rows: Rows) -> list[str]:

@@ -31,7 +31,7 @@ def shown_by(run: Run) -> Shown:
 
 def _distinct(run: Run) -> dict[str, int]:
     copy = run.chosen.copy
-    names = [column.name for column in copy.columns if column.role not in ("quasi_identifier", "bound")]
+    names = [column.name for column in copy.columns if column.role != "quasi_identifier" and not column.derived]
     if not names:
         return {}
     rows = copy.query.subquery("qblock_copy")

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from qblock import attacks
 from qblock.errors import InputError, Refused
 from qblock.hierarchy.core import TOP
-from qblock.publish.helpers import names
+from qblock.publish.helpers import PEOPLE_ROLE, names
 from qblock.report.data import (
     AttackShown,
     ColumnShown,
@@ -226,6 +226,7 @@ def _columns(
         before = KINDS.get(row["source_type"] or "", row["source_type"])
         if role != "quasi-identifier":
             after = "as it is in the source" if not role.startswith("bound of ") else f"the {role}, for filters"
+            after = "how many people the rows of its block are about" if role == PEOPLE_ROLE else after
             yield ColumnShown(name, role, before, after, row["how_to_filter"], row["values_published"])
             continue
         own = [one for one in levels if one["column_name"] == name]

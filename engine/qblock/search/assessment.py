@@ -56,6 +56,12 @@ class NodeCounts:
     rows: Ints
     parts: tuple[tuple[Part, ...], ...]
 
+    @property
+    def people(self) -> Ints | None:
+        """int64[B]: what the models count in each block: its rows, or its people (`count: entities`). None where every
+        requirement is about several sensitive attributes."""
+        return next((p.blocks.rows for parts in self.parts for p in parts if p.owner is None), None)
+
     @cached_property
     def failing(self) -> Mask:
         """bool[B]: blocks that fail any requirement."""

@@ -56,7 +56,7 @@ def check(document: Document, columns: dict[str, str | None], entries: tuple[Req
 def _names(document: Document, quasi: list[str]) -> None:
     publish = document.data.get("publish")
     names = publish.get("names") if isinstance(publish, dict) else None
-    known = [*HELPER_VIEWS, *(f"{name}_{end}" for name in quasi for end in BOUND_ENDS)]
+    known = [*HELPER_VIEWS, *(f"{name}_{end}" for name in quasi for end in BOUND_ENDS), "people"]
     for name in names if isinstance(names, dict) else ():
         if name not in known:
             what = f"{name} is neither a helper view nor a column of bounds; {choices(known, name)}"
@@ -109,6 +109,11 @@ def _entity(document: Document, columns: dict[str, str | None]) -> None:
     versions = document.data.get("versions")
     if isinstance(versions, dict) and versions.get("row_counts") == "known" and count != "entities":
         document.wrong(("versions", "row_counts"), "rows of a person are told apart with `count: entities`; add it")
+    publish = document.data.get("publish")
+    people = publish.get("people") if isinstance(publish, dict) else None
+    if isinstance(people, Scalar) and people.value is True and count != "entities":
+        what = "people are told apart from rows with `count: entities`; add it, or leave `people` out"
+        document.wrong(("publish", "people"), what)
     if count == "entities" and entity is None:
         document.wrong(("count",), "entities cannot be counted without `entity: COLUMN`; add it, or count: rows")
 

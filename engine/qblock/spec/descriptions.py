@@ -139,9 +139,10 @@ SECTIONS: dict[str, dict[str, Told]] = {
             ("columns", "native", "text"),
         ),
         "names": (
-            "Other names for helper views and for columns of bounds, by their own.",
+            "Other names for helper views and for the columns of bounds and of people, by their own.",
             ({"levels": "stays_labels", "age_low": "age_from"},),
         ),
+        "people": ("Whether it is published how many people each block has, with `count: entities`.", (True, False)),
         "lock_timeout": ("Seconds that readers may have to wait behind a publication.", (1,)),
     },
     "Versions": {

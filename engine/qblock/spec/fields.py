@@ -242,6 +242,7 @@ Seconds = Annotated[
     BeforeValidator(_seconds),
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": MOST_SECONDS}),
 ]
+Flag = Annotated[bool, BeforeValidator(flag_of), WithJsonSchema({"type": "boolean"})]
 Names = Annotated[tuple[str, ...], BeforeValidator(listed(_named, "names"))]
 Share = Annotated[
     Fraction, BeforeValidator(_share), WithJsonSchema({"type": "number", "exclusiveMinimum": 0, "maximum": 1})

@@ -78,7 +78,7 @@ DEFAULTS[2] = {
     "Search": {**DEFAULTS[1]["Search"], "weights": {}, "recoding": "full_domain"},
     "DimensionTable": {"max": None},
     # A version says itself how it shows bounds: one from before there were any goes on without them.
-    "Publish": {**DEFAULTS[1]["Publish"], "ranges": None, "names": {}},
+    "Publish": {**DEFAULTS[1]["Publish"], "ranges": None, "names": {}, "people": False},
     # Versions lag behind the source where they are checked together, and say so nowhere: on_refusal is left out.
     "Versions": {
         **DEFAULTS[1]["Versions"],

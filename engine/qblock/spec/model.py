@@ -21,6 +21,7 @@ from qblock.spec.fields import (
     Age,
     Cohort,
     Digest,
+    Flag,
     Limit,
     Memory,
     Name,
@@ -200,7 +201,7 @@ class Publish:
 
     ranges: how the bounds of numbers and dates are published beside their labels; None: as the version that readers see
     has them, and as columns where there is none. names: other names for helper views and columns of bounds, by their
-    own (`levels`, `age_low`).
+    own (`levels`, `age_low`). people: whether it is published how many people each block has.
     lock_timeout: seconds that readers of PostgreSQL may have to wait behind a publication that waits for a lock.
     """
 
@@ -210,6 +211,7 @@ class Publish:
     readers: Names = ()
     ranges: RangesShown | None = None
     names: Annotated[dict[str, Name], BeforeValidator(_names), WithJsonSchema(NAMES)] = field(default_factory=dict)
+    people: Flag = False
     lock_timeout: Seconds = 1
 
 

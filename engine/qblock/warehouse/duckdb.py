@@ -81,6 +81,7 @@ class DuckdbFacts:
     literals = True
     """To bind a parameter the driver imports pandas."""
     text_type = "VARCHAR"
+    whole_type = "BIGINT"
     double_type = "DOUBLE"
     date_type = "DATE"
     range_types: ClassVar[Mapping[str, str]] = {}

@@ -26,6 +26,8 @@ class Facts(Protocol):
     """Whether queries are sent with their values in the text, which saves the driver something."""
     text_type: str
     """The type of a text, by the engine's own name."""
+    whole_type: str
+    """The type of a whole number of 64 bits, by the engine's own name."""
     double_type: str
     """The type of a double, by the engine's own name."""
     date_type: str

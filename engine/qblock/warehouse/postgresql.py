@@ -56,6 +56,7 @@ class PostgresqlFacts:
     error: type[Exception] = psycopg.Error
     literals = False
     text_type = "text"
+    whole_type = "bigint"
     double_type = "double precision"
     date_type = "date"
     range_types: ClassVar[Mapping[str, str]] = {

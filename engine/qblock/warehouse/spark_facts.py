@@ -55,6 +55,7 @@ class SparkFacts:
     error: type[Exception] = QblockError
     literals = False
     text_type = "STRING"
+    whole_type = "BIGINT"
     double_type = "DOUBLE"
     date_type = "DATE"
     range_types: ClassVar[Mapping[str, str]] = {}

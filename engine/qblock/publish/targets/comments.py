@@ -15,6 +15,8 @@ SAYS = {
     "how to filter it: {columns}.",
     "bound": "Bound of the label of {of} ({end}); infinite where the label is open or hidden, so that no filter drops "
     "its rows silently.",
+    "people": "How many people the rows of its q*-block are about, the same in each of them: add it up over {blocks}, "
+    "not over rows.",
     "sensitive": "Sensitive attribute: as it is in the source; what is guaranteed of it: {guarantees}.",
     "insensitive": "Published as it is in the source.",
 }
@@ -43,9 +45,9 @@ def column_comments(spec: Spec, columns: Sequence[PublishedColumn]) -> dict[str,
     defaults = {name: default for default, name in spec.publish.names.items()}
     found, of = {}, ""
     for column in columns:
-        of = column.name if column.role != "bound" else of
+        of = of if column.role == "bound" else column.name
         end = ENDS.get(defaults.get(column.name, column.name).rpartition("_")[2], "")
         found[column.name] = SAYS[column.role].format(
-            columns=named["columns"], guarantees=named["guarantees"], of=of, end=end
+            columns=named["columns"], blocks=named["blocks"], guarantees=named["guarantees"], of=of, end=end
         )
     return found

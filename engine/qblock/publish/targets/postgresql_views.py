@@ -10,7 +10,19 @@ import sqlalchemy as sa
 
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.place import SCHEMA
-from qblock.publish.helpers import BLOCKS_SAY, KEPT, KINDS, Helper, Kind, Shown, Type, block_columns, block_names, names
+from qblock.publish.helpers import (
+    BLOCKS_SAY,
+    KEPT,
+    KINDS,
+    OF_BLOCKS,
+    Helper,
+    Kind,
+    Shown,
+    Type,
+    block_columns,
+    block_names,
+    names,
+)
 from qblock.publish.targets import registry
 from qblock.publish.targets.comments import RELEASED, column_comments, view_comment
 from qblock.publish.targets.layout import Layout
@@ -223,6 +235,7 @@ def _as_published(layout: Layout) -> str:
 
 
 def _of_blocks(columns: Sequence[PublishedColumn]) -> Columns:
-    shown = [(c.name, c.type) for c in columns if c.role in ("quasi_identifier", "bound")]
+    shown = [(c.name, c.type) for c in columns if c.role in OF_BLOCKS and c.role != "people"]
     number, rows = block_names(columns)
-    return [(number, "bigint"), *shown, (rows, "bigint")]
+    people = [(c.name, c.type) for c in columns if c.role == "people"]
+    return [(number, "bigint"), *shown, (rows, "bigint"), *people]
