@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from datetime import date, timedelta
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from qblock.canonical import decimal_text
 from qblock.comparison import Kind
 from qblock.errors import InputError
 from qblock.hierarchy import (
@@ -20,6 +22,7 @@ from qblock.hierarchy import (
     cuts,
     dates,
     digits,
+    edges,
     flat,
     from_csv,
     ranges,
@@ -138,6 +141,49 @@ def test_ranges_need_finite_numbers():
     with pytest.raises(UnfitValuesError, match="2 values of the column are not finite numbers") as caught:
         ranges("w", ["NaN", "1", "Infinity"], [5], kind="float")
     assert caught.value.values == ("Infinity", "NaN")
+
+
+def test_edges_of_whole_numbers():
+    hierarchy = edges("children", ["10", "0", "4", "1", "5", "12", "-3"], [0, 1, 5, 10])
+    assert hierarchy.leaves == ("-3", "0", "1", "4", "5", "10", "12")
+    assert hierarchy.labels[1] == ("<0", "0", "1-4", "1-4", "5-9", ">=10", ">=10")
+    assert hierarchy.labels[2] == ("*",) * 7
+    assert edges("n", ["-7", "3"], [-10, 0]).labels[1] == ("-10 to -1", ">=0")
+    assert edges("n", ["1"], [0, Fraction(3, 2)]).labels[1] == ("[0, 1.5)",)
+
+
+@given(
+    values=st.lists(st.decimals(-40, 40, places=2), min_size=1, max_size=20),
+    given_edges=st.sets(st.integers(-30, 30), min_size=1, max_size=6),
+)
+@settings(deadline=None)
+def test_a_value_is_between_the_edges_that_its_label_says(values: list[Decimal], given_edges: set[int]):
+    begins = sorted(given_edges)
+    made = edges("n", [decimal_text(Fraction(value)) for value in values], begins, "decimal")
+    for leaf, label in zip(made.leaves, made.labels[1], strict=True):
+        below = [edge for edge in begins if edge <= Fraction(leaf)]
+        above = [edge for edge in begins if edge > Fraction(leaf)]
+        if not below:
+            assert label == f"<{above[0]}"
+        elif not above:
+            assert label == f">={below[-1]}"
+        else:
+            assert label == f"[{below[-1]}, {above[0]})"
+
+
+@pytest.mark.parametrize(
+    ("given_edges", "problem"), [([], "empty"), ([0, 0], "0 is not above 0"), ([5, 1], "1 is not")]
+)
+def test_edges_that_do_not_ascend_are_refused(given_edges: list[int], problem: str):
+    with pytest.raises(InputError, match=f"edges of n: .*{problem}"):
+        edges("n", ["1"], given_edges)
+
+
+def test_edges_need_numbers():
+    with pytest.raises(InputError, match="edges of a: the column is of type text, not a number"):
+        edges("a", ["x"], [0], "text")
+    with pytest.raises(UnfitValuesError, match="not a finite number"):
+        edges("a", ["NaN"], [0], "float")
 
 
 def test_cuts_of_whole_numbers():

@@ -176,6 +176,48 @@ def ranges(
     return with_top(attribute, names, levels)
 
 
+def check_edges(given: Sequence[Number]) -> None:
+    """Raise ValueError for edges that do not ascend."""
+    if not given:
+        raise ValueError("the list is empty; write where ranges begin, in order: [0, 1, 5, 10]")
+    for one, other in itertools.pairwise(given):
+        if one >= other:
+            raise ValueError(f"{decimal_text(Fraction(other))} is not above {decimal_text(Fraction(one))}; sort them")
+
+
+def edges(attribute: str, values: Iterable[str], given: Sequence[Number], kind: Kind = "integer") -> Hierarchy:
+    """Ranges from each of these numbers to the next one, and `*`: 0, 1-4, 5-9 and >=10 of [0, 1, 5, 10].
+
+    What lies below the first is of one open label (<0), and so is what lies from the last on. Labels are written as
+    those of `ranges`. Raises InputError for edges that do not ascend, UnfitValuesError for NaN and infinity.
+    """
+    try:
+        check_edges(given)
+    except ValueError as error:
+        raise InputError(f"edges of {attribute}: {error}") from None
+    if kind not in NUMBERS:
+        raise InputError(
+            f"edges of {attribute}: the column is of type {kind}, not a number; use a CSV file, or suppress"
+        )
+    numbers = _numbers(attribute, values, kind)
+    integers = kind == "integer" and all(Fraction(edge).denominator == 1 for edge in given)
+    per = math.lcm(numbers.per, *(Fraction(edge).denominator for edge in given))
+    begins = [int(Fraction(edge) * per) for edge in given]
+    counts = numbers.scaled(per, max(map(abs, begins)))
+    used, index = _runs(np.searchsorted(np.array(begins, dtype=counts.dtype), counts, side="right"))
+    shown = []
+    for place in used.tolist():
+        if place == 0:
+            shown.append(f"<{decimal_text(Fraction(begins[0], per))}")
+        elif place == len(begins):
+            shown.append(f">={decimal_text(Fraction(begins[-1], per))}")
+        else:
+            low, width = begins[place - 1], begins[place] - begins[place - 1]
+            shown += _whole_ranges([low], width) if integers else _half_open([low], width, per)
+    leaves = Labels.leaves_of(numbers.leaves)
+    return with_top(attribute, [attribute, f"{attribute}_edges"], [leaves, leaves.below(Labels(texts(shown), index))])
+
+
 def cuts(attribute: str, values: Iterable[str], grid: Grid, kind: Kind = "integer") -> Hierarchy:
     """Cells of a grid (see Grid), of its least width, of twice, four times as much and so on, and `*`.
 

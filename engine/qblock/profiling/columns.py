@@ -23,6 +23,10 @@ FINEST = Fraction(1, 1000)
 """The least step of the ranges of decimals."""
 WIDEST = 10**18
 """The greatest distance between the least and the greatest number of a column that is generalized to ranges."""
+SMALL = 30
+"""Whole numbers from 0 on that stay below it are how many of something somebody has."""
+EDGES = (0, 1, 5, 10)
+"""Where ranges of them begin."""
 LONGEST_NAME = 40
 """The longest name of a release and of a hierarchy file."""
 LONGEST_KEY = 120
@@ -256,6 +260,8 @@ def _hierarchy(p: Profile, there: int) -> Any:
         spread = Fraction(ends[1]) - Fraction(ends[0])
         if p.distinct <= 2 or spread >= WIDEST:
             return "suppress"
+        if kind == "integer" and ends[0] == "0" and spread < SMALL:
+            return {"edges": [edge for edge in EDGES if edge <= spread]}
         return {"ranges": [as_written(width) for width in widths_of(spread, whole=kind == "integer")]}
     if kind in ("date", "timestamp", "timestamptz") and p.distinct:
         return (

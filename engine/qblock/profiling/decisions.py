@@ -12,6 +12,8 @@ from qblock.profiling.columns import Proposal, sensitive_entry
 from qblock.profiling.people import NOBODY
 from qblock.warehouse.copied import no_column
 
+KEYS = ("digits", "ranges", "edges", "dates", "file")
+"""Of the hierarchies that are proposed, each of which has one."""
 OPEN = "???"
 """What stands where a decision is needed: no command reads a spec with it."""
 AskSensitive = Callable[[Sequence[Proposal]], Sequence[str]]
@@ -67,5 +69,5 @@ def _levels(entry: Any) -> int:
     form = entry["hierarchy"]
     if not isinstance(form, dict):
         return 2
-    ((key, value),) = [(key, value) for key, value in form.items() if key in ("digits", "ranges", "dates", "file")]
-    return value + 1 if key == "digits" else 2 if key == "file" else len(value) + 2
+    ((key, value),) = [(key, value) for key, value in form.items() if key in KEYS]
+    return value + 1 if key == "digits" else 2 if key == "file" else 3 if key == "edges" else len(value) + 2

@@ -13,7 +13,7 @@ import yaml
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
-from qblock.profiling import apart, decisions, ends, people
+from qblock.profiling import apart, counts, decisions, ends, people
 from qblock.profiling.apart import Apart
 from qblock.profiling.columns import FEW, FILE, LONGEST_KEY, Proposal, file_name, leaves_of, profile, propose
 from qblock.profiling.decisions import AskSensitive
@@ -98,6 +98,7 @@ def init(
             quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
             people_ = [one.column for one in who.candidates] + ([] if given is None else [given.column])
             proposals = ends.with_ends(proposals, session, name, rows, people_, k_of(rows))
+            proposals = counts.with_edges(proposals, session, name, people_, k_of(rows))
             likely = given or who.best
             person = None if likely is None else likely.column
             sampled = apart.sample(session, name, rows, quasi, people_, person)

@@ -11,7 +11,7 @@ from qblock.errors import QblockError
 from qblock.hierarchy import TOP, Hierarchy, from_csv
 from qblock.hierarchy.builders import outer_cuts
 from qblock.spec import Spec
-from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, HierarchySource, Ranges, Suppress
+from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, Edges, HierarchySource, Ranges, Suppress
 
 HIDDEN = "hidden"
 AS_IT_IS = "as it is"
@@ -97,6 +97,8 @@ def _steps(form: HierarchySource | None) -> list[str] | None:
         return [f"by the {one} {form.digits} digits" for one in kept]
     if isinstance(form, Ranges):
         return [f"in ranges of {decimal_text(width)}{_between(form, width)}" for width in form.ranges]
+    if isinstance(form, Edges):
+        return [f"in ranges from {', '.join(decimal_text(Fraction(edge)) for edge in form.edges)} on"]
     if isinstance(form, Dates):
         return [f"by {unit.replace('_', ' ').replace('iso', 'ISO')}" for unit in form.dates]
     if isinstance(form, Cuts):

@@ -19,7 +19,7 @@ from qblock.spec.model import (
 )
 from qblock.spec.prior import PriorTable, PriorValues
 from qblock.spec.schema import json_schema
-from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, HierarchySource, Ranges, Suppress
+from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, Edges, HierarchySource, Ranges, Suppress
 
 __all__ = [
     "Attribute",
@@ -28,6 +28,7 @@ __all__ = [
     "Dates",
     "Digits",
     "DimensionTable",
+    "Edges",
     "GuardTable",
     "HierarchySource",
     "PriorTable",

@@ -76,6 +76,10 @@ SECTIONS: dict[str, dict[str, Told]] = {
         "to": ("Top coding: what lies from the last range up to here on is one open label, >=90.", (90,)),
         "max": MAX,
     },
+    "Edges": {
+        "edges": ("Where ranges begin: below the first, and from the last on, labels are open.", ([0, 1, 5, 10],)),
+        "max": MAX,
+    },
     "Dates": {
         "dates": ("The calendar unit of each level, finer first.", (["month", "year"], ["week", "iso_year"])),
         "max": MAX,

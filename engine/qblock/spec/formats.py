@@ -73,6 +73,7 @@ DEFAULTS[2] = {
     "Ranges": {**DEFAULTS[1]["Ranges"], "from_": None, "to": None, "max": None},
     "Dates": {"max": None},
     "Cuts": {"max": None},
+    "Edges": {"max": None},
     "Cutting": {"start": None},
     "CsvFile": {"layout": "header", "max": None},
     "Search": {**DEFAULTS[1]["Search"], "weights": {}, "recoding": "full_domain"},

@@ -14,8 +14,8 @@ from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, Wit
 from pydantic.dataclasses import dataclass
 
 from qblock.comparison import Kind
-from qblock.hierarchy import Grid, Hierarchy, HierarchyError, Layout, cuts, dates, digits, ranges, suppress
-from qblock.hierarchy.builders import UNITS, check_ends, check_units, check_widths
+from qblock.hierarchy import Grid, Hierarchy, HierarchyError, Layout, cuts, dates, digits, edges, ranges, suppress
+from qblock.hierarchy.builders import UNITS, check_edges, check_ends, check_units, check_widths
 from qblock.spec.fields import NUMBERS, Level, Name, Positive, TableName, exact_number, listed, read_items, text_of
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -34,6 +34,14 @@ def _widths(raw: object) -> tuple[int | Fraction, ...]:
     widths = tuple(read_items(exact_number, raw))
     check_widths(widths)
     return widths
+
+
+def _edges(raw: object) -> tuple[int | Fraction, ...]:
+    if not isinstance(raw, list | tuple):
+        raise ValueError("{it} is not a list; write where ranges begin, in order: [0, 1, 5, 10]")
+    given = tuple(read_items(exact_number, raw))
+    check_edges(given)
+    return given
 
 
 def _units(raw: object) -> tuple[str, ...]:
@@ -110,6 +118,19 @@ class Ranges(HierarchySource):
 
     def __post_init__(self) -> None:
         check_ends(self.ranges, self.start, self.from_, self.to)
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Edges(HierarchySource):
+    """Ranges that begin at each of these numbers; what lies below the first, or from the last on, has an open label."""
+
+    form = "edges"
+    edges: Annotated[
+        tuple[int | Fraction, ...],
+        BeforeValidator(_edges),
+        WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "number"}}),
+    ]
+    max: Level | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -228,6 +249,13 @@ FORMS: tuple[Form, ...] = (
         "{ranges: [5, 10, 20]}",
         lambda form, name, values, kind: ranges(name, values, form.ranges, form.start, kind, form.from_, form.to),
         ("0", "7", "31", "32"),
+        "integer",
+    ),
+    Form(
+        Edges,
+        "{edges: [0, 1, 5, 10]}",
+        lambda form, name, values, kind: edges(name, values, form.edges, kind),
+        ("0", "3", "7", "31"),
         "integer",
     ),
     Form(
