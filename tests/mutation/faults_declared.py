@@ -6,7 +6,7 @@ from mutation.mutation import Mutation
 
 ORDERS = ("tests/source/test_orders.py",)
 NAMED = ("tests/source/test_named_values.py",)
-HUGE = ("tests/models/test_huge.py",)
+HUGE = ("tests/models/test_huge.py::test_a_parameter_beyond_all_counts",)
 DUCKDB = "duckdb"
 
 VALUES: tuple[Mutation, ...] = (
