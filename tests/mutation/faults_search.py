@@ -54,7 +54,7 @@ STRUCTURE = (
         "search/utility/measure.py",
         "share = 1.0 if shares is None or",
         "share = 1.0 if shares is not None or",
-        tests=WEIGHTS,
+        tests=("tests/search/test_weights.py::test_weighted_figures_and_the_choice_by_them",),
     ),
     Mutation(
         "weights: equal ones take the way of others",
@@ -75,14 +75,14 @@ STRUCTURE = (
         "search/task.py",
         "for coarser in sets.lattice.nodes():",
         "for coarser in self.lattice.nodes():",
-        tests=HIGHEST,
+        tests=("tests/search/test_highest_level.py::test_the_search_is_that_of_the_whole_lattice_up_to_there",),
     ),
     Mutation(
         "max: precision is of the levels up to it",
         "search/utility/measure.py",
         "levels /= max(self._task.source.hierarchies[i].height, 1)",
         "levels /= max(height, 1)",
-        tests=HIGHEST,
+        tests=("tests/search/test_highest_level.py::test_metrics_are_what_they_are_without",),
     ),
     Mutation(
         "minimal nodes are the maximal ones",
@@ -126,11 +126,17 @@ STRUCTURE = (
 STATEMENTS = (
     Mutation(
         "rows without a leaf are dropped",
+        "frequency/packing.py",
+        "joined = joined.outerjoin(named",
+        "joined = joined.join(named",
+        tests=("tests/source/test_levels.py::test_values_outside_the_bounds_of_cuts_are_not_covered",),
+    ),
+    Mutation(
+        "predicates: values outside of the domain are dropped",
         "warehouse/queries.py",
         "joined = joined.outerjoin(dimension.table",
         "joined = joined.join(dimension.table",
-        "duckdb",
-        COUNTS,
+        tests=("tests/search/test_guards.py::test_a_table_that_does_not_fit_is_refused",),
     ),
     Mutation(
         "search: a frequency set is readable by others",

@@ -166,9 +166,17 @@ ENTRY = (
 @pytest.mark.parametrize(
     ("columns", "entry", "message"),
     [
-        ({"who": ["p1"], "what": ["y"]}, ENTRY % "what", "what of wishes is NULL or not in the domain of s in 1 rows"),
-        ({"who": ["p1"], "what": [None]}, ENTRY % "what", "what of wishes is NULL or not in the domain of s in 1 rows"),
-        ({"who": [None], "what": ["u"]}, ENTRY % "what", "who of wishes is NULL in 1 rows"),
+        (
+            {"who": ["p1"], "what": ["y"]},
+            ENTRY % "what",
+            "what of wishes is NULL or not in the domain of s in 1 row; correct the table",
+        ),
+        (
+            {"who": ["p1"], "what": [None]},
+            ENTRY % "what",
+            "what of wishes is NULL or not in the domain of s in 1 row; correct the table",
+        ),
+        ({"who": [None], "what": ["u"]}, ENTRY % "what", "who of wishes is NULL in 1 row; correct the table"),
         ({"who": ["p1"], "what": ["u"]}, ENTRY % "why", "wishes has no column 'why'; its columns are who, what"),
         (
             {"who": ["p1"] * 4, "what": list("uvwx"), "g": [1] * 4},

@@ -10,7 +10,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Blocks, Guards
-from qblock.errors import InputError
+from qblock.errors import InputError, counted
 from qblock.frequency import FrequencySets, positions
 from qblock.frequency.coding import Coding
 from qblock.frequency.packing import packed
@@ -103,8 +103,9 @@ class GuardSets:
         for key in there:
             if found[key]:
                 what = f"NULL or not in the domain of {sensitive}" if key == "v" else "NULL"
+                rows = counted(found[key], "row")
                 raise InputError(
-                    f"{self._place}: column {names[key]} of {self._table} is {what} in {found[key]} rows; correct them"
+                    f"{self._place}: column {names[key]} of {self._table} is {what} in {rows}; correct the table"
                 )
 
     def _scan(self, people: sa.TableClause) -> sa.TableClause:
