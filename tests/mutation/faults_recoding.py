@@ -45,7 +45,7 @@ RECODING: tuple[Mutation, ...] = (
         "search/recoding/propose.py",
         "np.lexsort((places, np.abs(2 * below[fit] - whole)))",
         "np.lexsort((-places, np.abs(2 * below[fit] - whole)))",
-        tests=SEARCH,
+        tests=("tests/recoding/test_maps.py::test_of_two_cuts_as_near_to_the_median_the_lower_one_is_taken",),
     ),
     Mutation(
         "map: each split may suppress the whole limit",

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from integration.sources import make_spec
 from search.whole import HIERARCHIES, load, rows_of, text_of
 
 from qblock.errors import InputError
@@ -118,3 +119,13 @@ def test_a_label_never_stands_for_two_sets_of_values(warehouse: Any, tmp_path: P
     (tmp_path / "a.csv").write_text("v,w,top\na0,a2,*\na1,a2,*\na2,x,*\na3,x,*\n", "utf-8")
     with open_task(spec) as task, pytest.raises(InputError, match="would stand for different values"):
         _ = boxes_of(run_search(task))
+
+
+def test_of_two_cuts_as_near_to_the_median_the_lower_one_is_taken(warehouse: Any, tmp_path: Path) -> None:
+    """Three rows, one and three: either cut beside the one in the middle leaves three and four."""
+    ages = [1, 1, 1, 2, 3, 3, 3]
+    url = warehouse("people", {"age": ages, "s": ["u", "v", "w", "u", "v", "w", "u"]})
+    attributes = {"age": {"role": "quasi_identifier", "hierarchy": {"ranges": [10]}}, "s": "sensitive"}
+    search = {"recoding": "multidimensional", "choose_by": "loss"}
+    spec = make_spec(url, "people", attributes, [{"k_anonymity": {"k": 3}}], tmp_path, search=search)
+    assert answered(spec)["box_labels"] == [("1",), ("2-3",)]
