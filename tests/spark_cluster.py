@@ -7,6 +7,7 @@ the package pyspark), else from .venv-spark, which `make test-spark` makes.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import shutil
 import signal
@@ -14,9 +15,12 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from engines import Absent
@@ -38,6 +42,35 @@ def spark_url() -> Iterator[str]:
         raise Absent(str(error)) from None
 
 
+@dataclass
+class Cluster:
+    """url: of the Connect server; ui: where its REST interface answers; workers: each may be killed."""
+
+    url: str
+    ui: str
+    workers: list[subprocess.Popen[bytes]]
+    add_worker: Callable[[], None]
+
+    def asked(self, what: str) -> Any:
+        """An answer of the REST interface about the only application: `executors`, `jobs?status=running`, `stages`."""
+        begin = f"{self.ui}/api/v1/applications"
+        with urllib.request.urlopen(begin, timeout=10) as answer:
+            (application,) = json.load(answer)
+        with urllib.request.urlopen(f"{begin}/{application['id']}/{what}", timeout=10) as answer:
+            return json.load(answer)
+
+    def executors(self) -> list[dict[str, Any]]:
+        """Those that live."""
+        return [one for one in self.asked("executors") if one["id"] != "driver" and one["isActive"]]
+
+    def wait_for_executors(self, n: int) -> None:
+        end = time.monotonic() + SECONDS
+        while len(self.executors()) != n:
+            if time.monotonic() > end:
+                raise RuntimeError(f"no {n} executors within {SECONDS} s")
+            time.sleep(0.2)
+
+
 @contextmanager
 def cluster() -> Iterator[str]:
     """URL of the Connect server. Raises RuntimeError where it cannot be had."""
@@ -46,6 +79,13 @@ def cluster() -> Iterator[str]:
     if given := os.environ.get("QBLOCK_TEST_SPARK_URL"):
         yield given
         return
+    with own_cluster() as own:
+        yield own.url
+
+
+@contextmanager
+def own_cluster() -> Iterator[Cluster]:
+    """A cluster that somebody may break. Raises RuntimeError where it cannot be had."""
     home = spark_home()
     if home is None or shutil.which("java") is None:
         raise RuntimeError("no Spark: Java or the server's environment (.venv-spark) is absent; run make test-spark")
@@ -58,23 +98,33 @@ def cluster() -> Iterator[str]:
         start = [command[0], f"{command[1]}master.Master", "--host", "127.0.0.1", "--port", port, "--webui-port", "0"]
         stack.enter_context(_running(home, folder, "master", start))
         _answers(int(port), folder)
-        for i in range(2):
+        workers: list[subprocess.Popen[bytes]] = []
+
+        def add_worker() -> None:
+            own = folder / f"work{len(workers)}"
             worker = [command[0], f"{command[1]}worker.Worker", "--host", "127.0.0.1", "--cores", "1", "--memory", "1g"]
-            worker += ["--work-dir", str(folder / f"work{i}"), "--webui-port", "0", master]
-            stack.enter_context(_running(home, folder, f"worker{i}", worker))
-        stack.enter_context(connect_server(home, folder, master, connect))
-        yield f"sc://127.0.0.1:{connect}"
+            worker += ["--work-dir", str(own), "--webui-port", "0", master]
+            workers.append(stack.enter_context(_running(home, folder, own.name, worker)))
+
+        for _ in range(2):
+            add_worker()
+        ui = free_port()
+        stack.enter_context(connect_server(home, folder, master, connect, ui))
+        yield Cluster(f"sc://127.0.0.1:{connect}", f"http://127.0.0.1:{ui}", workers, add_worker)
 
 
 @contextmanager
-def connect_server(home: Path, folder: Path, master: str, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A Connect server of a master (`local[1]` is none's) on a port, from when it answers."""
+def connect_server(
+    home: Path, folder: Path, master: str, port: int, ui: int | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A Connect server of a master (`local[1]` is none's) on a port, from when it answers. ui: port of its REST."""
     settings = {
         "spark.executor.memory": "768m",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.sql.shuffle.partitions": "2",
-        "spark.ui.enabled": "false",
+        "spark.ui.enabled": "false" if ui is None else "true",
+        "spark.ui.port": str(ui or 0),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
     start = [str(home / "bin" / "spark-submit"), "--class", CONNECT, "--master", master]
