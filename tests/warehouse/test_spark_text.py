@@ -12,11 +12,12 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qblock.errors import InputError
+from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import place_of_url
 from qblock.spec.urls import has_password
 from qblock.warehouse.addresses import shown_url
 from qblock.warehouse.connect import parse_url, profiled_warehouse
+from qblock.warehouse.spark import explained
 from qblock.warehouse.spark_dialect import SparkDialect
 from qblock.warehouse.spark_urls import connect_url
 
@@ -39,6 +40,12 @@ def test_the_client_reads_the_token_back() -> None:
 
     url = connect_url(parse_url(f"sc://spark.example/;token={TOKEN};use_ssl=true"))
     assert DefaultChannelBuilder(url).token == TOKEN
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyspark") is None, reason="pyspark-client is not installed")
+def test_a_fault_of_the_clients_own_threads_is_no_internal_error() -> None:
+    with pytest.raises(QblockError, match=r"while reading table a\.b \(RuntimeError\)"), explained(["a.b"]):
+        raise RuntimeError("cannot schedule new futures after shutdown")
 
 
 @pytest.mark.parametrize(

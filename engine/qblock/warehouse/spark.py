@@ -72,7 +72,6 @@ class Client(Protocol):
 def connected(url: sa.URL) -> Client:
     """A session of its own on the server of a URL. Raises Unreachable, and InputError where the client is absent."""
     try:
-        from pyspark.errors import PySparkException
         from pyspark.sql.connect.client import retries
         from pyspark.sql.connect.session import SparkSession as ConnectSession
     except ImportError:
@@ -88,7 +87,7 @@ def connected(url: sa.URL) -> Client:
         made.client.set_retry_policies([retries.DefaultPolicy(max_retries=3, initial_backoff=50, max_backoff=1000)])
         for name, value in SETTINGS.items():
             made.conf.set(name, value)
-    except (PySparkException, *_drivers()) as error:
+    except _drivers() as error:
         raise explain_spark(error) from None
     return cast(Client, made)
 
@@ -97,7 +96,8 @@ def _drivers() -> tuple[type[Exception], ...]:
     from grpc import RpcError
     from pyspark.errors import PySparkException
 
-    return (PySparkException, RpcError, sa.exc.SQLAlchemyError, *CLIENT)
+    # Its pool of threads, which sessions share, ends with the first session that does.
+    return (PySparkException, RpcError, RuntimeError, sa.exc.SQLAlchemyError, *CLIENT)
 
 
 @contextmanager
