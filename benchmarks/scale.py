@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from qblock.spec import load_spec
 from qblock.warehouse import TableName, spark, warehouse_of
 
 SCHEMA = "qblock_scale"
+ROLL_UPS = ("warehouse", "local")
 COLUMNS = {"age": 72, "zip": 1000, "sex": 2, "job": 40, "country": 30, "ill": 12}
 """How many values each has, all about as frequent, so that there are as many leaf combinations as rows allow."""
 SPEC = """version: 1
@@ -49,6 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--url", help="of a Spark Connect server")
     parser.add_argument("--ui", help="of the REST interface of its application")
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 4_000_000])
+    parser.add_argument("--roll-up", nargs="+", choices=ROLL_UPS, default=list(ROLL_UPS))
     parser.add_argument("--repeat", type=int, default=3, metavar="N", help="medians of so many runs (%(default)s)")
     parser.add_argument("--one", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
@@ -59,11 +62,11 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error("--url and --ui are needed: of a cluster that is there")
     with tempfile.TemporaryDirectory() as folder:
         for rows in given.rows:
-            measured(given.url, given.ui, rows, given.repeat, Path(folder))
+            measured(given.url, given.ui, rows, given.repeat, Path(folder), given.roll_up)
     return 0
 
 
-def measured(url: str, ui: str, rows: int, repeat: int, folder: Path) -> None:
+def measured(url: str, ui: str, rows: int, repeat: int, folder: Path, roll_ups: Sequence[str]) -> None:
     table = f"people_{rows}"
     client: Any = spark.connected(sa.make_url(url))
     drawn = ", ".join(f"CAST(pmod(hash(id, {i}), {n}) AS INT) AS {name}" for i, (name, n) in enumerate(COLUMNS.items()))
@@ -72,7 +75,7 @@ def measured(url: str, ui: str, rows: int, repeat: int, folder: Path) -> None:
         f"{SCHEMA}.{table}"
     )
     try:
-        for roll_up in ("warehouse", "local"):
+        for roll_up in roll_ups:
             spec = folder / f"{table}_{roll_up}.yaml"
             spec.write_text(SPEC.format(url=url, schema=SCHEMA, table=table, roll_up=roll_up), "utf-8")
             before, found = executors(ui), []
