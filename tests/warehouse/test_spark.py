@@ -20,6 +20,7 @@ import sqlalchemy as sa
 from spark_cluster import connect_server, free_port, spark_home
 
 from qblock.cli.app import run
+from qblock.errors import QblockError
 from qblock.warehouse import TableName, open_warehouse
 from qblock.warehouse.addresses import Unreachable
 
@@ -144,6 +145,17 @@ def test_hostile_texts_come_back(client: Any, spark_url: str) -> None:
         loaded = session.load("texts", pa.table({"t": pa.array(HOSTILE)}))
         joined = sa.select(sa.func.count()).select_from(relation.join(loaded, column == loaded.c.t))
         assert session.scalar(joined) == len(HOSTILE) - 1
+
+
+def test_the_client_writes_no_error_of_its_own(client: Any, spark_url: str, capfd: Any) -> None:
+    save(client, "texts", pa.table({"t": ["a secret value"]}))
+    opened = open_warehouse(spark_url, Path())
+    with closing(opened), opened.snapshot() as session:
+        relation = session.relation(TableName("clinic", "texts"))
+        with pytest.raises(QblockError, match="CAST_INVALID_INPUT"):
+            session.fetch(sa.select(sa.cast(relation.c.t, sa.Integer)))
+    said = capfd.readouterr()
+    assert "secret" not in said.out + said.err
 
 
 def test_a_change_of_the_source_is_not_seen(client: Any, spark_url: str) -> None:

@@ -44,6 +44,8 @@ SETTINGS = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.legacy.charVarcharAsString": "false",
 }
+LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""Where the client writes errors by itself, with values of the source in their text."""
 
 
 class Frame(Protocol):
@@ -72,10 +74,13 @@ class Client(Protocol):
 def connected(url: sa.URL) -> Client:
     """A session of its own on the server of a URL. Raises Unreachable, and InputError where the client is absent."""
     try:
+        from pyspark.logger import PySparkLogger
         from pyspark.sql.connect.client import retries
         from pyspark.sql.connect.session import SparkSession as ConnectSession
     except ImportError:
         raise InputError('Spark needs the package pyspark-client; install it: pip install "qblock[spark]"') from None
+    for name in LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
     address = (url.host or "", url.port or DEFAULT_PORT)
     try:
         # The client would try for minutes.
