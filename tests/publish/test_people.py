@@ -36,7 +36,6 @@ def visits(make_job: MakeJob, publish: dict[str, Any] | None = None, **settings:
         "attributes": ATTRIBUTES,
         "entity": "name",
         "count": "entities",
-        "versions": {"joint": "none"},
         "search": {"node": [1, 1]},
         "privacy": [{"k_anonymity": {"k": 3}}, {"distinct_l_diversity": {"l": 2}}],
     }
@@ -88,7 +87,8 @@ def test_what_is_suppressed_has_nobody(make_job: MakeJob) -> None:
 
 
 def test_boxes_of_a_map_have_people(make_job: MakeJob) -> None:
-    job = visits(make_job, search={"recoding": "multidimensional"})
+    asked = [{"k_anonymity": {"k": 7}}, {"distinct_l_diversity": {"l": 3}}]
+    job = visits(make_job, search={"recoding": "multidimensional"}, privacy=asked)
     job.run()
     found = blocks(job, "age_low, age_high, ward, people")
     assert len(found) > 2
@@ -144,6 +144,12 @@ def test_a_name_that_is_taken_is_told_and_another_one_given(make_job: MakeJob) -
     job.settings["publish"]["names"] = {"people": "heads"}
     job.run()
     assert {age: people for age, _, _, people in blocks(job, "age, ward, rows, heads")} == truth(job, 5)
+
+
+def test_versions_are_checked_together(make_job: MakeJob) -> None:
+    job = visits(make_job, versions={"joint": "none"})
+    with pytest.raises(InputError, match="who knows how many rows nobody exceeds could learn a value"):
+        job.run()
 
 
 @pytest.mark.parametrize("count", [{"count": "rows"}, {"count": "rows", "entity": None}])

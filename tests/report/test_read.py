@@ -199,7 +199,7 @@ def test_people_are_counted_where_a_row_is_a_person(make_job: MakeJob) -> None:
 
 
 def test_the_people_of_blocks_are_said_to_be_that(make_job: MakeJob) -> None:
-    job = make_job(entity="name", count="entities", versions=NONE)
+    job = make_job(entity="name", count="entities")
     job.settings["publish"]["people"] = True
     job.run()
     found = {column.name: column for column in read_report(job.spec).shown.columns}

@@ -114,8 +114,15 @@ def _entity(document: Document, columns: dict[str, str | None]) -> None:
     if isinstance(people, Scalar) and people.value is True and count != "entities":
         what = "people are told apart from rows with `count: entities`; add it, or leave `people` out"
         document.wrong(("publish", "people"), what)
+    elif isinstance(people, Scalar) and people.value is True and _never_together(versions):
+        what = "who knows how many rows nobody exceeds could learn a value; leave out `people`, or `joint: none`"
+        document.wrong(("publish", "people"), what)
     if count == "entities" and entity is None:
         document.wrong(("count",), "entities cannot be counted without `entity: COLUMN`; add it, or count: rows")
+
+
+def _never_together(versions: object) -> bool:
+    return isinstance(versions, dict) and versions.get("joint") == "none"
 
 
 def _node(document: Document, names: list[str]) -> None:
