@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = st.sampled_from(["tests/a.py::test_b", "tests/a.py::test_c", "tests/a.py::TestD::test_e"])
 CONFTEST = """
+import os
 import parts
 import pytest
 
@@ -29,10 +30,10 @@ def pytest_configure(config):
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     parts.TIMES = config.rootpath / "times.txt"
+    parts.SECONDS = float(os.environ.get("SECONDS_OF_A_TEST", parts.SECONDS))
     parts.choose(config, items)
 """
 TESTS = """
-import time
 import pytest
 
 @pytest.mark.parametrize("case", range(6))
@@ -51,9 +52,6 @@ def test_that_needs():
 
 def test_that_skips():
     pytest.skip("not here")
-
-def test_that_takes_its_time():
-    time.sleep(0.8)
 """
 
 
@@ -144,7 +142,11 @@ def test_both_parts_together_are_the_suite(suite: Path) -> None:
 
 
 def test_times_are_written(suite: Path) -> None:
-    outcomes(suite, "", QBLOCK_TEST_TIMES="taken.txt")
+    outcomes(suite, "", QBLOCK_TEST_TIMES="taken.txt", SECONDS_OF_A_TEST="0")
     found = parts.read_times((suite / "taken.txt").read_text("utf-8"))
-    assert list(found) == ["test_it.py::test_that_takes_its_time"]
-    assert found["test_it.py::test_that_takes_its_time"].cases == 1
+    ran = ("test_cases", "test_long", "test_new", "test_that_needs")
+    assert {name: one.cases for name, one in found.items()} == {
+        f"test_it.py::{name}": 6 if name == "test_cases" else 1 for name in ran
+    }
+    outcomes(suite, "", QBLOCK_TEST_TIMES="taken.txt", SECONDS_OF_A_TEST="100")
+    assert (suite / "taken.txt").read_text("utf-8") == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ from qblock.publish import copy
 from qblock.release.plan import plan
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
+from qblock.source import SourceTable
+from qblock.spec.load import spec_of
 
 VALUES = ("flu", "heart", "cancer", "burn", "asthma")
 VISITS: dict[str, list[Any]] = {
@@ -119,12 +122,9 @@ def test_an_older_version_is_shown_as_it_was(make_job: MakeJob) -> None:
 
 
 def test_a_copy_with_other_people_is_not_published(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = copy.people_of_blocks
-
-    def rows_instead(*given: Any) -> sa.Subquery:
-        query = right(*given).element
-        counted = [sa.func.count().label("n") if c.name == "n" else c for c in query.selected_columns]  # type: ignore[attr-defined]
-        return query.with_only_columns(*counted).subquery("qblock_people")  # type: ignore[attr-defined]
+    def rows_instead(_: SourceTable, joined: sa.FromClause, codes: Mapping[str, sa.ColumnElement[int]]) -> sa.Subquery:
+        selected = [*(code.label(name) for name, code in codes.items()), sa.func.count().label("n")]
+        return sa.select(*selected).select_from(joined).group_by(*codes.values()).subquery("qblock_people")
 
     job = visits(make_job)
     monkeypatch.setattr(copy, "people_of_blocks", rows_instead)
@@ -148,8 +148,11 @@ def test_a_name_that_is_taken_is_told_and_another_one_given(make_job: MakeJob) -
 
 def test_versions_are_checked_together(make_job: MakeJob) -> None:
     job = visits(make_job, versions={"joint": "none"})
-    with pytest.raises(InputError, match="who knows how many rows nobody exceeds could learn a value"):
+    message = "who knows how many rows nobody exceeds could learn a value"
+    with pytest.raises(InputError, match=message):
         job.run()
+    with pytest.raises(InputError, match=message):
+        spec_of(job.settings)
 
 
 @pytest.mark.parametrize("count", [{"count": "rows"}, {"count": "rows", "entity": None}])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -50,6 +51,19 @@ def test_nobody_is_certain_who_has_several_rows(known: Known) -> None:
         assert found.events[kind, "failed"]
 
 
+@dataclass
+class Watched(EngineOfBundles):
+    """watched: how many people each version that was published has in each block."""
+
+    watched: list[Counter[int]] = field(default_factory=list)
+
+    def run(self, *given: Any) -> Played:
+        played = super().run(*given)
+        if played.rows is not None:
+            self.watched.append(Counter(block for block, _ in played.rows.values()))
+        return played
+
+
 @pytest.mark.parametrize("known", ["changes", "rows"])
 def test_the_attacker_sees_how_many_people_each_block_has(known: Known) -> None:
     """So publishing it (`publish.people`) tells nothing that was not tried."""
@@ -57,16 +71,8 @@ def test_the_attacker_sees_how_many_people_each_block_has(known: Known) -> None:
     random_frames = frames_of_bundles(6, 2, 2, known, 10**12, large=True)
     for _ in range(40):
         frame = next(random_frames)
-        watched: list[Counter[int]] = []
-
-        class Watched(EngineOfBundles):
-            def run(self, *given: Any) -> Played:
-                played = super().run(*given)
-                if played.rows is not None:
-                    watched.append(Counter(block for block, _ in played.rows.values()))  # noqa: B023
-                return played
-
-        one = Attack(frame, Watched(chosen, frame.values, known))
+        player = Watched(chosen, frame.values, known)
+        one, watched = Attack(frame, player), player.watched
         first, _, _ = one.begun(rng, 2)
         if first is None:
             continue

@@ -145,10 +145,7 @@ def ranges(
         check_ends(widths, start, from_, to)
     except ValueError as error:
         raise InputError(f"ranges of {attribute}: {error}") from None
-    if kind not in NUMBERS:
-        raise InputError(
-            f"ranges of {attribute}: the column is of type {kind}, not a number; use a CSV file, or suppress"
-        )
+    _check_numbers("ranges", attribute, kind)
     numbers = _numbers(attribute, values, kind)
     integers = kind == "integer" and all(Fraction(number).denominator == 1 for number in (start, *widths))
     per = math.lcm(numbers.per, *(Fraction(number).denominator for number in (start, *widths)))
@@ -195,10 +192,7 @@ def edges(attribute: str, values: Iterable[str], given: Sequence[Number], kind: 
         check_edges(given)
     except ValueError as error:
         raise InputError(f"edges of {attribute}: {error}") from None
-    if kind not in NUMBERS:
-        raise InputError(
-            f"edges of {attribute}: the column is of type {kind}, not a number; use a CSV file, or suppress"
-        )
+    _check_numbers("edges", attribute, kind)
     numbers = _numbers(attribute, values, kind)
     integers = kind == "integer" and all(Fraction(edge).denominator == 1 for edge in given)
     per = math.lcm(numbers.per, *(Fraction(edge).denominator for edge in given))
@@ -318,6 +312,13 @@ def _unfit(attribute: str, form: str, values: list[str], what: str, remedy: str)
     return UnfitValuesError(
         f"{form} of {attribute}: {counted(len(values), 'value')} of the column {are} {what}", remedy, values
     )
+
+
+def _check_numbers(form: str, attribute: str, kind: Kind) -> None:
+    if kind not in NUMBERS:
+        raise InputError(
+            f"{form} of {attribute}: the column is of type {kind}, not a number; use a CSV file, or suppress"
+        )
 
 
 def _sorted(attribute: str, values: Iterable[str], kind: Kind) -> Texts:

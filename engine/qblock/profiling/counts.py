@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from qblock.profiling.columns import Proposal
+from qblock.profiling.ends import people_where
 from qblock.warehouse import Session, TableName
 
 Interval = tuple[int, int | None]
@@ -33,9 +34,7 @@ def with_edges(
         for low, high in _intervals(_edges(p)):
             inside = value >= sa.literal_column(str(low))
             inside = inside if high is None else inside & (value < sa.literal_column(str(high)))
-            counts = [sa.func.count(sa.case((inside, 1)))]
-            counts += [sa.func.count(sa.distinct(sa.case((inside, one)))) for one in who]
-            figures.append(sa.func.least(*counts) if who else counts[0])
+            figures.append(people_where(inside, who))
             asked.append((column.name, (low, high)))
     if not figures:
         return list(proposals)

@@ -43,6 +43,13 @@ def with_ends(
     return [_coded(p, cuts[name][0], *ends[name]) if (name := p.profile.column.name) in ends else p for p in proposals]
 
 
+def people_where(condition: sa.ColumnElement[bool], who: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[int]:
+    """How many people rows are of, whichever of these columns says so; rows where none does."""
+    counts = [sa.func.count(sa.case((condition, 1)))]
+    counts += [sa.func.count(sa.distinct(sa.case((condition, one)))) for one in who]
+    return sa.func.least(*counts) if who else counts[0]
+
+
 def _has_ranges(p: Proposal) -> bool:
     return isinstance(p.entry["hierarchy"], dict) and "ranges" in p.entry["hierarchy"]
 
@@ -98,9 +105,7 @@ def _settled(
             for cut in cuts[column.name][1 + side]:
                 at: sa.ColumnClause[Any] = sa.literal_column(decimal_text(cut))
                 beyond = value >= at if side else value < at
-                counts = [sa.func.count(sa.case((beyond, 1)))]
-                counts += [sa.func.count(sa.distinct(sa.case((beyond, one)))) for one in who]
-                figures.append(sa.func.least(*counts) if who else counts[0])
+                figures.append(people_where(beyond, who))
                 asked.append((column.name, side, cut))
     if not figures:
         return {}

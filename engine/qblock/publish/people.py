@@ -1,7 +1,8 @@
 """How many people the rows of each q*-block are about, published beside them (`publish.people`).
 
-Nothing in it is news to the attackers that releases are tried against: they see the linked rows of each person, though
-not whose they are (docs/steady-job.md), and that is how many people a block has.
+Where versions are checked together nothing in it is news to the attackers that releases are tried against: they see the
+linked rows of each person, though not whose they are (docs/steady-job.md), and that is how many people a block has.
+Elsewhere it would tell values, and a spec cannot ask for it (`spec/checks.py`).
 """
 
 from __future__ import annotations
@@ -20,15 +21,6 @@ from qblock.warehouse.queries import Query
 PEOPLE = "people"
 
 
-def check_people(spec: Spec) -> None:
-    """Raise InputError where nothing that is asked counts the people of a block."""
-    if spec.publish.people and all(len(requirement.sensitive) > 1 for requirement in spec.privacy):
-        raise InputError(
-            f"{spec.at('publish', 'people')}: the people of a block are what k_anonymity, or a guarantee for one "
-            "sensitive attribute, is about; add one to `privacy`, such as k_anonymity: {k: 2}"
-        )
-
-
 def people_column(
     spec: Spec, columns: Mapping[str, Column], type_: str, beside: Collection[str]
 ) -> PublishedColumn | None:
@@ -36,6 +28,8 @@ def people_column(
     numbers, by the engine's own name; beside: names that are published. Raises InputError for a name that is taken."""
     if not spec.publish.people:
         return None
+    assert spec.bundles
+    assert spec.checked_together
     name = spec.publish.names.get(PEOPLE, PEOPLE)
     if name.casefold() in {other.casefold() for other in (*columns, *spec.attributes, *beside)}:
         raise InputError(

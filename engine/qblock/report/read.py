@@ -217,6 +217,13 @@ def _whose(spec: Spec) -> str:
     return "A row is a person." if _row_each(spec) else "A person may have several rows, and rows are counted here."
 
 
+def _of_others(role: str) -> str:
+    """What readers see of a column that is no quasi-identifier."""
+    if role == PEOPLE_ROLE:
+        return "how many people the rows of its block are about"
+    return f"the {role}, for filters" if role.startswith("bound of ") else "as it is in the source"
+
+
 def _columns(
     spec: Spec, columns: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, Any]], *, words: bool
 ) -> Iterator[ColumnShown]:
@@ -225,9 +232,7 @@ def _columns(
         name, role = row["column_name"], row["role"]
         before = KINDS.get(row["source_type"] or "", row["source_type"])
         if role != "quasi-identifier":
-            after = "as it is in the source" if not role.startswith("bound of ") else f"the {role}, for filters"
-            after = "how many people the rows of its block are about" if role == PEOPLE_ROLE else after
-            yield ColumnShown(name, role, before, after, row["how_to_filter"], row["values_published"])
+            yield ColumnShown(name, role, before, _of_others(role), row["how_to_filter"], row["values_published"])
             continue
         own = [one for one in levels if one["column_name"] == name]
         rows = {one["label"]: one["rows"] for one in own}

@@ -7,7 +7,7 @@ from typing import Any
 from qblock.metrics import METRICS
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.fields import choices
-from qblock.spec.model import BOUND_ENDS, HELPER_VIEWS, ROLES, Requirement
+from qblock.spec.model import BOUND_ENDS, HELPER_VIEWS, ROLES, Requirement, Spec
 
 ONLY: dict[str, tuple[str, ...]] = {
     "identifying": (),
@@ -51,6 +51,24 @@ def check(document: Document, columns: dict[str, str | None], entries: tuple[Req
     for entry in entries:
         _needs(document, entry)
     _audience(document)
+
+
+def check_people(document: Document, spec: Spec) -> None:
+    """Record why the people of each block are not published."""
+    if not spec.publish.people:
+        return
+    what = None
+    if not spec.bundles:
+        what = "people are told apart from rows with `count: entities`; add it, or leave `people` out"
+    elif not spec.checked_together:
+        what = "who knows how many rows nobody exceeds could learn a value; leave out `people`, or `joint: none`"
+    elif all(len(requirement.sensitive) > 1 for requirement in spec.privacy):
+        what = (
+            "the people of a block are what k_anonymity, or a guarantee for one sensitive attribute, is about; add one "
+            "to `privacy`, such as k_anonymity: {k: 2}"
+        )
+    if what is not None:
+        document.wrong(("publish", "people"), what)
 
 
 def _names(document: Document, quasi: list[str]) -> None:
@@ -109,20 +127,8 @@ def _entity(document: Document, columns: dict[str, str | None]) -> None:
     versions = document.data.get("versions")
     if isinstance(versions, dict) and versions.get("row_counts") == "known" and count != "entities":
         document.wrong(("versions", "row_counts"), "rows of a person are told apart with `count: entities`; add it")
-    publish = document.data.get("publish")
-    people = publish.get("people") if isinstance(publish, dict) else None
-    if isinstance(people, Scalar) and people.value is True and count != "entities":
-        what = "people are told apart from rows with `count: entities`; add it, or leave `people` out"
-        document.wrong(("publish", "people"), what)
-    elif isinstance(people, Scalar) and people.value is True and _never_together(versions):
-        what = "who knows how many rows nobody exceeds could learn a value; leave out `people`, or `joint: none`"
-        document.wrong(("publish", "people"), what)
     if count == "entities" and entity is None:
         document.wrong(("count",), "entities cannot be counted without `entity: COLUMN`; add it, or count: rows")
-
-
-def _never_together(versions: object) -> bool:
-    return isinstance(versions, dict) and versions.get("joint") == "none"
 
 
 def _node(document: Document, names: list[str]) -> None:

@@ -70,6 +70,8 @@ def _spec_of(document: Document, path: str | Path) -> Spec:
         for item in error.errors(include_url=False, include_input=False):
             _record(document, item)
     checks.check(document, columns, entries)
+    if spec is not None:
+        checks.check_people(document, spec)
     if document.problems or spec is None:
         raise InputError(document.report(), suggestions=document.suggestions())
     origin = replace(origin, warnings=(*origin.warnings, *_ambiguous(spec)))

@@ -23,7 +23,6 @@ from qblock.ledger.writer import ledger_transaction
 from qblock.publish.copy import Copy
 from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import Shown, check_names
-from qblock.publish.people import check_people
 from qblock.publish.targets import duckdb_helpers
 from qblock.publish.targets.duckdb_marks import kept_marks, marked_views, said, shown_marks
 from qblock.publish.targets.duckdb_needs import needs
@@ -94,7 +93,6 @@ class DuckdbTarget:
                 f"{where}: {self.file} is in a folder that does not exist; name a file in a folder that exists"
             )
         check_names(self.spec)
-        check_people(self.spec)
         check_database(self.file, "name another file", InputError, where)
         if not os.access(self.file.parent, os.W_OK):
             raise InputError(f"{where}: the job has no permission to write in {self.file.parent}")

@@ -20,7 +20,6 @@ from qblock.ledger.writer import lock_pointer, shared
 from qblock.publish.copy import Copy
 from qblock.publish.digest import content_digest, relation_digest
 from qblock.publish.helpers import Shown, check_names
-from qblock.publish.people import check_people
 from qblock.publish.targets import postgresql_creators, postgresql_rights
 from qblock.publish.targets.identity import Identity, table_text
 from qblock.publish.targets.layout import MOST_BYTES, VERSION, Layout, layout_of, version_column
@@ -90,7 +89,6 @@ class PostgresqlTarget:
                     "PostgreSQL keeps of a name; shorten it"
                 )
         check_names(self.spec)
-        check_people(self.spec)
         if self.spec.publish.schema == SCHEMA:
             raise InputError(
                 f"{self.spec.at('publish', 'schema')}: {SCHEMA} is the private schema; publish in another one"
