@@ -13,6 +13,7 @@ import statistics
 import tempfile
 import time
 import urllib.request
+import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,6 @@ from qblock.search.run import open_task, run_search
 from qblock.spec import load_spec
 from qblock.warehouse import TableName, spark, warehouse_of
 
-SCHEMA = "qblock_scale"
 ROLL_UPS = ("warehouse", "local")
 COLUMNS = {"age": 72, "zip": 1000, "sex": 2, "job": 40, "country": 30, "ill": 12}
 """How many values each has, all about as frequent, so that there are as many leaf combinations as rows allow."""
@@ -67,17 +67,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def measured(url: str, ui: str, rows: int, repeat: int, folder: Path, roll_ups: Sequence[str]) -> None:
-    table = f"people_{rows}"
+    schema, table = f"qblock_scale_{uuid.uuid4().hex[:8]}", f"people_{rows}"
     client: Any = spark.connected(sa.make_url(url))
     drawn = ", ".join(f"CAST(pmod(hash(id, {i}), {n}) AS INT) AS {name}" for i, (name, n) in enumerate(COLUMNS.items()))
-    client.sql(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
-    client.sql(f"SELECT {drawn} FROM range({rows})").write.format("parquet").mode("overwrite").saveAsTable(
-        f"{SCHEMA}.{table}"
-    )
+    client.sql(f"CREATE SCHEMA {schema}")
     try:
+        client.sql(f"SELECT {drawn} FROM range({rows})").write.format("parquet").saveAsTable(f"{schema}.{table}")
         for roll_up in roll_ups:
             spec = folder / f"{table}_{roll_up}.yaml"
-            spec.write_text(SPEC.format(url=url, schema=SCHEMA, table=table, roll_up=roll_up), "utf-8")
+            spec.write_text(SPEC.format(url=url, schema=schema, table=table, roll_up=roll_up), "utf-8")
             before, found = executors(ui), []
             for _ in range(repeat):
                 ended = run(["-m", "benchmarks.scale", "--one", str(spec)])
@@ -100,7 +98,7 @@ def measured(url: str, ui: str, rows: int, repeat: int, folder: Path, roll_ups: 
                 more = {key: (after[name][key] - before.get(name, {}).get(key, 0)) / repeat for key in after[name]}
                 print(f"  executor {name}: " + ", ".join(f"{key} {value:,.0f}" for key, value in more.items()))
     finally:
-        client.sql(f"DROP SCHEMA {SCHEMA} CASCADE")
+        client.sql(f"DROP SCHEMA {schema} CASCADE")
         client.stop()
 
 
