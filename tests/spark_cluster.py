@@ -115,9 +115,10 @@ def own_cluster() -> Iterator[Cluster]:
 
 @contextmanager
 def connect_server(
-    home: Path, folder: Path, master: str, port: int, ui: int | None = None
+    home: Path, folder: Path, master: str, port: int, ui: int | None = None, catalog: str = "in-memory"
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """A Connect server of a master (`local[1]` is none's) on a port, from when it answers. ui: port of its REST."""
+    """A Connect server of a master (`local[1]` is none's) on a port, from when it answers. ui: port of its REST;
+    catalog: `hive` for one that lasts."""
     settings = {
         "spark.executor.memory": "768m",
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -126,6 +127,7 @@ def connect_server(
         "spark.ui.enabled": "false" if ui is None else "true",
         "spark.ui.port": str(ui or 0),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.catalogImplementation": catalog,
     }
     start = [str(home / "bin" / "spark-submit"), "--class", CONNECT, "--master", master]
     start += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]

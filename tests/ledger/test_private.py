@@ -14,7 +14,7 @@ from qblock.ledger.stores import place_of, place_of_url
 
 
 def spec(directory: Path, url: str) -> SimpleNamespace:
-    return SimpleNamespace(directory=directory, source=SimpleNamespace(url=SimpleNamespace(url=url)))
+    return SimpleNamespace(directory=directory, source=SimpleNamespace(url=SimpleNamespace(url=url)), private=None)
 
 
 def test_specs_of_a_folder_share_a_duckdb_ledger(tmp_path: Path) -> None:

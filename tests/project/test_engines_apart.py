@@ -58,7 +58,8 @@ def test_a_comparison_would_be_found() -> None:
 
 
 def test_the_registries_have_the_same_engines() -> None:
-    assert {name for name, engine in ENGINES.items() if engine.publishes} == set(STORES) == set(TARGETS)
+    assert {name for name, engine in ENGINES.items() if engine.stores} == set(STORES)
+    assert set(ENGINES) == set(TARGETS)
     assert {scheme for engine in ENGINES.values() if engine.is_file for scheme in engine.schemes} == set(OF_FILES)
     for name, engine in ENGINES.items():
         assert engine.facts.name == name

@@ -81,8 +81,8 @@ def test_a_value_is_never_in_the_text(name: str, value: str) -> None:
     assert all(re.fullmatch(r"p\d+(_\d+)?", marker) for marker in state.parameters)
 
 
-def test_releases_and_profiles_are_refused() -> None:
-    with pytest.raises(InputError, match="releases from Spark are not published yet"):
+def test_ledgers_and_profiles_are_refused() -> None:
+    with pytest.raises(InputError, match="there is no ledger on Spark"):
         place_of_url("sc://host", Path())
     with pytest.raises(InputError, match="not profiled yet"):
         profiled_warehouse("sc://host", Path())

@@ -40,6 +40,7 @@ class Bound:
     reader: Reader
     columns: tuple[PublishedColumn, ...]
     written: Callable[[Ends], tuple[str, ...]]
+    engine: str
 
     def texts_of(self, label: str | None) -> tuple[str, ...]:
         return self.written(self.reader.bounds(label))
@@ -54,11 +55,17 @@ class Bound:
         low = self.reader.bounds(label)[0]
         return -math.inf if low is None else float(low.toordinal() if isinstance(low, date) else low)
 
+    def read(self, text: sa.ColumnElement[Any], column: PublishedColumn) -> sa.ColumnElement[Any]:
+        """A text of a bound as its column has it."""
+        if column.kind == "date":
+            text = ENGINES[self.engine].facts().endless(text)
+        return sa.cast(text, RawType(column.type))
+
     @property
     def open(self) -> tuple[sa.ColumnElement[Any], ...]:
         """What a label that cannot be read has."""
         return tuple(
-            sa.cast(sa.literal_column(f"'{text}'", sa.Text), RawType(c.type))
+            self.read(sa.literal_column(f"'{text}'", sa.Text), c)
             for text, c in zip(self.written(OPEN), self.columns, strict=True)
         )
 
@@ -107,12 +114,12 @@ def _bound(
     if ranges == "native":
         kind = "date" if dates else column.type if column.type in facts.range_types else "number"
         type_ = facts.range_types[kind]
-        return Bound(name, reader, (_column(spec, f"{name}_range", type_),), _ranges(LARGEST.get(type_)))
+        return Bound(name, reader, (_column(spec, f"{name}_range", type_),), _ranges(LARGEST.get(type_)), engine)
     if dates:
         shown = [_column(spec, f"{name}_{end}", facts.date_type, "date") for end in ("from", "until")]
-        return Bound(name, reader, tuple(shown), date_texts)
+        return Bound(name, reader, tuple(shown), date_texts, engine)
     shown = [_column(spec, f"{name}_{end}", facts.double_type, "float") for end in ("low", "high")]
-    return Bound(name, reader, tuple(shown), double_texts)
+    return Bound(name, reader, tuple(shown), double_texts, engine)
 
 
 def _ranges(most: int | None) -> Callable[[Ends], tuple[str, ...]]:

@@ -23,7 +23,6 @@ from qblock.spec.model import RangesShown
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import TEXT_FORM, Column, Session
 from qblock.warehouse.queries import Query
-from qblock.warehouse.session import RawType
 
 SUPPRESSED = "qblock_suppressed"
 BOUNDS = "qblock_bounds"
@@ -102,7 +101,7 @@ def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Cop
             beside = loaded(session, table_name, bounds[name], hierarchy, level)
             joined = joined.outerjoin(beside, beside.c.c == code)
             for number, (column, at_worst) in enumerate(zip(bounds[name].columns, bounds[name].open, strict=True)):
-                values[column.name] = sa.func.coalesce(sa.cast(beside.c[f"t{number}"], RawType(column.type)), at_worst)
+                values[column.name] = sa.func.coalesce(bounds[name].read(beside.c[f"t{number}"], column), at_worst)
     columns = columns_of(source.spec, source.columns, session.engine, bounds)
     for column in columns:
         if column.role != "quasi_identifier" and not column.derived:

@@ -12,6 +12,7 @@ from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.stores import place_of
 from qblock.publish.helpers import shortened
 from qblock.search.task import Task
+from qblock.warehouse.connect import engine_of_source
 from qblock.warehouse.engines import ENGINES
 
 
@@ -37,6 +38,9 @@ def load_hierarchies(task: Task) -> list[str]:
     PostgreSQL: `qblock.hierarchy_RELEASE_ATTRIBUTE` in the source's database; DuckDB: the same name in
     `qblock/hierarchies.duckdb` beside the spec. A spec can name such a table as a hierarchy.
     """
+    on = engine_of_source(task.spec)
+    if not on.stores:
+        raise InputError(f"hierarchies are not written to {on.title}; build CSV files, and name them in the spec")
     place = place_of(task.spec)
     schema = ENGINES[place.engine].facts.private_schema
     beside = place.beside("hierarchies")

@@ -24,7 +24,7 @@ from qblock.source.reads import tables_read
 from qblock.source.repeats import repeated_people
 from qblock.spec import Spec
 from qblock.warehouse import warehouse_of
-from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.connect import engine_of_source
 from qblock.warehouse.kept_sessions import kept_sessions
 
 CORE = (
@@ -50,7 +50,7 @@ def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     made = plan(spec)
     if made.stopping:
         return replace(made, notes=(*made.notes, NOT_LOOKED))
-    if ENGINES[made.place.engine].facts.has_roles:  # only there are policies
+    if engine_of_source(spec).facts.has_roles:  # only there are policies
         _check_rows(spec)
     check_view(spec, made.target, ranges_now(spec, made.place))
     note = type_note(made)

@@ -33,10 +33,11 @@ from qblock.ledger.stamps import Written
 from qblock.ledger.stores import place_of
 from qblock.ledger.tables import tables
 from qblock.ledger.writer import OPEN_SECONDS, ledger_transaction, opened, record, set_pointer
-from qblock.publish.targets import TARGETS, Identity, Target, target_of
+from qblock.publish.targets import TARGETS, Identity, Target, kind_of, target_of
 from qblock.release import private_state, roles
 from qblock.release.identity import difference
 from qblock.spec import Spec, spec_digest
+from qblock.warehouse.connect import engine_of_source
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import TableName
 
@@ -70,6 +71,10 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
     """
     place = place_of(spec)
     target = target_of(spec, place)
+    if kind_of(spec).move is None and kind_of(spec).finish_move is None:
+        raise InputError(
+            f"a release from {engine_of_source(spec).title} cannot be moved yet; publish it under its name"
+        )
     with ExitStack() as stack:
         for name in sorted({spec.release, earlier}):
             stack.enter_context(release_lock(place, name, wait))
@@ -88,10 +93,10 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
         notes = roles.judge(spec, place, identity, earlier=earlier)
         with outcome().doing(f"release {earlier} was moved", partial(_moved, place, spec, earlier, last)):
             with ledger_transaction(place) as connection:
-                _write(connection, spec, earlier, target, identity, last, TARGETS[place.engine].finish_move is None)
+                _write(connection, spec, earlier, target, identity, last, kind_of(spec).finish_move is None)
                 if place.atomic:
                     _rename_crosswalk(connection, place, earlier, spec.release)
-                move_view = TARGETS[place.engine].move
+                move_view = kind_of(spec).move
                 if move_view is not None:
                     notes += move_view(connection, spec, earlier, target, last)
             finish(spec, place, target)
@@ -256,7 +261,7 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
 
     Raises Refused where the spec is not the one that it was moved to.
     """
-    finish_move = TARGETS[place.engine].finish_move
+    finish_move = kind_of(spec).finish_move
     if finish_move is None or not pending(place, spec.release):
         return False
     with ledger_reader(place) as reader:

@@ -18,7 +18,7 @@ from qblock.release.identity import check_identity
 from qblock.release.maps import named_map
 from qblock.release.steps import Step
 from qblock.spec import Spec
-from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.connect import engine_of_source
 from qblock.warehouse.faults import denied
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.rights import Right
@@ -114,11 +114,11 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
         search = steps.SearchMap(spec.search.strategy, spec.search.choose_from, spec.search.choose_by, models)
     else:
         search = steps.Search(spec.search.strategy, spec.search.choose_from, spec.search.choose_by, models)
-    engine = begun.place.engine
+    engine = engine_of_source(spec)
     return begun.then(
         steps.ClearLeftovers(spec.release),
-        *((steps.CheckReaders(spec.publish.readers),) if ENGINES[engine].facts.has_roles else ()),
-        steps.Snapshot(engine, spec.source.table),
+        *((steps.CheckReaders(spec.publish.readers),) if engine.facts.has_roles else ()),
+        steps.Snapshot(engine.name, spec.source.table),
         steps.CheckDisclosure(spec.insensitives),
         search,
         steps.CheckEarlierVersions(begun.current, spec.versions.joint, spec.checked_together, force),
@@ -168,7 +168,7 @@ def plan_adopt(spec: Spec, *, wait: float = 0, judge: bool = True) -> Plan:
     return begun.then(
         steps.ClearLeftovers(spec.release),
         steps.CheckAdoptable(spec.release, begun.current, spec.entity or ""),
-        steps.Reproduce(begun.place.engine, spec.source.table, begun.current),
+        steps.Reproduce(engine_of_source(spec).name, spec.source.table, begun.current),
         steps.Adopt(spec.release),
     )
 
@@ -183,7 +183,7 @@ def _begun(spec: Spec, wait: float, judge: bool, *, checked: bool = True, rights
     notes = [] if not checked or move.pending(place, spec.release) else target.check()
     if checked:
         check_cohorts(spec)
-    has_roles = ENGINES[place.engine].facts.has_roles
+    has_roles = engine_of_source(spec).facts.has_roles
     lacking = (target.needs().missing if has_roles else ()) if rights else None
     stopping = any(right.stops for right in lacking or ())
     try:

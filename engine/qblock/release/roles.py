@@ -37,7 +37,7 @@ from qblock.ledger.writer import opened
 from qblock.publish.targets import Identity
 from qblock.resources import sql_text
 from qblock.spec import Spec
-from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.connect import engine_of_source
 from qblock.warehouse.protocol import TableName, quote
 
 PUBLIC = "PUBLIC"
@@ -251,8 +251,9 @@ class _Judged:
 
     def _shared(self, theirs: set[str]) -> str | None:
         """Who can read both, as a message says it; on DuckDB whoever has both files."""
-        if not ENGINES[self.place.engine].facts.has_roles:
-            return "whoever has both files"
+        engine = engine_of_source(self.spec)
+        if not engine.facts.has_roles:
+            return "whoever has both files" if engine.is_file else "whoever can read both"
         mine = set(self.readers)
         if not mine or not theirs:
             return None

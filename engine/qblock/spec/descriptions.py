@@ -31,6 +31,10 @@ SECTIONS: dict[str, dict[str, Told]] = {
         ),
         "search": ("How a node is found and chosen.", ({"choose_by": "loss"},)),
         "publish": ("Where readers find the view.", ({"schema": "published", "readers": ["analyst"]},)),
+        "private": (
+            "Of Spark alone: where ledger and private copies are.",
+            ({"url": "duckdb:///qblock/ledger.duckdb", "path": "/data/private"},),
+        ),
         "versions": ("How versions are checked together, and kept.", ({"keep": 5, "stale_after": "8d"},)),
     },
     "Source": {
@@ -148,6 +152,18 @@ SECTIONS: dict[str, dict[str, Told]] = {
         ),
         "people": ("Whether it is published how many people each block has, with `count: entities`.", (True, False)),
         "lock_timeout": ("Seconds that readers may have to wait behind a publication.", (1,)),
+        "path": ("Of Spark alone: where the published tables are stored.", ("/data/published",)),
+        "readers_checked": (
+            "Of Spark alone: who saw to it that readers reach publish.path and not private.path.",
+            ("by operator",),
+        ),
+    },
+    "Private": {
+        "url": (
+            "The database of the ledger: a file ledger.duckdb, or PostgreSQL.",
+            ("duckdb:///qblock/ledger.duckdb",),
+        ),
+        "path": ("Where the cluster stores what nobody but the job may read.", ("/data/private",)),
     },
     "Versions": {
         "joint": ("How versions are checked together; none where nobody keeps an older one.", ("episodes", "none")),

@@ -14,9 +14,9 @@ from qblock.spec.formats import NEWEST, NotExpressible, as_in, kept
 from qblock.spec.model import Publish, Requirement, Source, Spec
 
 LEFT_OUT: dict[type, tuple[str, ...]] = {
-    Spec: ("origin",),
+    Spec: ("origin", "private"),
     Source: ("url",),
-    Publish: ("url",),
+    Publish: ("url", "path", "readers_checked"),
     Requirement: ("line", "index", "model"),
 }
 """Secrets, places in the file, and what is written elsewhere too."""

@@ -203,6 +203,7 @@ class Publish:
     has them, and as columns where there is none. names: other names for helper views and columns of bounds, by their
     own (`levels`, `age_low`). people: whether it is published how many people each block has.
     lock_timeout: seconds that readers of PostgreSQL may have to wait behind a publication that waits for a lock.
+    path, readers_checked: of Spark alone: where published tables are stored, and who saw to what readers can reach.
     """
 
     url: Url | None = None
@@ -213,6 +214,18 @@ class Publish:
     names: Annotated[dict[str, Name], BeforeValidator(_names), WithJsonSchema(NAMES)] = field(default_factory=dict)
     people: Flag = False
     lock_timeout: Seconds = 1
+    path: Name | None = None
+    readers_checked: Literal["by operator"] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, config=STRICT)
+class Private:
+    """Where private state is of a source that cannot hold it (Spark). url: of the ledger's database; path: where the
+    source's cluster stores copies that nobody else may read.
+    """
+
+    url: Url
+    path: Name
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -287,6 +300,7 @@ class Spec:
     suppression_limit: Limit = 0
     search: Search = field(default_factory=Search)
     publish: Publish = field(default_factory=Publish)
+    private: Private | None = None
     versions: Versions = field(default_factory=Versions)
     origin: Annotated[InstanceOf[Origin], WithJsonSchema({})] = field(default_factory=Origin, repr=False, compare=False)
 

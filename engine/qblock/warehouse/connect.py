@@ -13,7 +13,7 @@ from qblock.spec import Spec
 from qblock.spec.column_types import column_type
 from qblock.spec.urls import url_problem
 from qblock.warehouse.copied import CopiedWarehouse, Tabular
-from qblock.warehouse.engines import EXAMPLES, engine_of
+from qblock.warehouse.engines import EXAMPLES, Engine, engine_of
 from qblock.warehouse.protocol import TableName, Warehouse
 from qblock.warehouse.source_files import FileTable
 
@@ -24,6 +24,9 @@ class Copying(Protocol):
 
     def copy_only(self, table: TableName, columns: frozenset[str]) -> None:
         """Of this table only these columns are copied."""
+
+    def copy_to(self, path: str) -> None:
+        """Copies are stored there, by the server."""
 
 
 def parse_url(url: str) -> sa.URL:
@@ -45,10 +48,15 @@ def open_warehouse(url: str, directory: Path, memory_limit: str | None = None) -
     return engine_of(parsed).opened(parsed, directory, memory_limit)
 
 
+def engine_of_source(spec: Spec) -> Engine:
+    """The engine that the source of a spec is on."""
+    return engine_of(parse_url(spec.source.url.url))
+
+
 def profiled_warehouse(url: str, directory: Path) -> Warehouse:
     """As `open_warehouse`, where a table is to be profiled. Raises InputError for an engine of which none is yet."""
     engine = engine_of(parse_url(url))
-    if not engine.publishes:
+    if not engine.profiled:
         raise InputError(f"tables of {engine.title} are not profiled yet; write the spec by hand (docs/spec.md)")
     return open_warehouse(url, directory)
 
@@ -61,6 +69,8 @@ def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:
         if isinstance(found, Copying):
             named = {*spec.attributes, *([spec.entity] if spec.entity is not None else [])}
             found.copy_only(TableName.parse(source.table), frozenset(named))
+            if spec.private is not None:
+                found.copy_to(spec.private.path)
         return found
     types = {name: column_type(text) for name, text in source.types.items()}
     return copied(FileTable(source.file, spec.directory, spec.at("source", "file"), types), spec, rows=rows)

@@ -205,6 +205,9 @@ class DuckdbFacts:
         moved = sa.func.regexp_replace(text, _literal(r"^(\d+-\d+-\d+)(.*) BC$"), _literal(r"\1 (BC)\2"))
         return sa.case((sa.func.suffix(text, _literal(" BC")), moved), else_=text)
 
+    def endless(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return text
+
     def plain_text(self, value: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
         if of.type == "BLOB":
             return _literal("\\x").concat(sa.func.lower(sa.func.hex(value)))

@@ -25,7 +25,7 @@ class Engine:
     facts, `facts`; dialect: for statements as text; example: of a URL;
     opened: its warehouse, from a URL, the folder of relative paths and a limit of memory; is_file: whether a URL names
     a file; check_url: raises InputError for a URL that cannot be used; key: its name, where the first scheme is not;
-    publishes: whether it has a store and a target, so that there can be releases from it."""
+    stores: whether ledger and crosswalk can be kept with it; profiled: whether its tables can be (`init`)."""
 
     schemes: tuple[str, ...]
     title: str
@@ -36,7 +36,8 @@ class Engine:
     is_file: bool
     check_url: Callable[[sa.URL], None]
     key: str | None = None
-    publishes: bool = True
+    stores: bool = True
+    profiled: bool = True
 
     @property
     def name(self) -> str:
@@ -128,7 +129,8 @@ SPARK = Engine(
     is_file=False,
     check_url=_check_spark,
     key="spark",
-    publishes=False,
+    stores=False,
+    profiled=False,
 )
 ENGINES = {engine.name: engine for engine in (DUCKDB, POSTGRESQL, SPARK)}
 """By name, as `Session.engine` and `Place.engine` say it."""

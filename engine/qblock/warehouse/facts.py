@@ -84,6 +84,9 @@ class Facts(Protocol):
     def calendar_value(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         """What `calendar_text` wrote, as the engine reads it."""
 
+    def endless(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        """The text of a date, which may be infinity, as the engine reads it."""
+
     def plain_text(self, value: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
         """A value of a column that compares as text, as that text."""
 

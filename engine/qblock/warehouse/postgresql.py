@@ -174,6 +174,9 @@ class PostgresqlFacts:
     def calendar_value(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return text
 
+    def endless(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        return text
+
     def plain_text(self, value: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
         base = of.base or of.type
         if base == "bytea":

@@ -8,12 +8,13 @@ from __future__ import annotations
 import difflib
 import getpass
 import hashlib
+import re
 import socket
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -44,6 +45,8 @@ SETTINGS = {
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.legacy.charVarcharAsString": "false",
 }
+PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)?/[\w@:/.=+-]*", re.ASCII)
+PATHS = "begins with / or SCHEME:// and has letters, digits and _ @ : / . = + - alone"
 LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """Where the client writes errors by itself, with values of the source in their text."""
 
@@ -56,11 +59,14 @@ class Frame(Protocol):
 
     def toArrow(self) -> pa.Table: ...  # noqa: N802
 
+    def repartition(self, *cols: str) -> Any: ...
+
 
 class Client(Protocol):
     """What is used of the client's sessions."""
 
     conf: Any
+    catalog: Any
 
     def sql(self, sqlQuery: str, args: Mapping[str, Any] | None = None) -> Frame: ...  # noqa: N803
 
@@ -87,21 +93,33 @@ def connected(url: sa.URL) -> Client:
         socket.create_connection(address, SECONDS).close()
     except (OSError, UnicodeError):
         raise Unreachable(f"database not reachable: {shown_url(url)}: no server answers there") from None
+    made: Any = None
     try:
-        made: Any = ConnectSession.builder.remote(connect_url(url)).create()
+        made = ConnectSession.builder.remote(connect_url(url)).create()
         made.client.set_retry_policies([retries.DefaultPolicy(max_retries=3, initial_backoff=50, max_backoff=1000)])
         for name, value in SETTINGS.items():
             made.conf.set(name, value)
     except _drivers() as error:
+        if made is not None:
+            _end(made)
         raise explain_spark(error) from None
     return cast(Client, made)
+
+
+def _end(client: Client) -> None:
+    """Stop a session. The client would close it once more when it is collected, whenever that is, and with it the pool
+    of threads that another session is using."""
+    with suppress(Exception):
+        client.stop()
+    with suppress(Exception):
+        cast(Any, client).client.close = lambda: None
 
 
 def _drivers() -> tuple[type[Exception], ...]:
     from grpc import RpcError
     from pyspark.errors import PySparkException
 
-    # Its pool of threads, which sessions share, ends with the first session that does.
+    # RuntimeError: its pool of threads, which sessions share, ends with the first session that does (`_end`).
     return (PySparkException, RpcError, RuntimeError, sa.exc.SQLAlchemyError, *CLIENT)
 
 
@@ -119,6 +137,13 @@ def quoted(*parts: str | None) -> str:
     return ".".join(quote_name(part) for part in parts if part is not None)
 
 
+def path_literal(path: str) -> str:
+    """A folder of the server as a literal, where no marker is allowed. Raises InputError for an unsafe one."""
+    if not PATH.fullmatch(path):
+        raise InputError(f"a folder of the cluster {PATHS}")
+    return f"'{path}'"
+
+
 class SparkSession(SqlSession):
     """The Session protocol over Spark Connect. private: the schema of its tables; needed: of a table, the columns that
     are copied, where that is not all of them."""
@@ -128,6 +153,15 @@ class SparkSession(SqlSession):
         super().__init__(nothing, SparkFacts())
         self._client, self._private, self._needed = client, private, needed
         self._staged: dict[TableName, str] = {}
+
+    @property
+    def client(self) -> Client:
+        """For what a warehouse has no words for: the catalog (spark_catalog.py)."""
+        return self._client
+
+    def frame(self, query: sa.Executable) -> Frame:
+        """The rows of a query, to be written by the server."""
+        return self._frame(query)
 
     def _frame(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Frame:
         self._sent += 1
@@ -259,11 +293,22 @@ class SparkSession(SqlSession):
         return names
 
 
+class SparkTables(SparkSession):
+    """A session that reads tables as they are, not copies: for versions, which nobody changes."""
+
+    def relation(self, table: TableName) -> sa.TableClause:
+        columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in self.columns(table)]
+        return sa.table(table.name, *columns, schema=quoted_name(table.schema or "default", quote=True))
+
+
 def _whole(found: pa.Table, names: list[str]) -> dict[str, NDArray[np.int64]]:
     return {
         name: np.ascontiguousarray(column.to_numpy(), dtype=np.int64)
         for name, column in zip(names, found.columns, strict=True)
     }
+
+
+S = TypeVar("S", bound=SparkSession)
 
 
 class SparkWarehouse:
@@ -275,6 +320,11 @@ class SparkWarehouse:
         self._url = url
         self._spill = SpillFolder()
         self._needed: dict[TableName, frozenset[str]] = {}
+        self._path: str | None = None
+
+    def copy_to(self, path: str) -> None:
+        """Private schemas are stored in this folder of the server."""
+        self._path = path
 
     def copy_only(self, table: TableName, columns: frozenset[str]) -> None:
         """Of this table only these columns are copied."""
@@ -282,14 +332,26 @@ class SparkWarehouse:
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
+        with self._opened(SparkSession) as session:
+            yield session
+
+    @contextmanager
+    def tables(self) -> Iterator[SparkTables]:
+        """A session that reads tables as they are."""
+        with self._opened(SparkTables) as session:
+            yield session
+
+    @contextmanager
+    def _opened(self, kind: type[S]) -> Iterator[S]:
         client = connected(self._url)
         private = None
         try:
             with explained():
                 _drop_left_behind(client, self._spill)
                 private = f"{_owner(self._spill)}{self._suffix}_{uuid.uuid4().hex[:8]}"
-                client.sql(f"CREATE SCHEMA {quote_name(private)}")
-            yield SparkSession(client, private, self._needed)
+                where = "" if self._path is None else f" LOCATION {path_literal(f'{self._path}/{private}')}"
+                client.sql(f"CREATE SCHEMA {quote_name(private)}{where}")
+            yield kind(client, private, self._needed)
         except BaseException:
             with suppress(Exception):
                 cast(Any, client).interruptAll()
@@ -298,8 +360,7 @@ class SparkWarehouse:
             with suppress(Exception):  # the next run drops it
                 if private is not None:
                     client.sql(f"DROP SCHEMA IF EXISTS {quote_name(private)} CASCADE")
-            with suppress(Exception):
-                client.stop()
+            _end(client)
 
     @property
     def _suffix(self) -> str:

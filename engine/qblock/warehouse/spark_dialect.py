@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine.default import DefaultDialect
 from sqlalchemy.sql import compiler
+from sqlalchemy.sql.compiler import AggregateOrderByStyle
 
 
 def quote_name(name: str) -> str:
@@ -70,6 +71,7 @@ class SparkDialect(DefaultDialect):
     default_paramstyle = "named"
     supports_native_boolean = True
     supports_statement_cache = False
+    aggregate_order_by_style = AggregateOrderByStyle.WITHIN_GROUP
     preparer: Any = SparkPreparer
     statement_compiler = SparkCompiler
     type_compiler_cls = SparkTypes

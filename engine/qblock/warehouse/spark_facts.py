@@ -28,6 +28,10 @@ TEXTS = ("string", "char(", "varchar(", "binary")
 """Types that compare as text, as their names begin."""
 
 
+ENDLESS = {"infinity": "+5881580-07-11", "-infinity": "-5877641-06-24"}
+"""Spark's dates have no infinity: the last day that there is, and the first but one, as DuckDB stores them."""
+
+
 def column_of(name: str, type_: str) -> Column:
     """A column of a type by Spark's short name."""
     type_ = "integer" if type_ == "int" else type_
@@ -140,7 +144,9 @@ class SparkFacts:
         rest = sa.func.regexp_extract(text, _text(r"(-\d\d-\d\d.*)$"), _number(1))
         before = sa.func.lpad(sa.cast(_number(1) - year, sa.Text), _number(4), _text("0"))
         after = sa.func.regexp_replace(text, _text(r"^\+"), _text(""))
+        endless = [(text == _text(day), _text(name)) for name, day in ENDLESS.items()] if kind == "date" else []
         return sa.case(
+            *endless,
             (year <= _number(0), before.concat(rest).concat(_text(f"{zone} BC"))),
             else_=after.concat(_text(zone)),
         )
@@ -154,6 +160,10 @@ class SparkFacts:
             (far, _text("+").concat(text)),
             else_=text,
         )
+
+    def endless(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+        days = [(text == _text(name), _text(day)) for name, day in ENDLESS.items()]
+        return sa.case(*days, else_=text)
 
     def plain_text(self, value: sa.ColumnElement[Any], of: Column) -> sa.ColumnElement[Any]:
         if of.type == "binary":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -12,7 +13,12 @@ from qblock.errors import InputError
 from qblock.ledger.place import FOLDER, Place
 from qblock.ledger.stores.duckdb import LEDGER_FILE, DuckdbPlace
 from qblock.warehouse.connect import parse_url
-from qblock.warehouse.engines import Engine, database_file, engine_of
+from qblock.warehouse.engines import database_file, engine_of
+
+REMEDY = (
+    "give it a database: private: {url: duckdb:///qblock/ledger.duckdb, path: /where/the/cluster/keeps/copies}, or "
+    "url: postgresql://USER@HOST/DATABASE"
+)
 
 
 class Secret(Protocol):
@@ -25,6 +31,11 @@ class Source(Protocol):
     def url(self) -> Secret: ...
 
 
+class Private(Protocol):
+    @property
+    def url(self) -> Secret: ...
+
+
 class HasPlace(Protocol):
     """What is read of a spec."""
 
@@ -33,6 +44,9 @@ class HasPlace(Protocol):
 
     @property
     def source(self) -> Source: ...
+
+    @property
+    def private(self) -> Private | None: ...
 
 
 def _beside_the_spec(folder: Path, url: sa.URL) -> Place:
@@ -50,17 +64,39 @@ STORES: dict[str, Callable[[Path, sa.URL], Place]] = {"duckdb": _beside_the_spec
 
 
 def place_of(spec: HasPlace) -> Place:
-    """The ledger's place for a spec. Raises InputError for a source URL that cannot be used."""
+    """The ledger's place for a spec. Raises InputError for a URL that cannot be used, and where `private` is missing
+    or of no use."""
     url = parse_url(spec.source.url.url)
-    _check_published(engine_of(url))
-    return STORES[engine_of(url).name](spec.directory.resolve() / FOLDER, url)
+    engine, private = engine_of(url), spec.private
+    if not engine.stores:
+        if private is None:
+            raise InputError(f"{engine.title} cannot hold the ledger of a release; {REMEDY}")
+        return _apart(private.url.url, spec.directory)
+    if private is not None:
+        raise InputError(f"private: {engine.title} holds private state itself; remove it (it is for sources on Spark)")
+    return STORES[engine.name](spec.directory.resolve() / FOLDER, url)
 
 
-def _check_published(engine: Engine) -> None:
-    if not engine.publishes:
-        raise InputError(
-            f"releases from {engine.title} are not published yet: it has no ledger; search, audit and compare read it"
-        )
+def _apart(url: str, directory: Path) -> Place:
+    """The place of private state in another database than the source's."""
+    parsed = parse_url(url)
+    engine = engine_of(parsed)
+    if not engine.stores:
+        raise InputError(f"private.url: {engine.title} cannot hold the ledger of a release; {REMEDY}")
+    if engine.is_file:
+        return _of_file(parsed, directory, "private.url: ")
+    from qblock.ledger.stores.postgresql import PostgresqlPlace
+
+    found = STORES[engine.name](directory.resolve() / FOLDER, parsed)
+    assert isinstance(found, PostgresqlPlace)
+    return replace(found, atomic=False)
+
+
+def _of_file(url: sa.URL, directory: Path, where: str = "") -> Place:
+    file = database_file(url, directory)
+    if file.name != LEDGER_FILE:
+        raise InputError(f"{where}{file} is not a ledger; give the spec, or the URL of a file {LEDGER_FILE}")
+    return STORES["duckdb"](file.parent, url)
 
 
 def place_of_url(url: str, directory: Path) -> Place:
@@ -69,11 +105,9 @@ def place_of_url(url: str, directory: Path) -> Place:
     Raises InputError for another file: a source is never written to.
     """
     parsed = parse_url(url)
-    folder = directory.resolve() / FOLDER
-    if engine_of(parsed).is_file:
-        file = database_file(parsed, directory)
-        if file.name != LEDGER_FILE:
-            raise InputError(f"{file} is not a ledger; give the spec, or the URL of a file {LEDGER_FILE}")
-        folder = file.parent
-    _check_published(engine_of(parsed))
-    return STORES[engine_of(parsed).name](folder, parsed)
+    engine = engine_of(parsed)
+    if not engine.stores:
+        raise InputError(f"there is no ledger on {engine.title}; give the spec, or the URL that it has in private.url")
+    if engine.is_file:
+        return _of_file(parsed, directory)
+    return STORES[engine.name](directory.resolve() / FOLDER, parsed)

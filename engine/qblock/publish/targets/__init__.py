@@ -15,7 +15,7 @@ from qblock.publish.targets.identity import Identity
 from qblock.publish.targets.mark import Mark, new_stamp
 from qblock.publish.targets.protocol import Checked, Record, Rows, Target, exposure
 from qblock.spec import Spec
-from qblock.warehouse.connect import parse_url
+from qblock.warehouse.connect import engine_of_source, parse_url
 from qblock.warehouse.engines import database_file, engine_of
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "Rows",
     "Target",
     "exposure",
+    "kind_of",
     "new_stamp",
     "target_of",
 ]
@@ -71,6 +72,12 @@ def _view(spec: Spec, place: Place) -> Target:
     return PostgresqlTarget(spec, place)
 
 
+def _tables(spec: Spec, place: Place) -> Target:
+    from qblock.publish.targets.spark import spark_target
+
+    return spark_target(spec, place)
+
+
 def _move_view(*given: Any) -> list[str]:
     from qblock.publish.targets.postgresql_move import move_view
 
@@ -80,10 +87,21 @@ def _move_view(*given: Any) -> list[str]:
 TARGETS = {
     "duckdb": TargetKind(_file, finish_move=finish_move),
     "postgresql": TargetKind(_view, move=_move_view),
+    "spark": TargetKind(_tables),
 }
+
+
+def kind_of(spec: Spec) -> TargetKind:
+    """What is known of targets for the source of a spec."""
+    return TARGETS[engine_of_source(spec).name]
 
 
 def target_of(spec: Spec, place: Place | None = None) -> Target:
     """The target of a spec. Raises InputError where source and target do not match."""
     place = place or place_of(spec)
-    return TARGETS[place.engine].made(spec, place)
+    engine = engine_of_source(spec)
+    if engine.stores:
+        for key in ("path", "readers_checked"):
+            if getattr(spec.publish, key) is not None:
+                raise InputError(f"{spec.at('publish', key)}: publish.{key} is for sources on Spark; remove it")
+    return TARGETS[engine.name].made(spec, place)

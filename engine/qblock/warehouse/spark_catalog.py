@@ -1,0 +1,134 @@
+"""The catalog of a Spark server: schemas with a folder, the tables of versions and the view that shows one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from qblock.errors import InputError
+from qblock.warehouse.spark import Client, Frame, explained, path_literal, quoted
+from qblock.warehouse.spark_dialect import quote_name
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table or view of a schema. comment: what it says of itself; is_view: whether it is one."""
+
+    name: str
+    comment: str
+    is_view: bool
+
+
+class SparkCatalog:
+    """What a client may do to the catalog. Names are quoted, and comments are of our own making: letters, digits, _."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+
+    @property
+    def lasts(self) -> bool:
+        """Whether the catalog outlives the server's process."""
+        with explained():
+            return str(self._client.conf.get("spark.sql.catalogImplementation", "in-memory")) != "in-memory"
+
+    def location(self, schema: str) -> str | None:
+        """The folder of a schema; None where there is no such schema."""
+        with explained():
+            if not self._client.catalog.databaseExists(quote_name(schema)):
+                return None
+            return str(self._client.catalog.getDatabase(quote_name(schema)).locationUri)
+
+    def make_schema(self, schema: str, path: str) -> None:
+        """Make a schema in a folder, where there is none. Raises InputError for one that is elsewhere."""
+        found = self.location(schema)
+        if found is None:
+            with explained():
+                self._client.sql(f"CREATE SCHEMA IF NOT EXISTS {quote_name(schema)} LOCATION {path_literal(path)}")
+        elif not same_path(found, path):
+            raise InputError(f"schema {schema} is stored in another folder than {path}; name the one that it has")
+
+    def entries(self, schema: str) -> dict[str, Entry]:
+        """The tables and views of a schema by name; none where there is no such schema."""
+        if self.location(schema) is None:
+            return {}
+        with explained():
+            found = self._client.catalog.listTables(quote_name(schema))
+        made = [Entry(one.name, one.description or "", one.tableType == "VIEW") for one in found if not one.isTemporary]
+        return {entry.name: entry for entry in made}
+
+    def text_of(self, schema: str, view: str) -> str | None:
+        """The text of a view, as it was given."""
+        with explained():
+            found = self._client.sql(f"DESCRIBE TABLE EXTENDED {quoted(schema, view)}").toArrow().to_pylist()
+        names = [row["col_name"] for row in found]
+        # Columns come first, and one of them may have any name.
+        start = names.index("# Detailed Table Information") if "# Detailed Table Information" in names else len(names)
+        return next((row["data_type"] for row in found[start:] if row["col_name"] == "View Text"), None)
+
+    def columns(self, schema: str, table: str) -> list[tuple[str, str]]:
+        """Names and types of a table's columns."""
+        with explained():
+            fields = self._client.table(quoted(schema, table)).schema.fields
+        return [(field.name, field.dataType.simpleString()) for field in fields]
+
+    def write(self, frame: Frame, schema: str, table: str, mark: str = "") -> None:
+        """Make a table of rows, sorted and spread by their content alone: neither a file nor its name tells an order.
+
+        The table is there before its files, so that whatever a killed run leaves has a name.
+        """
+        with explained():
+            fields = [(quote_name(f.name), f.dataType.simpleString()) for f in frame.schema.fields]
+            columns = ", ".join(f"{name} {type_}" for name, type_ in fields)
+            comment = f" COMMENT '{mark}'" if mark else ""
+            self._client.sql(f"CREATE TABLE {quoted(schema, table)} ({columns}) USING PARQUET{comment}")
+            names = [name for name, _ in fields]
+            spread = frame.repartition(*names).sortWithinPartitions(*names)
+            spread.write.insertInto(quoted(schema, table))
+
+    def mark(self, schema: str, table: str, mark: str) -> None:
+        """Have a table say what it is."""
+        with explained():
+            self._client.sql(f"COMMENT ON TABLE {quoted(schema, table)} IS '{mark}'")
+
+    def rows(self, schema: str, table: str) -> Frame:
+        """The rows of a table, to be written."""
+        with explained():
+            return self._client.table(quoted(schema, table))
+
+    def count(self, schema: str, table: str) -> int:
+        """How many rows a table has."""
+        with explained():
+            found = self._client.sql(f"SELECT count(*) AS n FROM {quoted(schema, table)}").toArrow()
+        return int(found.column(0)[0].as_py())
+
+    def show(self, schema: str, view: str, text: str, mark: str) -> None:
+        """Have a view show something else, by one change of the catalog; make it where there is none."""
+        there = view in self.entries(schema)
+        # CREATE OR REPLACE drops and makes: readers would meet no view, and a run that is killed would leave none.
+        begin, comment = ("ALTER", "") if there else ("CREATE", f" COMMENT '{mark}'")
+        with explained():
+            self._client.sql(f"{begin} VIEW {quoted(schema, view)}{comment} AS {text}")
+
+    def drop(self, schema: str, names: Sequence[str], kind: str = "TABLE") -> None:
+        """Drop tables with their files, or views."""
+        for name in names:
+            with explained():
+                self._client.sql(f"DROP {kind} IF EXISTS {quoted(schema, name)}")
+
+
+def same_path(one: str, other: str) -> bool:
+    """Whether two paths are one folder, where either may leave out the file system that is the server's own."""
+    first, second = urlsplit(one), urlsplit(other)
+    near = not (first.netloc and second.netloc) or first.netloc == second.netloc
+    return near and _plain(first.path) == _plain(second.path)
+
+
+def within(path: str, folder: str) -> bool:
+    """Whether a path is a folder or in it."""
+    inner, outer = _plain(urlsplit(path).path), _plain(urlsplit(folder).path)
+    return inner == outer or inner.startswith(f"{outer}/") or outer == ""
+
+
+def _plain(path: str) -> str:
+    return "/".join(part for part in path.split("/") if part not in ("", "."))
