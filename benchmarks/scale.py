@@ -24,7 +24,7 @@ import sqlalchemy as sa
 from benchmarks.children import run
 from qblock.search.run import open_task, run_search
 from qblock.spec import load_spec
-from qblock.warehouse import TableName, spark, warehouse_of
+from qblock.warehouse import TableName, spark, spark_client, warehouse_of
 
 ROLL_UPS = ("warehouse", "local")
 COLUMNS = {"age": 72, "zip": 1000, "sex": 2, "job": 40, "country": 30, "ill": 12}
@@ -68,7 +68,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def measured(url: str, ui: str, rows: int, repeat: int, folder: Path, roll_ups: Sequence[str]) -> None:
     schema, table = f"qblock_scale_{uuid.uuid4().hex[:8]}", f"people_{rows}"
-    client: Any = spark.connected(sa.make_url(url))
+    client: Any = spark_client.connected(sa.make_url(url))
     drawn = ", ".join(f"CAST(pmod(hash(id, {i}), {n}) AS INT) AS {name}" for i, (name, n) in enumerate(COLUMNS.items()))
     client.sql(f"CREATE SCHEMA {schema}")
     try:

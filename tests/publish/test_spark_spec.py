@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from qblock.errors import InputError
 from qblock.ledger.stores import place_of
 from qblock.publish.targets import target_of
-from qblock.spec import load_spec, spec_digest
-from qblock.warehouse.spark import path_literal
+from qblock.spec import Spec, load_spec, spec_digest
 from qblock.warehouse.spark_catalog import same_path, within
+from qblock.warehouse.spark_client import path_literal
 from qblock.warehouse.spark_dialect import SparkDialect
 
 PRIVATE = "private: {url: duckdb:///qblock/ledger.duckdb, path: /data/private}"
@@ -28,7 +28,7 @@ privacy: [{{k_anonymity: {{k: 2}}}}]
 """
 
 
-def spec(folder: Path, *parts: str, url: str = "sc://host", release: str = "people"):  # type: ignore[no-untyped-def]
+def spec(folder: Path, *parts: str, url: str = "sc://host", release: str = "people") -> Spec:
     path = folder / "spec.yaml"
     path.write_text(SPEC.format(url=url, release=release) + "\n".join(parts) + "\n", "utf-8")
     return load_spec(path)

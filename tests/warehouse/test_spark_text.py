@@ -17,7 +17,7 @@ from qblock.ledger.stores import place_of_url
 from qblock.spec.urls import has_password
 from qblock.warehouse.addresses import shown_url
 from qblock.warehouse.connect import parse_url, profiled_warehouse
-from qblock.warehouse.spark import explained
+from qblock.warehouse.spark_client import explained
 from qblock.warehouse.spark_dialect import SparkDialect
 from qblock.warehouse.spark_urls import connect_url
 

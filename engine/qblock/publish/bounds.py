@@ -34,7 +34,8 @@ LONGEST = 63
 
 @dataclass(frozen=True)
 class Bound:
-    """The columns of one quasi-identifier's bounds. written: their texts, for the bounds of a label."""
+    """The columns of one quasi-identifier's bounds. written: their texts, for the bounds of a label; engine: that the
+    texts are read on."""
 
     attribute: str
     reader: Reader

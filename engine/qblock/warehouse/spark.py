@@ -8,13 +8,12 @@ from __future__ import annotations
 import difflib
 import getpass
 import hashlib
-import re
 import socket
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -23,125 +22,17 @@ from numpy.typing import NDArray
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import InputError, QblockError
-from qblock.warehouse.addresses import Unreachable, shown_url
-from qblock.warehouse.faults import CLIENT
+from qblock.warehouse.addresses import Unreachable
 from qblock.warehouse.parts import Part
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.session import SqlSession
+from qblock.warehouse.spark_client import Client, Frame, connected, drivers, end, explained, path_literal, quoted
 from qblock.warehouse.spark_dialect import SparkDialect, quote_name
 from qblock.warehouse.spark_facts import SparkFacts, column_of, is_read
-from qblock.warehouse.spark_faults import explain_spark, is_absent
-from qblock.warehouse.spark_urls import DEFAULT_PORT, connect_url
+from qblock.warehouse.spark_faults import is_absent
 from qblock.warehouse.spill import PREFIX, SpillFolder
 
 PRIVATE = "qblock_staging"
-SECONDS = 5
-"""How long a server may take to answer a connection."""
-SETTINGS = {
-    # The text of a value, and what a statement means, whatever the server's settings are.
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.caseSensitive": "false",
-    "spark.sql.timestampType": "TIMESTAMP_LTZ",
-    "spark.sql.legacy.charVarcharAsString": "false",
-}
-PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)?/[\w@:/.=+-]*", re.ASCII)
-PATHS = "begins with / or SCHEME:// and has letters, digits and _ @ : / . = + - alone"
-LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""Where the client writes errors by itself, with values of the source in their text."""
-
-
-class Frame(Protocol):
-    """What is used of the client's data frames."""
-
-    schema: Any
-    write: Any
-
-    def toArrow(self) -> pa.Table: ...  # noqa: N802
-
-    def repartition(self, *cols: str) -> Any: ...
-
-
-class Client(Protocol):
-    """What is used of the client's sessions."""
-
-    conf: Any
-    catalog: Any
-
-    def sql(self, sqlQuery: str, args: Mapping[str, Any] | None = None) -> Frame: ...  # noqa: N803
-
-    def table(self, tableName: str) -> Frame: ...  # noqa: N803
-
-    def createDataFrame(self, data: pa.Table) -> Frame: ...  # noqa: N802
-
-    def stop(self) -> None: ...
-
-
-def connected(url: sa.URL) -> Client:
-    """A session of its own on the server of a URL. Raises Unreachable, and InputError where the client is absent."""
-    try:
-        from pyspark.logger import PySparkLogger
-        from pyspark.sql.connect.client import retries
-        from pyspark.sql.connect.session import SparkSession as ConnectSession
-    except ImportError:
-        raise InputError('Spark needs the package pyspark-client; install it: pip install "qblock[spark]"') from None
-    for name in LOGGERS:
-        PySparkLogger.getLogger(name).disabled = True
-    address = (url.host or "", url.port or DEFAULT_PORT)
-    try:
-        # The client would try for minutes.
-        socket.create_connection(address, SECONDS).close()
-    except (OSError, UnicodeError):
-        raise Unreachable(f"database not reachable: {shown_url(url)}: no server answers there") from None
-    made: Any = None
-    try:
-        made = ConnectSession.builder.remote(connect_url(url)).create()
-        made.client.set_retry_policies([retries.DefaultPolicy(max_retries=3, initial_backoff=50, max_backoff=1000)])
-        for name, value in SETTINGS.items():
-            made.conf.set(name, value)
-    except _drivers() as error:
-        if made is not None:
-            _end(made)
-        raise explain_spark(error) from None
-    return cast(Client, made)
-
-
-def _end(client: Client) -> None:
-    """Stop a session. The client would close it once more when it is collected, whenever that is, and with it the pool
-    of threads that another session is using."""
-    with suppress(Exception):
-        client.stop()
-    with suppress(Exception):
-        cast(Any, client).client.close = lambda: None
-
-
-def _drivers() -> tuple[type[Exception], ...]:
-    from grpc import RpcError
-    from pyspark.errors import PySparkException
-
-    # RuntimeError: its pool of threads, which sessions share, ends with the first session that does (`_end`).
-    return (PySparkException, RpcError, RuntimeError, sa.exc.SQLAlchemyError, *CLIENT)
-
-
-@contextmanager
-def explained(reading: Sequence[str] = ()) -> Iterator[None]:
-    """Turn the client's errors into ours, without any of their text."""
-    try:
-        yield
-    except _drivers() as error:
-        raise explain_spark(error, reading) from None
-
-
-def quoted(*parts: str | None) -> str:
-    """A table's name as Spark reads it."""
-    return ".".join(quote_name(part) for part in parts if part is not None)
-
-
-def path_literal(path: str) -> str:
-    """A folder of the server as a literal, where no marker is allowed. Raises InputError for an unsafe one."""
-    if not PATH.fullmatch(path):
-        raise InputError(f"a folder of the cluster {PATHS}")
-    return f"'{path}'"
 
 
 class SparkSession(SqlSession):
@@ -241,7 +132,7 @@ class SparkSession(SqlSession):
             with explained([str(table)]):
                 try:
                     fields = self._client.table(quoted(table.catalog, table.schema, table.name)).schema.fields
-                except _drivers() as error:
+                except drivers() as error:
                     if not is_absent(error):
                         raise
                     fields = []
@@ -360,7 +251,7 @@ class SparkWarehouse:
             with suppress(Exception):  # the next run drops it
                 if private is not None:
                     client.sql(f"DROP SCHEMA IF EXISTS {quote_name(private)} CASCADE")
-            _end(client)
+            end(client)
 
     @property
     def _suffix(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from qblock.errors import InputError
-from qblock.warehouse.spark import Client, Frame, explained, path_literal, quoted
+from qblock.warehouse.spark_client import Client, Frame, explained, path_literal, quoted
 from qblock.warehouse.spark_dialect import quote_name
 
 

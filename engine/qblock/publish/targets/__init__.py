@@ -73,9 +73,9 @@ def _view(spec: Spec, place: Place) -> Target:
 
 
 def _tables(spec: Spec, place: Place) -> Target:
-    from qblock.publish.targets.spark import spark_target
+    from qblock.publish.targets.spark import SparkTarget
 
-    return spark_target(spec, place)
+    return SparkTarget(spec, place)
 
 
 def _move_view(*given: Any) -> list[str]:

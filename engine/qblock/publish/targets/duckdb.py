@@ -28,7 +28,7 @@ from qblock.publish.targets.duckdb_marks import kept_marks, marked_views, said, 
 from qblock.publish.targets.duckdb_needs import needs
 from qblock.publish.targets.identity import Identity, table_text
 from qblock.publish.targets.mark import MARKED, Mark, mark_text
-from qblock.publish.targets.protocol import STAYS, Record, Rows
+from qblock.publish.targets.protocol import Record, Rows, retire_each
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbWarehouse, quote_text
@@ -257,12 +257,7 @@ class DuckdbTarget:
 
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
         seen = self._seen() if versions else set()
-        for version, record in versions.items():
-            if version not in seen:
-                remove(self.version_file(version))
-                with ledger_transaction(self.place) as ledger:
-                    record(ledger, "retired")
-        return [STAYS.format(version) for version in versions if version in seen]
+        return retire_each(self.place, versions, seen, lambda version: remove(self.version_file(version)))
 
     def version_file(self, version: int) -> Path:
         """The private copy of a version."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +11,8 @@ import sqlalchemy as sa
 
 from qblock.ledger.events import State
 from qblock.ledger.kept import PublishedColumn
+from qblock.ledger.place import Place
+from qblock.ledger.writer import ledger_transaction
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown
 from qblock.publish.targets.identity import Identity
@@ -133,6 +135,18 @@ class Target(Protocol):
 STAYS = "version {} stays: it is the one that readers see"
 SHOWN = 5
 """How many ways a message names: enough to know where to look."""
+
+
+def retire_each(
+    place: Place, versions: Mapping[int, Record], seen: Collection[int], drop: Callable[[int], None]
+) -> list[str]:
+    """`Target.retire` where versions and ledger have no transaction in common. seen: versions that stay."""
+    for version, record in versions.items():
+        if version not in seen:
+            drop(version)
+            with ledger_transaction(place) as ledger:
+                record(ledger, "retired")
+    return [STAYS.format(version) for version in versions if version in seen]
 
 
 def exposure(found: Sequence[str]) -> str:

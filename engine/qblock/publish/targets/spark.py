@@ -20,59 +20,17 @@ from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets.identity import Identity, table_text
 from qblock.publish.targets.mark import Mark, mark_text, read_mark
-from qblock.publish.targets.protocol import STAYS, Record, Rows
+from qblock.publish.targets.protocol import Record, Rows, retire_each
+from qblock.publish.targets.spark_needs import READERS, check_spec, needs
 from qblock.spec import Spec
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.rights import Needs
-from qblock.warehouse.spark import PATH, PATHS, SparkSession, SparkTables, SparkWarehouse, quoted
-from qblock.warehouse.spark_catalog import Entry, SparkCatalog, within
+from qblock.warehouse.spark import SparkSession, SparkTables, SparkWarehouse
+from qblock.warehouse.spark_catalog import Entry, SparkCatalog
+from qblock.warehouse.spark_client import quoted
 from qblock.warehouse.spark_dialect import quote_name
 from qblock.warehouse.spark_urls import DEFAULT_PORT
-
-NAME = re.compile(r"[a-z0-9_]+", re.ASCII)
-READERS = (
-    "open-source Spark has no grants: the operator of the cluster must see to it that readers reach publish.path and "
-    "neither private.path nor the source, and that nobody but the job reads the cluster's shuffle and spill files"
-)
-
-
-def spark_target(spec: Spec, place: Place) -> SparkTarget:
-    """The target of a spec. Raises InputError for one that cannot be used, as far as the spec tells."""
-    publish, private = spec.publish, spec.private
-    assert private is not None  # the ledger's place asks for it
-    if publish.url is not None:
-        raise InputError(f"{spec.at('publish', 'url')}: a release from Spark is published there; remove it")
-    if publish.path is None or publish.readers_checked is None:
-        raise InputError(
-            f"{spec.at('publish')}: {READERS}. Say where the published tables are stored, and that this was seen to: "
-            'publish: {path: /where/readers/may/read, readers_checked: "by operator"}'
-        )
-    for key, path in (("publish.path", publish.path), ("private.path", private.path)):
-        if not PATH.fullmatch(path):
-            raise InputError(f"{key}: a folder of the cluster {PATHS}")
-    if within(publish.path, private.path) or within(private.path, publish.path):
-        raise InputError(
-            f"{spec.at('publish', 'path')}: published and private tables must not be in one folder, nor one in the "
-            "other: whoever reads files there reads both"
-        )
-    for place_, name in (
-        (("publish", "schema"), publish.schema),
-        (("publish", "view"), spec.view),
-        (("release",), spec.release),
-    ):
-        if not NAME.fullmatch(name):
-            raise InputError(
-                f"{spec.at(*place_)}: catalogs of Spark know lower-case letters, digits and _ alone; rename it"
-            )
-    if publish.readers:
-        raise InputError(f"{spec.at('publish', 'readers')}: Spark has no roles; remove it ({READERS})")
-    if spec.checked_together:
-        raise InputError(
-            f"{spec.at('versions')}: versions from Spark are not checked together yet; leave out `entity`, so that "
-            "only the same data is published again, or write `versions: {joint: none}`"
-        )
-    return SparkTarget(spec, place)
 
 
 class SparkTarget:
@@ -83,6 +41,7 @@ class SparkTarget:
     """
 
     def __init__(self, spec: Spec, place: Place) -> None:
+        check_spec(spec)
         assert spec.private is not None
         assert spec.publish.path is not None
         self.spec = spec
@@ -131,11 +90,7 @@ class SparkTarget:
         return f"qblock release {self.spec.release}"
 
     def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
-        for option, role in (("--job", job), ("--officer", officer)):
-            if role is not None:
-                raise InputError(f"{option} {role}: Spark has no roles; leave it out. {READERS}")
-        paths = f"the job writes in {self._home} and {self._published}; readers read {self._published} alone"
-        return Needs("spark", self._published, None, notes=(READERS, paths))
+        return needs(self.spec, job, officer)
 
     def exposed(self) -> list[str]:
         # What readers reach is the operator's to see to; the spec says that it was.
@@ -162,15 +117,14 @@ class SparkTarget:
     def marks(self) -> list[Mark]:
         with self._open() as (_, catalog):
             shown = self._shown(catalog)
-            kept = [read_mark(entry.comment, self.spec.release) for entry in self._versions(catalog).values()]
+            kept = self._marked(catalog)
         seen = [] if shown is None else [Mark(shown[1].version, shown[1].stamp, shown=True)]
-        return seen + [Mark(*mark) for mark in kept if mark is not None]
+        return seen + [Mark(version, stamp) for version, stamp in kept.items()]
 
     def digest_of(self, mark: Mark) -> str:
         with self._open() as (session, catalog):
-            if mark.shown:
-                return self._digest(session, *self._table_of(catalog))
-            return self._digest(session, self._private, self._kept(mark.version))
+            table = self._table_of(catalog) if mark.shown else self._private_table(mark.version)
+            return relation_digest(session, table)
 
     def holds(self, version: int) -> bool:
         with self._open() as (_, catalog):
@@ -183,7 +137,7 @@ class SparkTarget:
     def clear(self, kept: Sequence[int]) -> list[str]:
         with self._open() as (_, catalog):
             seen = self._seen(catalog)
-            left = [name for name, number in self._own(catalog).items() if number not in {*kept, *seen}]
+            left = [entry.name for number, entry in self._own(catalog).items() if number not in {*kept, *seen}]
             catalog.drop(self._private, left)
             shown = self._shown(catalog)
             entries = catalog.entries(self._schema).values()
@@ -196,8 +150,8 @@ class SparkTarget:
         with self._open() as (session, catalog):
             if not self._has_landed(catalog, version):
                 return False
-            published = self._digest(session, *self._table_of(catalog))
-            return published == self._digest(session, self._private, self._kept(version))
+            published = relation_digest(session, self._table_of(catalog))
+            return published == relation_digest(session, self._private_table(version))
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
         # ALTER VIEW takes other columns.
@@ -233,13 +187,9 @@ class SparkTarget:
         if not versions:
             return []
         with self._open() as (_, catalog):
-            seen = self._seen(catalog)
-            for version, record in versions.items():
-                if version not in seen:
-                    catalog.drop(self._private, [self._kept(version)])
-                    with ledger_transaction(self.place) as ledger:
-                        record(ledger, "retired")
-        return [STAYS.format(version) for version in versions if version in seen]
+            return retire_each(
+                self.place, versions, self._seen(catalog), lambda one: catalog.drop(self._private, [self._kept(one)])
+            )
 
     @contextmanager
     def _open(self) -> Iterator[tuple[SparkTables, SparkCatalog]]:
@@ -254,18 +204,17 @@ class SparkTarget:
     def _kept(self, version: int) -> str:
         return f"{self.spec.release}_v{version}"
 
-    def _own(self, catalog: SparkCatalog) -> dict[str, int]:
-        """The private tables of the release, whole or half made, with their versions."""
-        found = {name: self._mine.fullmatch(name) for name in catalog.entries(self._private)}
-        return {name: int(match[1]) for name, match in found.items() if match is not None}
+    def _private_table(self, version: int) -> TableName:
+        return TableName(self._private, self._kept(version))
 
-    def _versions(self, catalog: SparkCatalog) -> dict[int, Entry]:
-        entries, own = catalog.entries(self._private), self._own(catalog)
-        return {number: entries[name] for name, number in own.items()}
+    def _own(self, catalog: SparkCatalog) -> dict[int, Entry]:
+        """The private tables of the release, whole or half made, by version."""
+        found = [(self._mine.fullmatch(entry.name), entry) for entry in catalog.entries(self._private).values()]
+        return {int(match[1]): entry for match, entry in found if match is not None}
 
     def _marked(self, catalog: SparkCatalog) -> dict[int, str | None]:
         """The stamps of the versions that are kept whole."""
-        read = [read_mark(entry.comment, self.spec.release) for entry in self._versions(catalog).values()]
+        read = [read_mark(entry.comment, self.spec.release) for entry in self._own(catalog).values()]
         return dict(mark for mark in read if mark is not None)
 
     def _shown(self, catalog: SparkCatalog) -> tuple[str, Mark] | None:
@@ -281,11 +230,12 @@ class SparkTarget:
                 return entry.name, Mark(*mark)
         return None
 
-    def _table_of(self, catalog: SparkCatalog) -> tuple[str, str]:
+    def _table_of(self, catalog: SparkCatalog) -> TableName:
+        """What the view shows. Raises Refused where that is no version."""
         shown = self._shown(catalog)
         if shown is None:
             raise Refused(f"{self.view} does not exist, or shows something else: nothing is published")
-        return self._schema, shown[0]
+        return TableName(self._schema, shown[0])
 
     def _text(self, catalog: SparkCatalog, table: str) -> str:
         names = ", ".join(quote_name(name) for name, _ in catalog.columns(self._schema, table))
@@ -304,9 +254,6 @@ class SparkTarget:
             pointer = reader.pointer(self.spec.release)
         return {version for version in (pointer, None if shown is None else shown[1].version) if version is not None}
 
-    def _digest(self, session: SparkTables, schema: str, table: str) -> str:
-        return relation_digest(session, TableName(schema, table))
-
 
 class SparkChecked:
     """A private version, open for reading until it is published."""
@@ -315,7 +262,7 @@ class SparkChecked:
 
     def __init__(self, target: SparkTarget, session: SparkTables, catalog: SparkCatalog, version: int) -> None:
         self._target, self._session, self._catalog, self._version = target, session, catalog, version
-        self._table = TableName(target._private, target._kept(version))
+        self._table = target._private_table(version)
         rows: sa.FromClause = session.relation(self._table)
         self.rows = Rows(session, rows)
 
@@ -329,7 +276,8 @@ class SparkChecked:
         catalog.drop(schema, [table])
         mark = mark_text(target.spec.release, self._version, stamp)
         catalog.write(catalog.rows(target._private, self._table.name), schema, table, mark)
-        if target._digest(self._session, schema, table) != relation_digest(self._session, self._table):
+        if relation_digest(self._session, TableName(schema, table)) != relation_digest(self._session, self._table):
+            catalog.drop(schema, [table])
             raise Refused("the published copy is not what was checked: nothing is published")
         catalog.show(schema, target._view, target._text(catalog, table), target._mark)
         with ledger_transaction(target.place) as ledger:
