@@ -207,7 +207,7 @@ def test_people_set_apart_are_left_out(warehouse, tmp_path: Path) -> None:
     change(url, "INSERT INTO people VALUES (8, '11', 51, 'flu'), (9, '12', 52, 'cold')")
     with opened(spec) as (task, book, _admission):
         source = task.source
-        who = book.entity(sa.cast(source.relation.c.id, sa.Text)).label("entity")
+        who = book.entity(sa.cast(source.relation.c.id, sa.Text), source.relation).label("entity")
         query = sa.select(source.relation.c.id, who).select_from(source.relation)
         digests = {row["id"]: row["entity"] for row in source.session.fetch(query).to_pylist()}
     with opened(spec, leaving=[digests[3]]) as (task, _, _admission):

@@ -80,7 +80,7 @@ def test_every_row_is_in_the_crosswalk_once_with_its_block_label_and_values(ware
         record(book, candidate(book, task, chosen, 1))
         relation = task.source.relation
         digests = task.source.session.fetch(
-            sa.select(relation.c.person, book.entity(relation.c.person).label("entity")).select_from(relation)
+            sa.select(relation.c.person, book.entity(relation.c.person, relation).label("entity")).select_from(relation)
         ).to_pylist()
         rows = book.own.fetch(sa.select(book.tables.row)).to_pylist()
         labels = book.own.fetch(sa.select(book.tables.block)).to_pylist()

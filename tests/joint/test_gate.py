@@ -180,7 +180,7 @@ def test_entities_are_kept_as_digests_that_only_the_place_can_make(open_a_book: 
     for _ in range(2):
         with open_a_book() as book:
             table = book.source.load(fresh_name(), pa.table({"entity": ["alice", "bob"]}))
-            query = sa.select(book.entity(table.c.entity).label("digest")).order_by(table.c.entity)
+            query = sa.select(book.entity(table.c.entity, table).label("digest")).order_by(table.c.entity)
             found.append(book.source.fetch(query)["digest"].to_pylist())
             secret = book.own.scalar(sa.select(book.tables.key.c.secret))
     assert found[0] == found[1]

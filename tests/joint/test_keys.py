@@ -76,7 +76,7 @@ def test_the_database_and_the_program_take_the_same_chain_of_digests(book: Book)
     old = None
     for keys in (1, 2, 3):
         table = book.own.load(f"names_{keys}", _column(names))
-        query = sa.select(table.c.name, book.entity(table.c.name).label("digest"))
+        query = sa.select(table.c.name, book.entity(table.c.name, table).label("digest"))
         rows = book.source.fetch(_in_source(book, query, names, keys)).to_pylist()
         found = {row["name"]: row["digest"] for row in rows}
         assert [found[name] for name in names] == digests_of(book, names)
@@ -141,6 +141,6 @@ def _texts(book: Book) -> set[str]:
 def test_without_a_key_nobody_is_kept_by_name(book: Book) -> None:
     book.own.run(sa.delete(book.tables.key))
     with pytest.raises(QblockError, match="has no key"):
-        book.entity(sa.literal("somebody"))
+        book.entity(sa.literal("somebody"), sa.table("nowhere"))
     with pytest.raises(QblockError, match="has no key"):
         digests_of(book, ["somebody"])

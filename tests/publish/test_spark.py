@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import random
-import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +10,8 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from engines import Absent
-from spark_cluster import connect_server, free_port, spark_home
 
+from publish.spark_releases import ON_SPARK, tables, written
 from qblock.api import Release
 from qblock.errors import InputError, QblockError, Refused
 from qblock.publish.targets.spark import SparkChecked
@@ -38,36 +34,6 @@ privacy: [{{k_anonymity: {{k: 3}}}}, {{distinct_l_diversity: {{l: 2}}}}]
 versions: {{joint: none}}
 """
 SHOWN = ["published", "published", "rolled_back"]
-ON_SPARK = """private: {{url: "{ledger}", path: {folder}/private}}
-publish: {{path: {folder}/published, readers_checked: by operator}}"""
-
-
-@pytest.fixture(scope="module")
-def hive() -> Iterator[tuple[str, Path]]:
-    """A server whose catalog is in a folder, and the folder."""
-    home = spark_home()
-    if home is None:
-        raise Absent("no Spark: the server's environment (.venv-spark) is absent; run make test-spark")
-    with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="qblock-spark-")))
-        port = free_port()
-        stack.enter_context(connect_server(home, folder, "local[2]", port, catalog="hive"))
-        yield f"sc://127.0.0.1:{port}", folder
-
-
-@pytest.fixture
-def client(hive: tuple[str, Path]) -> Iterator[Any]:
-    """A session of the bare client: whoever makes the source, and readers."""
-    from pyspark.sql.connect.session import SparkSession
-
-    made = SparkSession.builder.remote(hive[0]).create()
-    made.sql("CREATE SCHEMA IF NOT EXISTS clinic")
-    yield made
-    for schema in ("clinic", "published"):
-        made.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
-    for (name,) in made.sql("SHOW SCHEMAS LIKE 'qblock*'").collect():
-        made.sql(f"DROP SCHEMA {name} CASCADE")
-    made.stop()
 
 
 def people(rows: int, seed: int) -> pa.Table:
@@ -93,12 +59,6 @@ def on_spark(client: Any, hive: tuple[str, Path], tmp_path: Path, rows: pa.Table
     return written(tmp_path / "spark.yaml", SPEC.format(url=hive[0], table="clinic.people", target=target))
 
 
-def written(path: Path, text: str) -> Release:
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(text, "utf-8")
-    return Release(path)
-
-
 def on_duckdb(tmp_path: Path, rows: pa.Table) -> Release:
     folder = tmp_path / "duckdb"
     folder.mkdir(exist_ok=True)
@@ -113,12 +73,6 @@ def seen(client: Any) -> list[tuple[Any, ...]]:
     """What readers see, but for bounds, of which the client's Python knows no far days."""
     found = client.sql("SELECT age, sex, day, ill, ward FROM published.people").collect()
     return sorted((tuple(row) for row in found), key=repr)
-
-
-def tables(client: Any) -> set[str]:
-    if not client.catalog.databaseExists("published"):
-        return set()
-    return {row.tableName for row in client.sql("SHOW TABLES IN published").collect()}
 
 
 def test_versions_are_those_of_duckdb(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:

@@ -52,7 +52,6 @@ def spec(folder: Path, *parts: str, url: str = "sc://host", release: str = "peop
         ((PRIVATE, PUBLISH.replace("{path", '{schema: "a b", path')), "lower-case letters, digits and _ alone"),
         ((PRIVATE, PUBLISH.replace("{path", "{readers: [analyst], path")), "Spark has no roles"),
         ((PRIVATE, PUBLISH.replace("{path", '{url: "duckdb:///out.duckdb", path')), "published there; remove it"),
-        ((PRIVATE, PUBLISH, "entity: id"), "not checked together yet"),
     ],
 )  # fmt: skip
 def test_a_release_on_spark_says_what_is_missing(tmp_path: Path, parts: tuple[str, ...], said: str) -> None:

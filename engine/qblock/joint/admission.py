@@ -78,14 +78,15 @@ class Admission:
                 self.known = book.lend(frozen(book, release))
             self._check_types(session, columns, names)
             known = [v for v in recorded(book) if v.key.release != release or self._counts(v.key.version)]
-            first = first_of(known, self.spec, columns)
+            first = first_of(book, known, self.spec, columns)
             person = session.comparable(table.c[entity], columns[entity])
-            who = book.entity(entity_text(session, person, columns[entity], first)).label(DIGEST)
+            who = book.entity(entity_text(session, person, columns[entity], first), table).label(DIGEST)
             read = [column for column in table.c if column.name in columns_read(self.spec)]
             rows = sa.select(*read, who).subquery("qblock_source")
             self.everybody = rows
             if not names and self.apart is None and not self.leaving:
-                return table
+                # Where everybody's digest was asked for, it is not asked for again.
+                return rows if book.hashes else table
         joined: sa.FromClause = rows
         if self.known is not None:
             joined = rows.outerjoin(self.known, self.known.c.entity == rows.c[DIGEST])

@@ -57,19 +57,39 @@ class Book:
             return query.subquery(fresh_name())
         return self.source.load(fresh_name(), self.own.fetch(query))
 
-    def entity(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        """The digest that stands for an entity, from its text, in a statement of the source's session.
+    @property
+    def hashes(self) -> bool:
+        """Whether the digests are made of the SHA-256 of an entity's text, since the source may not have the keys."""
+        return not self.source.keeps_secrets
+
+    def entity(self, text: sa.ColumnElement[Any], table: sa.FromClause) -> sa.ColumnElement[Any]:
+        """The digest that stands for an entity, from its text, in a statement of the source's session on a table.
 
         Keyed by a secret that stays in the database of the crosswalk: whoever gets hold of the crosswalk's rows alone
         (a dump of a table, a grant too many) can neither read identifiers nor try out likely ones. The same entity has
         the same digest in all releases of a place, which may have to be checked together.
         With a key that was given later (`new_key`) it is the digest of the older one's digest, so that people who are
         gone from the source could be moved to it too.
+        A source that may not have the keys sends the SHA-256 of everybody's text instead, and is lent their digests.
         """
         t = self.tables.key
         numbers = self.key_numbers()
+        if self.hashes:
+            return self._exchanged(digest(self.source, text), table, numbers)
         secret = self.lend(sa.select(t.c.id, t.c.secret))
         return keyed(self.source, text, [key_of(secret, number) for number in numbers])
+
+    def _exchanged(
+        self, hashed: sa.ColumnElement[Any], table: sa.FromClause, numbers: Sequence[int]
+    ) -> sa.ColumnElement[Any]:
+        people = sa.select(hashed.label("hashed")).select_from(table).where(hashed.is_not(None)).distinct()
+        here = self.own.load(fresh_name(), self.source.fetch(people))
+        keys = [key_of(self.tables.key, number) for number in numbers]
+        both = self.own.fetch(sa.select(here.c.hashed, keyed(self.own, here.c.hashed, keys).label("entity")))
+        self.own.drop(here)
+        there = self.source.load(fresh_name(), both)
+        of_one = sa.select(sa.func.max(there.c.entity)).where(there.c.hashed == hashed)
+        return of_one.correlate(table).scalar_subquery()
 
     def key_numbers(self) -> list[int]:
         """The numbers of the keys of the digests, oldest first. Raises QblockError where there is none."""

@@ -53,9 +53,9 @@ def counts(book: Book, release: str) -> dict[str, int]:
     return {f"{row['why']} {row['state']}": row["n"] for row in sorted(found, key=lambda r: (r["why"], r["state"]))}
 
 
-def digests_of(book: Book, texts: Sequence[str]) -> list[str]:
-    """The digests of entities given as text, as `Book.entity` makes them in the database."""
-    key, found = book.tables.key, list(texts)
+def digests_of(book: Book, texts: Sequence[str], *, hashed: bool = False) -> list[str]:
+    """The digests of entities given as text, as `Book.entity` makes them. hashed: of the SHA-256 of the text."""
+    key, found = book.tables.key, [_digest(text) if hashed else text for text in texts]
     for number in book.key_numbers():
         secret = book.own.scalar(sa.select(key.c.secret).where(key.c.id == number))
         found = [_digest(secret + _digest(secret + text)) for text in found]

@@ -54,7 +54,7 @@ def looked_up(book: Book, spec: Spec, session: Session, names: Sequence[str]) ->
         found, first = _digests(book, names, types.columns[types.entity], types.first), types.first
     else:
         unknown = first_of_unknown(book, spec, session, table, columns, own[-1]) if own else None
-        first = unknown or first_of(recorded(book), spec, columns)
+        first = unknown or first_of(book, recorded(book), spec, columns)
         found = _digests(book, names, columns[spec.entity], first)
     wanted = session.load(fresh_name(), pa.table({"entity": pa.array([d for d in found if d], pa.string())}))
     who = people_of(book, spec, session, table, columns, first)
@@ -65,7 +65,7 @@ def looked_up(book: Book, spec: Spec, session: Session, names: Sequence[str]) ->
 
 def _digests(book: Book, names: Sequence[str], column: Column, first: First) -> Digests:
     texts = [entity_text_of(name, column, first) if _is_text_of(name, column) else None for name in names]
-    told = iter(digests_of(book, [text for text in texts if text is not None]))
+    told = iter(digests_of(book, [text for text in texts if text is not None], hashed=first.hashed))
     return [None if text is None else next(told) for text in texts]
 
 

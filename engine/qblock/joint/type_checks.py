@@ -40,7 +40,7 @@ def check_types(
         if known is None:
             _adopt(book, spec, session, table, columns, own)
         check_known_types(spec, own, columns, shown)
-    _check_audience(spec, columns, versions)
+    _check_audience(book, spec, columns, versions)
 
 
 def check_known_types(
@@ -126,7 +126,9 @@ def first_of_unknown(
     assert spec.entity is not None
     column = named(columns[spec.entity])
     forms = [1, TEXT_FORM] if column.kind == "decimal" else [TEXT_FORM]
-    return first_found(book, spec, session, table, columns, newest, [First(column, form) for form in forms])
+    return first_found(
+        book, spec, session, table, columns, newest, [First(column, form, book.hashes) for form in forms]
+    )
 
 
 def first_found(
@@ -166,7 +168,7 @@ def people_of(
     assert spec.entity is not None
     column = columns[spec.entity]
     text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
-    return sa.select(book.entity(text).label("entity")).select_from(table).subquery("qblock_who")
+    return sa.select(book.entity(text, table).label("entity")).select_from(table).subquery("qblock_who")
 
 
 def _adopt(
@@ -200,13 +202,20 @@ def write_types(book: Book, release: str, types: Types) -> None:
     book.read.clear()
 
 
-def _check_audience(spec: Spec, columns: Mapping[str, Column], versions: Sequence[RecordedVersion]) -> None:
+def _check_audience(book: Book, spec: Spec, columns: Mapping[str, Column], versions: Sequence[RecordedVersion]) -> None:
     """The releases that the same readers may hold must write people and values as this one does."""
-    first = first_of(versions, spec, columns)
+    first = first_of(book, versions, spec, columns)
     others = {v.key.release: v.types for v in members(spec, versions) if v.types is not None}
     for release, theirs in others.items():
         if release == spec.release:
             continue
+        if first.hashed != theirs.first.hashed:
+            raise Refused(
+                f"release {release}, which the same readers may hold, knows people by digests that cannot be compared "
+                f"with those of release {spec.release}: one of the two is made from a cluster, which is given no keys; "
+                "nothing is published. Release both from one engine, or write "
+                f"{UNPROTECTED}"
+            )
         one, other = first.column, theirs.first.column
         forms = first.form == theirs.first.form or one.kind != "decimal"
         if not same_kind(one.kind, other.kind) or not forms:

@@ -26,11 +26,13 @@ ENUM = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")
 class First:
     """How the entities of a release are written before they are digested: in the type of the first version, for good.
 
-    column: of the source when the types were recorded; form: of the canonical text.
+    column: of the source when the types were recorded; form: of the canonical text; hashed: whether the digests are of
+    the text's SHA-256, and not of the text (`crosswalk.Book.entity`).
     """
 
     column: Column
     form: int
+    hashed: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,14 +48,10 @@ class Types:
     def text(self) -> str:
         """Canonical JSON."""
         columns = {name: _plain(column) for name, column in self.columns.items()}
-        return canonical(
-            {
-                "form": self.form,
-                "columns": columns,
-                "entity": self.entity,
-                "first": {"column": self.first.column.name, "form": self.first.form, **_plain(self.first.column)},
-            }
-        )
+        first = {"column": self.first.column.name, "form": self.first.form, **_plain(self.first.column)}
+        if self.first.hashed:
+            first["hashed"] = True
+        return canonical({"form": self.form, "columns": columns, "entity": self.entity, "first": first})
 
     @classmethod
     def of_text(cls, text: str) -> Types:
@@ -61,9 +59,9 @@ class Types:
         try:
             found = json.loads(text)
             first, entity = dict(found["first"]), found["entity"]
-            name, form = first.pop("column"), first.pop("form")
+            name, form, hashed = first.pop("column"), first.pop("form"), bool(first.pop("hashed", False))
             columns = {name: Column(name, **column) for name, column in found["columns"].items()}
-            made = cls(found["form"], columns, columns[entity].name, First(Column(name, **first), form))
+            made = cls(found["form"], columns, columns[entity].name, First(Column(name, **first), form, hashed))
         except (ValueError, TypeError, KeyError, AttributeError):
             raise QblockError("the column types in the crosswalk cannot be read: they were altered") from None
         if max(made.form, made.first.form) > TEXT_FORM:

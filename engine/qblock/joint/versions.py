@@ -17,7 +17,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.blocks import Reference
-from qblock.errors import InputError, QblockError
+from qblock.errors import InputError, QblockError, Refused
 from qblock.joint.crosswalk import Book, encoded, fresh_name
 from qblock.joint.episodes import VersionKey, shown
 from qblock.joint.texts import texts_of, together
@@ -225,24 +225,37 @@ def entity_of(book: Book, source: SourceTable) -> sa.ColumnElement[Any]:
         return source.relation.c[DIGEST]
     assert source.spec.entity is not None
     column = source.columns[source.spec.entity]
-    first = first_of(recorded(book), source.spec, source.columns)
-    return book.entity(entity_text(source.session, source.expression(source.spec.entity), column, first))
+    first = first_of(book, recorded(book), source.spec, source.columns)
+    text = entity_text(source.session, source.expression(source.spec.entity), column, first)
+    return book.entity(text, source.relation)
 
 
-def first_of(versions: Sequence[RecordedVersion], spec: Spec, columns: Mapping[str, Column]) -> First:
+def first_of(book: Book, versions: Sequence[RecordedVersion], spec: Spec, columns: Mapping[str, Column]) -> First:
     """How the entities of a release are written: as its versions have them, else as those of its audience have them
-    where the types agree, else in the column's present type."""
+    where the types agree, else in the column's present type.
+
+    Raises Refused where its versions have digests of another kind than the source can be given.
+    """
     assert spec.entity is not None
     column = named(columns[spec.entity])
     own = [v.types for v in versions if v.key.release == spec.release and v.types is not None]
     if own:
+        if own[-1].first.hashed != book.hashes:
+            raise Refused(
+                f"the versions of release {spec.release} know people by digests that cannot be made for this source: "
+                "those of a cluster are made of hashes, since it is given no keys. What was shown cannot be compared "
+                "with the source; nothing is published. Release from the engine that made them, or under another name "
+                f"with {UNPROTECTED}"
+            )
         return own[-1].first
     for version in reversed(versions):
         theirs = version.types
         with_it = version.key.release in spec.versions.audience or spec.release in version.audience
-        if theirs is not None and with_it and same_kind(theirs.first.column.kind, column.kind):
+        if theirs is None or not with_it or theirs.first.hashed != book.hashes:
+            continue
+        if same_kind(theirs.first.column.kind, column.kind):
             return theirs.first
-    return First(column, TEXT_FORM)
+    return First(column, TEXT_FORM, book.hashes)
 
 
 def value_text(source: SourceTable) -> sa.ColumnElement[Any]:
@@ -282,7 +295,7 @@ def _describe(book: Book, task: Task, key: VersionKey, least: int, node: tuple[i
         sensitive=tuple(source.sensitives),
         audience=spec.versions.audience,
         content=_content(spec, references),
-        types=types_of(spec, source.columns, first_of(recorded(book), spec, source.columns)),
+        types=types_of(spec, source.columns, first_of(book, recorded(book), spec, source.columns)),
     )
 
 

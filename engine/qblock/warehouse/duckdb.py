@@ -87,6 +87,7 @@ class DuckdbFacts:
     range_types: ClassVar[Mapping[str, str]] = {}
     private_schema: str | None = None
     embedded = True
+    keeps_secrets = True
     has_roles = False
     table_exists = (
         "SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = :name AND NOT internal AND :schema IS NULL"

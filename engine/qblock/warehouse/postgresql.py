@@ -68,6 +68,7 @@ class PostgresqlFacts:
     }
     private_schema: str | None = PRIVATE_SCHEMA
     embedded = False
+    keeps_secrets = True
     has_roles = True
     # Not to_regclass, which may answer from before an upgrade that this session has waited for.
     table_exists = (

@@ -135,6 +135,10 @@ class Session(Protocol):
     def statements(self) -> int:
         """How many statements were sent."""
 
+    @property
+    def keeps_secrets(self) -> bool:
+        """Whether a secret may be lent to it, in a temporary table."""
+
     def count(self) -> None:
         """Count a statement that somebody else has sent on this connection."""
 

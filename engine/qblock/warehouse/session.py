@@ -79,6 +79,10 @@ class SqlSession:
     def statements(self) -> int:
         return self._sent + (0 if self._beside is None else self._beside.statements)
 
+    @property
+    def keeps_secrets(self) -> bool:
+        return self._facts.keeps_secrets
+
     def count(self) -> None:
         """Count a statement that somebody else has sent on this connection."""
         self._sent += 1
@@ -229,6 +233,8 @@ class SqlSession:
     def convert(self, text: sa.ColumnElement[Any], to: Column) -> sa.ColumnElement[Any]:
         if to.kind in ("date", "timestamp", "timestamptz"):
             text = self._facts.calendar_value(text)
+        if to.kind == "date":
+            text = self._facts.endless(text)
         return sa.cast(text, RawType(to.compare_as))
 
     def text_of(self, value: sa.ColumnElement[Any], kind: Kind, form: int = TEXT_FORM) -> sa.ColumnElement[Any]:

@@ -98,8 +98,14 @@ class SparkSession(SqlSession):
     def load(self, name: str, columns: pa.Table) -> sa.TableClause:
         with explained():
             self._sent += 1
-            self._save(name, self._client.createDataFrame(columns))
+            self._save(name, self._client.createDataFrame(columns) if columns.num_rows else self._empty(columns))
         return self._keep(self._own(name, [sa.column(c) for c in columns.column_names]))
+
+    def _empty(self, columns: pa.Table) -> Frame:
+        # The client infers no types where there are no rows.
+        typed = [("BIGINT" if pa.types.is_integer(f.type) else "STRING", quote_name(f.name)) for f in columns.schema]
+        chosen = ", ".join(f"CAST(NULL AS {type_}) AS {name}" for type_, name in typed)
+        return self._client.sql(f"SELECT {chosen} WHERE FALSE")
 
     def store(self, name: str, query: sa.Select[*tuple[Any, ...]]) -> sa.TableClause:
         with explained([str(table) for table in self._staged]):

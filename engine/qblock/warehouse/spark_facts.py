@@ -65,6 +65,7 @@ class SparkFacts:
     range_types: ClassVar[Mapping[str, str]] = {}
     private_schema: str | None = None
     embedded = False
+    keeps_secrets = False
     has_roles = False
     table_exists = ""
     snapshot_words = "private copies of what is read, made first"

@@ -47,11 +47,6 @@ def check_spec(spec: Spec) -> None:
             )
     if publish.readers:
         raise InputError(f"{spec.at('publish', 'readers')}: Spark has no roles; remove it ({READERS})")
-    if spec.checked_together:
-        raise InputError(
-            f"{spec.at('versions')}: versions from Spark are not checked together yet; leave out `entity`, so that "
-            "only the same data is published again, or write `versions: {joint: none}`"
-        )
 
 
 def needs(spec: Spec, job: str | None, officer: str | None) -> Needs:

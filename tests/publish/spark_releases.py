@@ -1,0 +1,58 @@
+"""Releases on a Spark server whose catalog is in a folder."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from engines import Absent
+from spark_cluster import connect_server, free_port, spark_home
+
+from qblock.api import Release
+
+ON_SPARK = """private: {{url: "{ledger}", path: {folder}/private}}
+publish: {{path: {folder}/published, readers_checked: by operator}}"""
+
+
+@pytest.fixture(scope="session")
+def hive() -> Iterator[tuple[str, Path]]:
+    """A server whose catalog is in a folder, and the folder."""
+    home = spark_home()
+    if home is None:
+        raise Absent("no Spark: the server's environment (.venv-spark) is absent; run make test-spark")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="qblock-spark-")))
+        port = free_port()
+        stack.enter_context(connect_server(home, folder, "local[2]", port, catalog="hive"))
+        yield f"sc://127.0.0.1:{port}", folder
+
+
+@pytest.fixture
+def client(hive: tuple[str, Path]) -> Iterator[Any]:
+    """A session of the bare client: whoever makes the source, and readers."""
+    from pyspark.sql.connect.session import SparkSession
+
+    made = SparkSession.builder.remote(hive[0]).create()
+    made.sql("CREATE SCHEMA IF NOT EXISTS clinic")
+    yield made
+    for schema in ("clinic", "published"):
+        made.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+    for (name,) in made.sql("SHOW SCHEMAS LIKE 'qblock*'").collect():
+        made.sql(f"DROP SCHEMA {name} CASCADE")
+    made.stop()
+
+
+def written(path: Path, text: str) -> Release:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, "utf-8")
+    return Release(path)
+
+
+def tables(client: Any) -> set[str]:
+    if not client.catalog.databaseExists("published"):
+        return set()
+    return {row.tableName for row in client.sql("SHOW TABLES IN published").collect()}
