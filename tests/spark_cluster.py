@@ -131,7 +131,14 @@ def connect_server(
     }
     start = [str(home / "bin" / "spark-submit"), "--class", CONNECT, "--master", master]
     start += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    with _running(home, folder, f"connect{port}", [*start, "spark-internal"]) as process:
+    with server(home, folder, port, [*start, "spark-internal"]) as process:
+        yield process
+
+
+@contextmanager
+def server(home: Path, folder: Path, port: int, command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A Connect server that a command starts in a folder, from when its port answers."""
+    with _running(home, folder, f"connect{port}", command) as process:
         _answers(port, folder)
         yield process
 
