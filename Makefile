@@ -6,6 +6,9 @@ DEMO ?= demo
 # browser (Debian: chromium) with what drives it (.venv/bin/pip install --editable ".[browser]").
 REQUIRE ?= postgresql15,chromium
 
+# What `make test-spark` runs of the tests on a Spark cluster, each of which takes a minute or two.
+SPARK_TESTS ?= tests
+
 BIN := .venv/bin
 
 # The tests start hundreds of programs, each of which would compile the package anew.
@@ -29,7 +32,7 @@ test-more: .venv/.installed-dev ## the rest of the suite, with what a bare machi
 
 test-spark: .venv/.installed-dev .venv-spark/.installed ## the tests that read from a Spark cluster (needs Java 17)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
-	QBLOCK_TEST_REQUIRE=spark $(BIN)/python -m pytest -m spark
+	QBLOCK_TEST_REQUIRE=spark $(BIN)/python -m pytest -m spark $(SPARK_TESTS)
 
 test-all: .venv/.installed-dev ## every test on every engine
 	QBLOCK_TEST_ENGINES=all QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mutation.mutation import Mutation
 
 APART = "tests/joint/test_apart.py"
+HASHES = "tests/release/test_hashes.py"
 GATE = "tests/joint/test_gate.py"
 STEADY = "tests/release/test_steady_job.py"
 SAID = "tests/release/test_steady_said.py"
@@ -185,5 +186,26 @@ JOINT: tuple[Mutation, ...] = (
         "ONE_IN * max(self.went, self.came)",
         "ONE_IN * abs(self.came - self.went)",
         tests=("tests/release/test_turnover.py::test_an_entity_column_that_was_recoded_makes_nobody_new",),
+    ),
+    Mutation(
+        "hashes: a cluster is lent the key",
+        "joint/crosswalk.py",
+        "return not self.source.keeps_secrets",
+        "return False",
+        tests=(f"{HASHES}::test_the_source_is_lent_no_key",),
+    ),
+    Mutation(
+        "hashes: a release goes on with digests of another kind, in which nobody is the same",
+        "joint/versions.py",
+        "if own[-1].first.hashed != book.hashes:",
+        "if own[-1].first.hashed is None:",
+        tests=(f"{HASHES}::test_a_release_of_texts_does_not_go_on_with_hashes",),
+    ),
+    Mutation(
+        "hashes: releases with digests of two kinds are checked together",
+        "joint/type_checks.py",
+        "if first.hashed != theirs.first.hashed:",
+        "if first.hashed is None:",
+        tests=(f"{HASHES}::test_releases_of_texts_and_of_hashes_have_no_readers_in_common",),
     ),
 )
