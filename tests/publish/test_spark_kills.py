@@ -1,0 +1,121 @@
+"""Runs from Spark that are killed: readers meet a whole version at every moment, and the next run takes it up.
+
+With QBLOCK_TEST_ENGINES=all every boundary of a run is tried, else every seventh.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from publish.spark_releases import ON_SPARK, tables, written
+from qblock.api import Release
+
+pytestmark = pytest.mark.spark
+
+TESTS = Path(__file__).resolve().parents[1]
+EVERYTHING = os.environ.get("QBLOCK_TEST_ENGINES") == "all"
+SPEC = """version: 1
+release: killed
+source: {{url: "{url}", table: clinic.killed}}
+attributes:
+  age: {{role: quasi_identifier, hierarchy: {{ranges: [10, 30]}}}}
+  ill: sensitive
+privacy: [{{k_anonymity: {{k: 3}}}}]
+{target}
+versions: {{joint: none, keep: 2}}
+"""
+
+
+def become(client: Any, number: int) -> None:
+    """The source of a version: everybody in it has its number, so that a mixture of two is seen."""
+    draw = random.Random(number)
+    rows = {"age": pa.array([draw.randrange(18, 60) for _ in range(90)], pa.int64()), "ill": [f"v{number}"] * 90}
+    client.createDataFrame(pa.table(rows)).write.mode("overwrite").saveAsTable("clinic.killed")
+
+
+def child(*command: str) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    environment = os.environ | {"PYTHONPATH": path}
+    return subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, text=True, check=False, env=environment
+    )
+
+
+@contextmanager
+def reader(url: str, view: str) -> Iterator[list[Any]]:
+    """Somebody who asks all the time: what they saw, one after another, without repetitions; errors as they come."""
+    from pyspark.sql.connect.session import SparkSession
+
+    seen: list[Any] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        session = SparkSession.builder.remote(url).create()
+        while not done.is_set():
+            try:
+                rows = session.sql(f"SELECT ill, count(*) AS n FROM {view} GROUP BY ill").toArrow().to_pylist()
+                found: Any = [(row["ill"], row["n"]) for row in rows]
+            except Exception as error:
+                found = str(error)[:300]
+            if not seen or seen[-1] != found:
+                seen.append(found)
+        session.stop()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        yield seen
+    finally:
+        done.set()
+        thread.join()
+
+
+def test_a_run_that_is_killed_at_a_boundary_is_taken_up(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:
+    target = ON_SPARK.format(ledger=f"duckdb:///{tmp_path}/private/ledger.duckdb", folder=hive[1])
+    release = written(tmp_path / "killed.yaml", SPEC.format(url=hive[0], target=target))
+    spec = str(release.spec.path)
+    for number in (1, 2):
+        become(client, number)
+        traced = json.loads(child("publish.spark_killed", spec).stdout)
+    assert traced["version"] == 2
+    boundaries = traced["passed"]
+    assert len(boundaries) > 30
+    killed: list[str] = []
+    with reader(hive[0], "published.killed") as seen:
+        number = 2
+        for boundary in range(1, len(boundaries) + 1, 1 if EVERYTHING else 7):
+            number += 1
+            become(client, number)
+            ended = child("publish.spark_killed", spec, str(boundary))
+            assert ended.returncode == -9, (boundary, ended.stdout, ended.stderr)
+            killed.append(boundaries[boundary - 1])
+            check(client, release, number)
+    versions = [int(found[0][0][1:]) for found in seen]
+    assert [found for found in seen if len(found) != 1 or found[0][1] != 90] == []
+    assert versions == sorted(set(versions))
+    assert len(killed) >= (30 if EVERYTHING else 5)
+
+
+def check(client: Any, release: Release, number: int) -> None:
+    """The next run publishes what the source holds, once, and leaves the view and the two newest copies."""
+    found = release.publish()
+    assert found.status in ("published", "unchanged")
+    (row,) = client.sql("SELECT DISTINCT ill FROM published.killed").toArrow().to_pylist()
+    assert row == {"ill": f"v{number}"}
+    assert release.verify().problems == ()
+    assert release.publish().status == "unchanged"
+    assert len(tables(client)) == 2
+    shown = [event.version for event in release.history().events if event.state == "published"]
+    assert shown == sorted(set(shown))
