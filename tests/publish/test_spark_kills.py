@@ -11,6 +11,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,3 +120,41 @@ def check(client: Any, release: Release, number: int) -> None:
     assert len(tables(client)) == 2
     shown = [event.version for event in release.history().events if event.state == "published"]
     assert shown == sorted(set(shown))
+
+
+SWAPS = 1000 if EVERYTHING else 60
+SWAP = """
+import sys
+from pyspark.sql.connect.session import SparkSession
+from qblock.warehouse.spark_catalog import SparkCatalog
+catalog = SparkCatalog(SparkSession.builder.remote(sys.argv[1]).create())
+for i in range(int(sys.argv[2]), 10**6):
+    catalog.show("published", "swapped", f"SELECT `ill` FROM `published`.`s{i % 2}`", "unused")
+    print(i, flush=True)
+"""
+
+
+def test_readers_of_a_view_that_is_swapped_and_whose_writer_is_killed(
+    client: Any, hive: tuple[str, Path], tmp_path: Path
+) -> None:
+    client.sql(f"CREATE SCHEMA IF NOT EXISTS published LOCATION '{hive[1]}/published'")
+    for i in range(2):
+        client.sql(f"CREATE TABLE published.s{i} USING PARQUET AS SELECT 'v{i}' AS ill FROM range(90)")
+    client.sql("CREATE VIEW published.swapped COMMENT 'unused' AS SELECT `ill` FROM `published`.`s0`")
+    draw, swaps, kills = random.Random(1), 0, 0
+    with reader(hive[0], "published.swapped") as seen:
+        while swaps < SWAPS:
+            command = [sys.executable, "-c", SWAP, hive[0], str(swaps)]
+            with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+                assert process.stdout is not None
+                for _ in range(draw.randrange(20, 60)):
+                    line = process.stdout.readline()
+                    assert line
+                    swaps += 1
+                time.sleep(draw.random() / 5)  # somewhere within the next one
+                process.kill()
+            kills += 1
+    assert [found for found in seen if found not in ([("v0", 90)], [("v1", 90)])] == []
+    assert {found[0][0] for found in seen} == {"v0", "v1"}
+    assert kills >= 2
+    print(f"{swaps} swaps, {kills} kills, {len(seen)} changes seen")
