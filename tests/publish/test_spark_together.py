@@ -90,9 +90,19 @@ class Twins:
         given = {"release": self.release, "url": url, "table": table, "target": target, "more": self.more}
         return written(self.folder / f"{name}.yaml", SPEC.format(**given))
 
-    def publish(self) -> tuple[Any, Any]:
-        """What both say of a run, in this order: Spark, DuckDB."""
-        return _said(self.spark), _said(self.duck)
+    def publish(self) -> tuple[Any, ...]:
+        """What both say of a run, which is the same."""
+        spark, duck = _said(self.spark), _said(self.duck)
+        assert spark == duck
+        return spark
+
+    def weeks(self, *weeks: int, every: int = 1) -> list[tuple[Any, ...]]:
+        """What both say of runs in these weeks. every: as of `people`."""
+        found = []
+        for week in weeks:
+            self.become(people(week, every=every))
+            found.append(self.publish())
+        return found
 
 
 def _said(release: Release) -> tuple[Any, ...]:
@@ -120,15 +130,10 @@ def same_key(monkeypatch: pytest.MonkeyPatch, module: str, digits: str) -> None:
 
 
 def test_steady_versions_are_those_of_duckdb(twins: Twins) -> None:
-    versions = []
-    for week in range(5):
-        twins.become(people(week))
-        spark, duck = twins.publish()
-        assert spark == duck
-        versions.append(spark[1])
-        if week == 2:
-            keys = [Ledger(str(one.spec.path)).rekey().keys for one in (twins.spark, twins.duck)]
-            assert keys == [2, 2]
+    said = twins.weeks(0, 1, 2)
+    assert [Ledger(str(one.spec.path)).rekey().keys for one in (twins.spark, twins.duck)] == [2, 2]
+    said += twins.weeks(3, 4)
+    versions = [version for _, version, *_ in said]
     assert versions[0] == 1
     assert versions[-1] >= 3
     assert twins.spark.verify().problems == ()
@@ -155,32 +160,18 @@ def test_steady_versions_are_those_of_duckdb(twins: Twins) -> None:
 )
 def test_versions_that_show_everybody_are_those_of_duckdb(twins: Twins, more: str) -> None:
     twins.more = more
-    said = []
-    for week in range(3):
-        twins.become(people(week))
-        spark, duck = twins.publish()
-        assert spark == duck
-        said.append(spark[0])
-    assert said[0] == "published"
+    assert twins.weeks(0, 1, 2)[0][0] == "published"
     assert twins.spark.verify().problems == ()
 
 
 def test_people_with_several_rows(twins: Twins) -> None:
     twins.more = "count: entities"
-    for week in range(3):
-        twins.become(people(week, every=3))
-        spark, duck = twins.publish()
-        assert spark == duck
+    assert twins.weeks(0, 1, 2, every=3)[0][0] == "published"
 
 
 def test_the_crosswalk_may_be_in_postgresql(twins: Twins, postgresql_url: str) -> None:
     twins.ledger = postgresql_url
-    digests = []
-    for week in range(4):
-        twins.become(people(week))
-        spark, duck = twins.publish()
-        assert spark == duck
-        digests.append(spark[2])
+    digests = [digest for _, _, digest, *_ in twins.weeks(0, 1, 2, 3)]
     assert len(set(digests)) > 1
     assert twins.spark.rollback(1).digest == digests[0]
     assert twins.spark.verify().problems == ()
@@ -188,20 +179,17 @@ def test_the_crosswalk_may_be_in_postgresql(twins: Twins, postgresql_url: str) -
 
 def test_other_releases_of_the_place_count(twins: Twins) -> None:
     twins.more = "versions: {on_refusal: refuse}"
-    twins.become(people(0))
-    assert twins.publish()[0][0] == "published"
+    assert twins.weeks(0)[0][0] == "published"
     other = Twins(**{**vars(twins), "release": "others", "more": "versions: {on_refusal: refuse, audience: [people]}"})
     other.become(people(0).slice(0, PEOPLE - 1))
-    spark, duck = other.publish()
-    assert spark == duck
-    assert spark[0] == "refused"  # one person is in one of them alone
+    assert other.publish()[0] == "refused"  # one person is in one of them alone
 
 
 def test_no_key_and_nobodys_name_leaves_the_store(
     client: Any, hive: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key = "5ec2e7" * 11
-    same_key(monkeypatch, "qblock.joint.crosswalk", key)
+    digits = "5e"
+    same_key(monkeypatch, "qblock.joint.crosswalk", digits)
     twins = Twins(client, hive, tmp_path, f"duckdb:///{tmp_path}/private/ledger.duckdb", "")
     sent, fetched = [], []
     fetch, frame, load = SparkSession.fetch, SparkSession._frame, SparkSession.load
@@ -226,7 +214,7 @@ def test_no_key_and_nobodys_name_leaves_the_store(
     for week in range(3):
         twins.become(people(week))
         twins.spark.publish()
-    assert not [text for text in sent if key[:64] in text]
+    assert not [text for text in sent if digits * 32 in text]
     assert any("hashed" in text for text in sent)
     assert not [text for text in (*sent, *fetched) if "p'" in text]
 
@@ -268,5 +256,5 @@ def test_nothing_is_kept_of_a_session_that_is_lost(twins: Twins, monkeypatch: py
         patch.setattr(SqlSession, "load", failing)
         with pytest.raises(QblockError, match="the connection was lost"):
             twins.spark.publish()
-    assert twins.publish()[0][0] in ("published", "unchanged")
+    assert _said(twins.spark)[0] in ("published", "unchanged")
     assert twins.spark.verify().problems == ()
