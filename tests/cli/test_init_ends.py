@@ -93,3 +93,13 @@ def test_decimals_that_lie_close_together_have_narrow_ranges(
     assert (form.ranges, form.from_, form.to) == ((Fraction(1, 2), 1, 2), None, 40)
     answer = qblock("search", made, "--json")
     assert answer.status == 0, answer.err
+
+
+def test_ranges_of_whole_numbers_are_written_like_others(proposed: Proposed) -> None:
+    distances, children = [40 + i % 50 + 0.5 for i in range(600)], [i % 4 for i in range(600)]
+    ran, form = proposed(AGES, distance=distances, children=children, ward=["abc"[i % 3] for i in range(600)])
+    assert form.labels == "half_open"
+    spec = load_spec(Path(ran.json["files"][-1]))
+    labels = {name: getattr(of.hierarchy, "labels", None) for name, of in spec.attributes.items() if of.hierarchy}
+    assert labels == {"age": "half_open", "distance": "plain", "children": "half_open", "sex": None}
+    assert "# `labels: half_open` writes" in spec.path.read_text("utf-8")

@@ -28,6 +28,7 @@ from qblock.hierarchy import (
     ranges,
     suppress,
 )
+from qblock.hierarchy.bounds import Reader
 from qblock.spec import CsvFile, Dates, Digits, Ranges, Suppress
 from qblock.spec.sources import build
 
@@ -322,6 +323,38 @@ def test_ranges_nest_and_hold_their_values(values: set[int], widths: list[int], 
             assert int(low) <= int(leaf) <= int(high)
             assert int(high) - int(low) == width - 1
             assert (int(low) - start) % width == 0
+
+
+LEVELS = {
+    "ranges": lambda values, **more: ranges("n", values, [5, 10], from_=15, to=90, **more),
+    "edges": lambda values, **more: edges("n", values, [0, 1, 5, 10], **more),
+    "cuts": lambda values, **more: cuts("n", values, Grid(0, 5, -20, 100), **more),
+}
+
+
+@pytest.mark.parametrize("form", LEVELS)
+@given(st.sets(st.integers(-20, 100), min_size=1, max_size=30))
+def test_half_open_labels_of_whole_numbers_are_those_of_decimals(form: str, values: set[int]):
+    texts = list(map(str, values))
+    whole, decimals = (LEVELS[form](texts, kind=kind, labels="half_open") for kind in ("integer", "decimal"))
+    assert whole.labels == decimals.labels == LEVELS[form](texts, kind="decimal").labels
+    assert whole.check() == []
+    plain = LEVELS[form](texts)
+    bounds = Reader("numbers", "integer").bounds
+    for level, other in zip(whole.labels, plain.labels, strict=True):
+        assert list(map(bounds, level)) == list(map(bounds, other))
+    for leaf, label in zip(whole.leaves, whole.labels[1], strict=True):
+        low, high = bounds(label)
+        value = int(leaf or "")
+        assert low is None or low <= value
+        assert high is None or value < high
+
+
+def test_half_open_labels_of_whole_numbers_read():
+    labels = ranges("age", ["17", "-1"], [5, 10], labels="half_open").labels
+    assert labels[1:] == (("[-5, 0)", "[15, 20)"), ("[-10, 0)", "[10, 20)"), ("*", "*"))
+    assert edges("n", ["0", "7"], [0, 1, 10], labels="half_open").labels[1] == ("[0, 1)", "[1, 10)")
+    assert cuts("n", ["0", "10"], Grid(0, 5, 0, 10), labels="half_open").labels[1] == ("[0, 5)", "[5, 10]")
 
 
 def test_ranges_with_top_and_bottom_coding():

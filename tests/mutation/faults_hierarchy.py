@@ -17,6 +17,13 @@ HIERARCHY: tuple[Mutation, ...] = (
         tests=(f"{HIERARCHY_TESTS}::test_moving_one_leaf_to_another_parent_is_found",),
     ),
     Mutation(
+        "labels: whole numbers keep theirs where one form is asked",
+        "hierarchy/written.py",
+        'return labels == "plain" and kind == "integer"',
+        'return kind == "integer"',
+        tests=(f"{BUILDERS}::test_half_open_labels_of_whole_numbers_read",),
+    ),
+    Mutation(
         "nesting: widths of which none is a multiple",
         "hierarchy/builders.py",
         "        if coarse <= fine or Fraction(coarse) % Fraction(fine):\n",

@@ -146,6 +146,13 @@ RECODING: tuple[Mutation, ...] = (
         tests=GAINED,
     ),
     Mutation(
+        "map: values joined into a half-open range end before the last",
+        "recoding/ladder.py",
+        'f"[{first}, {int(last) + 1})"',
+        'f"[{first}, {int(last)})"',
+        tests=TEXTS,
+    ),
+    Mutation(
         "map: neighbouring months read like a month",
         "recoding/ladder.py",
         "all(map(WHOLE.fullmatch, ends)) and list(ends) == sorted(ends, key=int)",

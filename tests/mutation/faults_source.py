@@ -9,6 +9,13 @@ UNCOVERED = "tests/release/test_waiting.py::test_rows_that_no_hierarchy_covers_w
 
 SOURCE: tuple[Mutation, ...] = (
     Mutation(
+        "profile: approximate numbers of values decide roles",
+        "profiling/profiles.py",
+        "return any(mark / SURE <= p.distinct <= mark * SURE for mark in marks)",
+        "return False",
+        tests=("tests/cli/test_init_approximate.py::test_what_is_proposed_is_what_exact_counts_propose",),
+    ),
+    Mutation(
         "quarantine: rows that wait are counted out and published",
         "source/table.py",
         "        admitted = covered(spec, session, admitted, waiting, columns)\n",

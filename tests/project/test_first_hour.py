@@ -70,4 +70,4 @@ def test_the_commands_print_what_the_page_says(tmp_path: Path, shell: dict[str, 
         columns = {name for (name,) in published.execute("SELECT column_name FROM duckdb_columns()").fetchall()}
         shown = {label for (label,) in published.execute("SELECT DISTINCT wiek FROM published.loans").fetchall()}
     assert not columns & {"borrower_no", "e_mail", "konto", "note", "rate", "branch", "kod_pocztowy"}
-    assert shown == {"<40", "40-59", ">=60"}
+    assert shown == {"<40", "[40, 60)", ">=60"}

@@ -50,6 +50,19 @@ def columns_of(job: Job) -> list[str]:
     return [name for (name,) in job.query(f"{query} 'published' ORDER BY ordinal_position")]
 
 
+def test_labels_of_one_form_have_the_bounds_of_the_other(make_job: MakeJob) -> None:
+    age = {**QUASI["age"], "hierarchy": {"ranges": [10, 50], "labels": "half_open"}}
+    job = visits(make_job, attributes={**QUASI, "age": age})
+    assert job.run().status == "published"
+    assert set(shown(job, "age, age_low, age_high")) == {
+        ("[20, 30)", 20.0, 30.0),
+        ("[30, 40)", 30.0, 40.0),
+        ("[90, 100)", 90.0, 100.0),
+        ("*", float("-inf"), float("inf")),
+    }
+    assert set(shown(job, "dose")) == {("[0.5, 1)",), ("[1, 1.5)",), ("[1.5, 2)",)}
+
+
 def test_bounds_stand_beside_their_labels_and_are_typed(make_job: MakeJob) -> None:
     job = visits(make_job)
     assert job.run().status == "published"

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from qblock.hierarchy import Hierarchy
+from qblock.hierarchy import Hierarchy, ranges
 from qblock.recoding import Ladder
-from qblock.recoding.ladder import joined
+from qblock.recoding.ladder import joined, neighbours
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,35 @@ from qblock.recoding.ladder import joined
 )
 def test_neighbours(first: str, last: str, read: str) -> None:
     assert joined(first, last) == read
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "last", "read"),
+    [
+        ("integer", "30", "31", "[30, 32)"),
+        ("integer", "-3", "5", "[-3, 6)"),
+        ("decimal", "30", "31", "[30, 31]"),
+        ("float", "1.5", "2.5", "[1.5, 2.5]"),
+        ("integer", "[0, 5)", "[10, 15)", "[0, 15)"),
+        ("integer", "[90, 95)", "[95, 100]", "[90, 100]"),
+        ("integer", "<15", "[15, 20)", "<20"),
+        ("integer", "[80, 85)", ">=90", ">=80"),
+    ],
+)
+def test_neighbours_where_ranges_are_half_open(kind: str, first: str, last: str, read: str) -> None:
+    assert neighbours(first, last, kind) == read
+
+
+@pytest.mark.parametrize(
+    ("half_open", "read"), [(True, {"[1, 3)", "[6, 8)", "[5, 10)"}), (False, {"1-2", "6-7", "5-9"})]
+)
+def test_a_map_writes_values_as_its_hierarchy_writes_ranges(half_open: bool, read: set[str]) -> None:
+    ages = ["1", "2", "3", "6", "7", "8"]
+    hierarchy = ranges("age", ages, [5], labels="half_open" if half_open else "plain")
+    ladder = Ladder(hierarchy, "integer", half_open=half_open)
+    low, high = (ladder.plain(1, int(hierarchy.codes[1][place])) for place in (0, 3))
+    groups = [ladder.group(0, ladder.members(label, 0)[:2], label) for label in (low, high)]
+    assert {ladder.text(one) for one in [*groups, high]} == read
 
 
 def test_neighbouring_months_never_read_like_a_month() -> None:

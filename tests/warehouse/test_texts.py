@@ -10,7 +10,8 @@ from engines import create_table
 from integration.sources import execute
 
 from qblock.hierarchy.builders import dates, suppress
-from qblock.profiling.columns import profile, propose
+from qblock.profiling.columns import propose
+from qblock.profiling.profiles import profile
 from qblock.warehouse import TableName, open_warehouse
 from qblock.warehouse.dimensions import load_dimension
 from qblock.warehouse.protocol import Column, Session

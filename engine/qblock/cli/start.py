@@ -95,8 +95,7 @@ def init(
     out = console()
     undecided = dict(found.open)
     rows = [
-        [c.name, "???" if c.name in undecided else c.role, f"{c.distinct:,}", f"{c.nulls:,}", c.reason]
-        for c in found.columns
+        [c.name, "???" if c.name in undecided else c.role, c.values, f"{c.nulls:,}", c.reason] for c in found.columns
     ]
     out.print(table("", ["column", "role", "values", "NULLs", "why"], rows))
     whose = [

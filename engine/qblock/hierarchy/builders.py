@@ -20,7 +20,8 @@ from qblock.hierarchy.core import TOP, Hierarchy
 from qblock.hierarchy.cuts import Grid
 from qblock.hierarchy.files import with_top
 from qblock.hierarchy.labels import Labels, Texts, as_texts, matching, one_text, places, texts, whole
-from qblock.hierarchy.numbers import Numbers, decimal_texts, sorted_numbers
+from qblock.hierarchy.numbers import Numbers, sorted_numbers
+from qblock.hierarchy.written import LabelForm, half_open, inclusive, whole_ranges, writer
 
 WEEKS = ("day", "week", "iso_year")
 MONTHS = ("day", "month", "quarter", "year")
@@ -132,13 +133,14 @@ def ranges(
     kind: Kind = "integer",
     from_: Number | None = None,
     to: Number | None = None,
+    labels: LabelForm = "plain",
 ) -> Hierarchy:
     """Intervals [start + i w, start + (i + 1) w) of each width w, and `*`.
 
     An integer column with whole widths and start prints both ends inclusively (15-19; -10 to -6 where there is a
-    sign), any other [1.5, 2). from_, to: what lies below the first of these cuts from from_ on, or from the last one up
-    to `to` on, is of one open label (<15, >=90): bottom and top coding. Raises InputError for widths that do not nest
-    or have no cut between both ends, UnfitValuesError for NaN and infinity.
+    sign), unless labels are half open; any other [1.5, 2). from_, to: what lies below the first of these cuts from
+    from_ on, or from the last one up to `to` on, is of one open label (<15, >=90): bottom and top coding. Raises
+    InputError for widths that do not nest or have no cut between both ends, UnfitValuesError for NaN and infinity.
     """
     try:
         check_widths(tuple(widths))
@@ -147,7 +149,7 @@ def ranges(
         raise InputError(f"ranges of {attribute}: {error}") from None
     _check_numbers("ranges", attribute, kind)
     numbers = _numbers(attribute, values, kind)
-    integers = kind == "integer" and all(Fraction(number).denominator == 1 for number in (start, *widths))
+    integers = inclusive(kind, labels, (start, *widths))
     per = math.lcm(numbers.per, *(Fraction(number).denominator for number in (start, *widths)))
     low, *steps = (int(Fraction(number) * per) for number in (start, *widths))
     outer = [outer_cuts(width, start, from_, to) for width in widths]
@@ -161,7 +163,7 @@ def ranges(
         counts = counts if first is None else np.maximum(counts, first - 1)
         counts, index = _runs(counts if last is None else np.minimum(counts, last))
         ends = [low + count * step for count in counts.tolist()]
-        shown = _whole_ranges(ends, step) if integers else _half_open(ends, step, per)
+        shown = whole_ranges(ends, step) if integers else half_open(ends, step, per)
         # Ascending: what is open is at the ends.
         if first is not None and len(ends) and counts[0] < first:
             shown[0] = f"<{decimal_text(Fraction(low + first * step, per))}"
@@ -182,7 +184,13 @@ def check_edges(given: Sequence[Number]) -> None:
             raise ValueError(f"{decimal_text(Fraction(other))} is not above {decimal_text(Fraction(one))}; sort them")
 
 
-def edges(attribute: str, values: Iterable[str], given: Sequence[Number], kind: Kind = "integer") -> Hierarchy:
+def edges(
+    attribute: str,
+    values: Iterable[str],
+    given: Sequence[Number],
+    kind: Kind = "integer",
+    labels: LabelForm = "plain",
+) -> Hierarchy:
     """Ranges from each of these numbers to the next one, and `*`: 0, 1-4, 5-9 and >=10 of [0, 1, 5, 10].
 
     What lies below the first is of one open label (<0), and so is what lies from the last on. Labels are written as
@@ -194,7 +202,7 @@ def edges(attribute: str, values: Iterable[str], given: Sequence[Number], kind: 
         raise InputError(f"edges of {attribute}: {error}") from None
     _check_numbers("edges", attribute, kind)
     numbers = _numbers(attribute, values, kind)
-    integers = kind == "integer" and all(Fraction(edge).denominator == 1 for edge in given)
+    integers = inclusive(kind, labels, given)
     per = math.lcm(numbers.per, *(Fraction(edge).denominator for edge in given))
     begins = [int(Fraction(edge) * per) for edge in given]
     counts = numbers.scaled(per, max(map(abs, begins)))
@@ -207,12 +215,14 @@ def edges(attribute: str, values: Iterable[str], given: Sequence[Number], kind: 
             shown.append(f">={decimal_text(Fraction(begins[-1], per))}")
         else:
             low, width = begins[place - 1], begins[place] - begins[place - 1]
-            shown += _whole_ranges([low], width) if integers else _half_open([low], width, per)
+            shown += whole_ranges([low], width) if integers else half_open([low], width, per)
     leaves = Labels.leaves_of(numbers.leaves)
     return with_top(attribute, [attribute, f"{attribute}_edges"], [leaves, leaves.below(Labels(texts(shown), index))])
 
 
-def cuts(attribute: str, values: Iterable[str], grid: Grid, kind: Kind = "integer") -> Hierarchy:
+def cuts(
+    attribute: str, values: Iterable[str], grid: Grid, kind: Kind = "integer", labels: LabelForm = "plain"
+) -> Hierarchy:
     """Cells of a grid (see Grid), of its least width, of twice, four times as much and so on, and `*`.
 
     Labels are as those of `ranges`, of dates `2000-01-01 to 2000-01-30`; what a cell has of them lies between the
@@ -241,7 +251,7 @@ def cuts(attribute: str, values: Iterable[str], grid: Grid, kind: Kind = "intege
     start, low, high = (int(grid.place(point) * per) for point in (grid.start, grid.low, grid.high))
     inside = np.flatnonzero((counts >= low) & (counts <= high))
     leaves, counts = leaves.take(places(inside)), counts[inside]
-    written = _written(grid, kind, per)
+    written = writer(grid, kind, per, labels)
     last = grid.span[1]
     names, levels = [attribute], [Labels.leaves_of(leaves)]
     cells = counts
@@ -251,11 +261,11 @@ def cuts(attribute: str, values: Iterable[str], grid: Grid, kind: Kind = "intege
         cells = cells // 2 if number else np.minimum((counts - start) // step, last)
         last = last // 2 if number else last
         cells, index = _runs(cells)
-        labels = [
+        shown = [
             written(max(low, start + cell * step), high if cell == last else start + (cell + 1) * step, cell == last)
             for cell in cells.tolist()
         ]
-        levels.append(levels[-1].below(Labels(texts(labels), index)))
+        levels.append(levels[-1].below(Labels(texts(shown), index)))
         names.append(f"{attribute}_{decimal_text(Fraction(width))}")
     return with_top(attribute, names, levels)
 
@@ -377,27 +387,3 @@ def _day(start: str) -> date | None:
         return date.fromisoformat(start[:10]) if start[10:] in ("", " ", "T") and start[4:5] == "-" else None
     except ValueError:
         return None
-
-
-def _whole_ranges(ends: list[int], width: int) -> list[str]:
-    if width == 1:
-        return list(map(str, ends))
-    return [f"{low}-{low + width - 1}" if low >= 0 else f"{low} to {low + width - 1}" for low in ends]
-
-
-def _half_open(ends: list[int], width: int, per: int) -> list[str]:
-    lows, highs = decimal_texts(ends, per), decimal_texts([low + width for low in ends], per)
-    return [f"[{low}, {high})" for low, high in zip(lows, highs, strict=True)]
-
-
-def _written(grid: Grid, kind: Kind, per: int) -> Callable[[int, int, bool], str]:
-    """How a cell is written: from its lower end, its upper one, and whether this one belongs to it."""
-    if grid.of_dates:
-        return lambda low, high, closed: _dates_from_to(low, high - (not closed))
-    if kind == "integer" and grid.per == 1:
-        return lambda low, high, closed: _whole_ranges([low], high - low + closed)[0]
-    return lambda low, high, closed: "[{}, {}{}".format(*decimal_texts([low, high], per), "])"[not closed])
-
-
-def _dates_from_to(low: int, high: int) -> str:
-    return f"{date.fromordinal(low)}" + (f" to {date.fromordinal(high)}" if high > low else "")

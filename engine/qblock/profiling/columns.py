@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from qblock.hierarchy import Hierarchy, suppress
 from qblock.profiling.codes import CODES, Code
+from qblock.profiling.profiles import CONTINUOUS, FEW, FEW_NUMBERS, LEAST_CODES, LENGTHS, OWN, Profile
 from qblock.profiling.words import numbers_rows, suggests
 from qblock.spec.repeats import MOST_ROWS
 from qblock.warehouse import Column, Session, TableName
@@ -31,55 +32,8 @@ LONGEST_NAME = 40
 """The longest name of a release and of a hierarchy file."""
 LONGEST_KEY = 120
 """A longer key needs a question mark before it in YAML."""
-FEW_NUMBERS = 20
-"""With more values than this, each in few rows, visit_id is the number of a visit; with fewer, city_id is that of a
-city."""
-LONG = 20
-"""Texts of more characters are sentences, where most are, rather than names of things."""
-LEAST_DIGITS = 7
-"""Of a telephone number."""
-DIGITS, BETWEEN = "0123456789", " +-/().0123456789"
-"""Of telephone and account numbers: digits, and what stands between them."""
-CONTINUOUS = ("float", "decimal", "date", "timestamp", "timestamptz")
-"""Kinds of values that differ from row to row without being names of rows."""
-FEW = 1000
-"""Text with more distinct values than this needs a hierarchy that nobody writes by hand: it is left out."""
-
-
-LEAST_CODES = 3
-"""Fewer different texts may look like codes of any kind by chance."""
-OF_ALL = ("least", "greatest", "shortest", "longest")
-OF_TEXTS = ("long", "at", "mails", "digits", "numbers")
-"""Figures of a profile, as it has them."""
-LENGTHS = range(3, 13)
-"""Of codes of digits."""
 MOST = Fraction(9, 10)
 """The share of rows by whose form a column of codes is known; the others are hidden."""
-
-
-@dataclass(frozen=True)
-class Profile:
-    """One column: distinct values, NULLs, the least and greatest value as text, and how many characters texts have.
-
-    Of texts also in how many rows there is one of more than LONG characters, one with an @, one like an e-mail address,
-    one with a digit, and one of LEAST_DIGITS and more, with nothing else but what stands between digits;
-    forms: in how many there is a code of each kind of CODES.
-    """
-
-    column: Column
-    distinct: int
-    nulls: int
-    least: str | None
-    greatest: str | None
-    shortest: int | None = None
-    longest: int | None = None
-    long: int = 0
-    at: int = 0
-    mails: int = 0
-    digits: int = 0
-    numbers: int = 0
-    codes: tuple[int, ...] = ()
-    forms: tuple[int, ...] = (0,) * len(CODES)
 
 
 @dataclass(frozen=True)
@@ -90,68 +44,6 @@ class Proposal:
     role: str
     entry: Any
     reason: str
-
-
-def profile(session: Session, table: TableName) -> tuple[int, list[Profile]]:
-    """Rows of a table, and a profile of each column, in one statement."""
-    columns = session.columns(table)
-    relation = session.relation(table)
-    figures: list[Any] = [sa.func.count().label("rows")]
-    for i, column in enumerate(columns.values()):
-        value = session.comparable(relation.c[column.name], column)
-        figures += [sa.func.count(sa.distinct(value)).label(f"distinct_{i}"), sa.func.count(value).label(f"there_{i}")]
-        ordered = column.kind != "boolean"
-        least, greatest = (sa.func.min(value), sa.func.max(value)) if ordered else (sa.null(), sa.null())
-        figures += [
-            session.text_of(least, column.kind).label(f"least_{i}"),
-            session.text_of(greatest, column.kind).label(f"greatest_{i}"),
-        ]
-        length = sa.func.length(value) if column.kind == "text" else sa.null()
-        figures += [
-            sa.cast(sa.func.min(length), sa.Integer).label(f"shortest_{i}"),
-            sa.cast(sa.func.max(length), sa.Integer).label(f"longest_{i}"),
-        ]
-        if column.kind == "text":
-            figures += [count.label(f"{key}_{i}") for key, count in zip(OF_TEXTS, _patterns(value), strict=True)]
-            figures += [count.label(f"code{n}_{i}") for n, count in zip(LENGTHS, _codes(value), strict=True)]
-            figures += [sa.func.count(sa.case((c.matches(value), 1))).label(f"{c.name}_{i}") for c in CODES]
-    found = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
-    profiles = [
-        Profile(
-            column,
-            found[f"distinct_{i}"],
-            found["rows"] - found[f"there_{i}"],
-            codes=tuple(found.get(f"code{n}_{i}", 0) for n in LENGTHS),
-            forms=tuple(found.get(f"{code.name}_{i}", 0) for code in CODES),
-            **{key: found[f"{key}_{i}"] for key in OF_ALL},
-            **{key: found.get(f"{key}_{i}", 0) for key in OF_TEXTS},
-        )
-        for i, column in enumerate(columns.values())
-    ]
-    return int(found["rows"]), profiles
-
-
-def _patterns(value: sa.ColumnElement[Any]) -> list[sa.ColumnElement[int]]:
-    """How many texts are of each kind that `Profile` tells apart."""
-
-    def without(characters: str) -> sa.ColumnElement[int]:
-        return sa.func.length(sa.func.translate(value, characters, ""))
-
-    length = sa.func.length(value)
-    kinds = [
-        length > LONG,
-        value.like("%@%"),
-        sa.and_(value.like("%_@_%._%"), value.not_like("% %")),
-        without(DIGITS) < length,
-        sa.and_(without(BETWEEN) == 0, length - without(DIGITS) >= LEAST_DIGITS),
-    ]
-    return [sa.func.count(sa.case((kind, 1))) for kind in kinds]
-
-
-def _codes(value: sa.ColumnElement[Any]) -> list[sa.ColumnElement[int]]:
-    """How many texts are codes of digits, for each of LENGTHS."""
-    bare = sa.func.length(sa.func.translate(value, DIGITS, "")) == 0
-    return [sa.func.count(sa.case((sa.and_(bare, sa.func.length(value) == n), 1))) for n in LENGTHS]
 
 
 def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
@@ -184,13 +76,13 @@ def _propose(p: Profile, rows: int) -> Proposal:
     if numbered or not quasi:
         if suggests(name, "identifying"):
             return Proposal(p, "identifying", "identifying", "the name suggests an identifier; never published")
-        if p.distinct >= 0.95 * rows and rows > 20 and kind not in CONTINUOUS:
+        if p.distinct >= OWN * rows and rows > 20 and kind not in CONTINUOUS:
             return Proposal(p, "identifying", "identifying", "nearly every row has its own value; never published")
     if mostly is not None:
         return mostly
     hierarchy = _hierarchy(p, rows - p.nulls)
     if hierarchy is None:
-        reason = f"{p.distinct} distinct values and no evident hierarchy; not published"
+        reason = f"{p.distinct_in_words} distinct values and no evident hierarchy; not published"
         if kind != "text":
             reason = "some values are infinite, not a number, or not in the years 1 to 9999; not published"
         return Proposal(p, "left out", None, reason)
@@ -275,6 +167,22 @@ def _hierarchy(p: Profile, there: int) -> Any:
     if most and most >= MOST * there:
         return {"digits": LENGTHS[p.codes.index(most)]}
     return FILE if p.distinct <= FEW else None
+
+
+def of_one_form(proposals: Sequence[Proposal]) -> list[Proposal]:
+    """The proposals, where ranges of whole numbers are written as those of other numbers are."""
+    return [
+        replace(p, entry={**p.entry, "hierarchy": {**p.entry["hierarchy"], "labels": "half_open"}})
+        if of_ranges(p) and p.profile.column.kind == "integer"
+        else p
+        for p in proposals
+    ]
+
+
+def of_ranges(p: Proposal) -> bool:
+    """Whether its hierarchy is one of ranges of numbers."""
+    form = p.entry["hierarchy"] if p.role == "quasi_identifier" else None
+    return isinstance(form, dict) and ("ranges" in form or "edges" in form)
 
 
 def widths_of(spread: Fraction, *, whole: bool) -> list[Fraction]:

@@ -171,12 +171,14 @@ def _any(of: re.Pattern[str], words: Sequence[str]) -> bool:
 
 def _counted(proposal: Proposal, rows: int, likely: int, session: Session, table: TableName) -> Candidate:
     p = proposal.profile
-    most = 1 if p.distinct else 0
-    if p.distinct < rows - p.nulls:
+    distinct, most = p.distinct, 1 if p.distinct else 0
+    if p.approximate or p.distinct < rows - p.nulls:
         value = _value(proposal, session, session.relation(table))
         one = sa.select(sa.func.count().label("n")).where(value.is_not(None)).group_by(value).subquery("qblock_values")
-        most = int(session.scalar(sa.select(sa.func.max(one.c.n))))
-    return Candidate(p.column.name, p.distinct, rows, p.nulls, most, likely)
+        figures = sa.select(sa.func.count().label("distinct"), sa.func.coalesce(sa.func.max(one.c.n), 0).label("most"))
+        found = session.fetch(figures).to_pylist()[0]
+        distinct, most = int(found["distinct"]), int(found["most"])
+    return Candidate(p.column.name, distinct, rows, p.nulls, most, likely)
 
 
 def _same_people(

@@ -16,7 +16,7 @@ import numpy as np
 
 from qblock import comparison
 from qblock.blocks import Ints, Mask
-from qblock.comparison import NUMBERS
+from qblock.comparison import NUMBER, NUMBERS
 from qblock.hierarchy import Hierarchy
 
 MISSING = "(missing)"
@@ -65,11 +65,11 @@ class Sides:
 
 
 class Ladder:
-    """kind: how the column compares; finest: the level of the finest labels. Labels are interned, so that one object
-    stands for one set of labels."""
+    """kind: how the column compares; finest: the level of the finest labels; half_open: whether its ranges are written
+    so. Labels are interned, so that one object stands for one set of labels."""
 
-    def __init__(self, hierarchy: Hierarchy, kind: str | None, finest: int = 0) -> None:
-        self.hierarchy, self.finest = hierarchy, finest
+    def __init__(self, hierarchy: Hierarchy, kind: str | None, finest: int = 0, *, half_open: bool = False) -> None:
+        self.hierarchy, self.finest, self._half_open = hierarchy, finest, half_open
         self._codes = hierarchy.codes.astype(np.int64)
         leaves = hierarchy.leaves
         self.null = leaves.index(None) if None in leaves else None
@@ -224,7 +224,9 @@ class Ladder:
             return f"{self.text(label.within)} (other {number})"
         codes = [code for code in label.codes.tolist() if self.name(label.level, code) is not None]
         first, last = self._shown(label.level, codes[0]), self._shown(label.level, codes[-1])
-        found = joined(first, last) if len(codes) > 1 else first
+        found = first
+        if len(codes) > 1:
+            found = neighbours(first, last, self._kind) if self._half_open else joined(first, last)
         return found if len(codes) == len(label.codes) else f"{found} or {MISSING}"
 
     def _bounds(self, level: int, codes: Ints) -> Bounds:
@@ -325,9 +327,22 @@ def _from_to(label: str) -> tuple[str | None, str | None]:
     return None, None
 
 
+def neighbours(first: str, last: str, kind: str | None) -> str:
+    """The same where ranges of whole numbers are half open, and so is what values are joined to: 30 and 31 are
+    [30, 32), of other numbers [30, 31], and [90, 95) and [95, 100] are [90, 100]."""
+    if first[:1] == "[" and last[-1:] == "]":
+        return f"{first.partition(', ')[0]}, {last.rpartition(', ')[2]}"
+    if not NUMBER.fullmatch(first) or not NUMBER.fullmatch(last):
+        return joined(first, last)
+    return f"[{first}, {int(last) + 1})" if kind == "integer" and WHOLE.fullmatch(last) else f"[{first}, {last}]"
+
+
 def ladders(
-    hierarchies: Sequence[Hierarchy], kinds: Sequence[str | None], finest: Sequence[int] | None = None
+    hierarchies: Sequence[Hierarchy],
+    kinds: Sequence[str | None],
+    finest: Sequence[int] | None = None,
+    half_open: Sequence[bool] | None = None,
 ) -> tuple[Ladder, ...]:
     """One for each quasi-identifier."""
-    of = zip(hierarchies, kinds, finest or [0] * len(kinds), strict=True)
-    return tuple(Ladder(hierarchy, kind, level) for hierarchy, kind, level in of)
+    of = zip(hierarchies, kinds, finest or [0] * len(kinds), half_open or [False] * len(kinds), strict=True)
+    return tuple(Ladder(hierarchy, kind, level, half_open=open_) for hierarchy, kind, level, open_ in of)

@@ -15,13 +15,16 @@ from qblock.tables.results import Candidate, Entity
 
 @dataclass(frozen=True)
 class ProposedColumn:
-    """A column, and the role that is proposed for it. nulls: rows without a value; reason: why."""
+    """A column, and the role that is proposed for it. nulls: rows without a value; reason: why; approximate: whether
+    the number of distinct values is, which decided nothing then; values: that number in words."""
 
     name: str
     role: str
     distinct: int
     nulls: int
     reason: str
+    approximate: bool
+    values: str
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Proposed:
 
     def to_dict(self) -> dict[str, Any]:
         """What `qblock init --json` prints."""
-        names = ("name", "role", "distinct", "reason")
+        names = ("name", "role", "distinct", "approximate", "reason")
         columns = [{name: getattr(column, name) for name in names} for column in self.columns]
         return {
             "files": [str(file) for file in self.files],
@@ -96,4 +99,5 @@ def propose_spec(
 
 
 def _column(p: Proposal) -> ProposedColumn:
-    return ProposedColumn(p.profile.column.name, p.role, p.profile.distinct, p.profile.nulls, p.reason)
+    of = p.profile
+    return ProposedColumn(of.column.name, p.role, of.distinct, of.nulls, p.reason, of.approximate, of.distinct_in_words)

@@ -255,7 +255,7 @@ ERASE = keys(
         "notes": TEXTS,
     }
 )
-PROPOSED = keys({"name": TEXT, "role": TEXT, "distinct": WHOLE, "reason": TEXT})
+PROPOSED = keys({"name": TEXT, "role": TEXT, "distinct": WHOLE, "approximate": FLAG, "reason": TEXT})
 CANDIDATE = keys(
     {
         **dict.fromkeys(("column", "count", "meaning"), TEXT),

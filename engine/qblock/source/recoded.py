@@ -56,9 +56,10 @@ def recoded_columns(spec: Spec, columns: Mapping[str, Column], engine: str) -> d
 
 def ladders_of(spec: Spec, hierarchies: Sequence[Hierarchy], columns: Mapping[str, Column]) -> tuple[Ladder, ...]:
     """The labels of each quasi-identifier. Of a grid of cuts the cells are the finest: no label is a value."""
-    names = spec.quasi_identifiers
-    finest = [1 if isinstance(spec.attributes[name].hierarchy, Cuts) else 0 for name in names]
-    return ladders(hierarchies, [columns[name].kind for name in names], finest)
+    forms = [spec.attributes[name].hierarchy for name in spec.quasi_identifiers]
+    finest = [1 if isinstance(form, Cuts) else 0 for form in forms]
+    half_open = [getattr(form, "labels", "plain") == "half_open" for form in forms]
+    return ladders(hierarchies, [columns[name].kind for name in spec.quasi_identifiers], finest, half_open)
 
 
 class Recoding:

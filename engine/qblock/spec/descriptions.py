@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 Told = tuple[str, tuple[Any, ...]]
+LABELS: Told = (
+    "How ranges of whole numbers are written: 15-19, or [15, 20), as those of other numbers are.",
+    ("half_open",),
+)
 MAX: Told = ("The highest level that may be published; no highest where it is left out.", (2,))
 
 SECTIONS: dict[str, dict[str, Told]] = {
@@ -78,10 +82,12 @@ SECTIONS: dict[str, dict[str, Told]] = {
         "start": ("Where a range begins.", (0,)),
         "from": ("Bottom coding: what lies below the first range from here on is one open label, <15.", (15,)),
         "to": ("Top coding: what lies from the last range up to here on is one open label, >=90.", (90,)),
+        "labels": LABELS,
         "max": MAX,
     },
     "Edges": {
         "edges": ("Where ranges begin: below the first, and from the last on, labels are open.", ([0, 1, 5, 10],)),
+        "labels": LABELS,
         "max": MAX,
     },
     "Dates": {
@@ -93,6 +99,7 @@ SECTIONS: dict[str, dict[str, Told]] = {
             "Cells between declared bounds, twice as wide at each level.",
             ({"min_width": 5, "low": 0, "high": 120},),
         ),
+        "labels": LABELS,
         "max": MAX,
     },
     "Cutting": {

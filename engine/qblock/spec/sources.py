@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass
 from qblock.comparison import Kind
 from qblock.hierarchy import Grid, Hierarchy, HierarchyError, Layout, cuts, dates, digits, edges, ranges, suppress
 from qblock.hierarchy.builders import UNITS, check_edges, check_ends, check_units, check_widths
+from qblock.hierarchy.written import LabelForm
 from qblock.spec.fields import NUMBERS, Level, Name, Positive, TableName, exact_number, listed, read_items, text_of
 
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
@@ -102,7 +103,8 @@ class Digits(HierarchySource):
 class Ranges(HierarchySource):
     """Half-open intervals of growing widths; each width is a multiple of the one before.
 
-    from, to: what lies outside of them is of one open label at each level, <15 or >=90; None for none.
+    from, to: what lies outside of them is of one open label at each level, <15 or >=90; None for none. labels: how
+    ranges of whole numbers are written.
     """
 
     form = "ranges"
@@ -114,6 +116,7 @@ class Ranges(HierarchySource):
     start: Exact = 0
     from_: Annotated[Exact | None, Field(alias="from")] = None
     to: Exact | None = None
+    labels: LabelForm = "plain"
     max: Level | None = None
 
     def __post_init__(self) -> None:
@@ -122,7 +125,10 @@ class Ranges(HierarchySource):
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Edges(HierarchySource):
-    """Ranges that begin at each of these numbers; what lies below the first, or from the last on, has an open label."""
+    """Ranges that begin at each of these numbers; what lies below the first, or from the last on, has an open label.
+
+    labels: as of Ranges.
+    """
 
     form = "edges"
     edges: Annotated[
@@ -130,6 +136,7 @@ class Edges(HierarchySource):
         BeforeValidator(_edges),
         WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "number"}}),
     ]
+    labels: LabelForm = "plain"
     max: Level | None = None
 
 
@@ -180,11 +187,19 @@ class Cutting:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Cuts(HierarchySource):
-    """Cells between declared bounds, whose ends are no values of the data; from level to level twice as wide."""
+    """Cells between declared bounds, whose ends are no values of the data; from level to level twice as wide.
+
+    labels: as of Ranges.
+    """
 
     form = "cuts"
     cuts: Cutting
+    labels: LabelForm = "plain"
     max: Level | None = None
+
+    def __post_init__(self) -> None:
+        if self.labels != "plain" and self.cuts.grid.of_dates:
+            raise ValueError("labels is for cuts of numbers, and these are dates; leave it out")
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -247,14 +262,16 @@ FORMS: tuple[Form, ...] = (
     Form(
         Ranges,
         "{ranges: [5, 10, 20]}",
-        lambda form, name, values, kind: ranges(name, values, form.ranges, form.start, kind, form.from_, form.to),
+        lambda form, name, values, kind: ranges(
+            name, values, form.ranges, form.start, kind, form.from_, form.to, form.labels
+        ),
         ("0", "7", "31", "32"),
         "integer",
     ),
     Form(
         Edges,
         "{edges: [0, 1, 5, 10]}",
-        lambda form, name, values, kind: edges(name, values, form.edges, kind),
+        lambda form, name, values, kind: edges(name, values, form.edges, kind, form.labels),
         ("0", "3", "7", "31"),
         "integer",
     ),
@@ -268,7 +285,7 @@ FORMS: tuple[Form, ...] = (
     Form(
         Cuts,
         "{cuts: {min_width: 5, low: 0, high: 120}}",
-        lambda form, name, values, kind: cuts(name, values, form.cuts.grid, kind),
+        lambda form, name, values, kind: cuts(name, values, form.cuts.grid, kind, form.labels),
         ("0", "7", "31", "120"),
         "integer",
     ),

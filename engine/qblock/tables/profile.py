@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from qblock.errors import Refused
-from qblock.profiling.columns import FILE, Proposal, profile, propose
+from qblock.profiling.columns import FILE, Proposal, propose
 from qblock.profiling.people import Entity as Guess
 from qblock.profiling.people import find
+from qblock.profiling.profiles import profile
 from qblock.tables.results import Entity, Profiled, ProfiledColumn
 from qblock.tables.specs import Asked
 from qblock.warehouse.connect import files_warehouse, profiled_warehouse
@@ -54,6 +55,7 @@ def _column(proposal: Proposal) -> ProfiledColumn:
         found.nulls,
         proposal.reason,
         entry,
+        found.approximate,
     )
 
 

@@ -176,7 +176,8 @@ class Anonymized:
 
 @dataclass(frozen=True)
 class ProfiledColumn:
-    """A column with the role that is proposed, and why. entry: as `attributes` of a spec has it, as JSON."""
+    """A column with the role that is proposed, and why. entry: as `attributes` of a spec has it, as JSON; approximate:
+    whether the number of distinct values is, which decided nothing then."""
 
     name: str
     type: str
@@ -185,6 +186,7 @@ class ProfiledColumn:
     nulls: int
     reason: str
     entry: str = field(repr=False)
+    approximate: bool = False
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,7 @@ class DuckdbFacts:
     private_schema: str | None = None
     embedded = True
     keeps_secrets = True
+    approximate_distinct: str | None = "approx_count_distinct"
     has_roles = False
     table_exists = (
         "SELECT count(*) > 0 FROM duckdb_tables() WHERE table_name = :name AND NOT internal AND :schema IS NULL"

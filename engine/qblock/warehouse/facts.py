@@ -40,6 +40,8 @@ class Facts(Protocol):
     """Whether it runs in this process, so that nothing is gained by rolling up elsewhere."""
     keeps_secrets: bool
     """Whether a secret may be lent to it: not to a cluster, where it would be a file that others may read."""
+    approximate_distinct: str | None
+    """The function that counts different values approximately; None where there is none."""
     has_roles: bool
     """Whether readers are roles, with rights and row level security."""
     table_exists: str

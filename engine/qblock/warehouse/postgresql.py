@@ -69,6 +69,7 @@ class PostgresqlFacts:
     private_schema: str | None = PRIVATE_SCHEMA
     embedded = False
     keeps_secrets = True
+    approximate_distinct: str | None = None
     has_roles = True
     # Not to_regclass, which may answer from before an upgrade that this session has waited for.
     table_exists = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -217,6 +217,11 @@ class Session(Protocol):
 
     def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         """How many bytes a text has in UTF-8."""
+
+    @property
+    def approximate_distinct(self) -> Callable[[sa.ColumnElement[Any]], sa.ColumnElement[int]] | None:
+        """About how many different values there are, in memory that does not grow with them; None where the engine has
+        no such count."""
 
     def literal_sql(self, statement: sa.Executable) -> str:
         """The statement's text on this engine."""

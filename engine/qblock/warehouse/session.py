@@ -255,6 +255,11 @@ class SqlSession:
     def byte_length(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         return self._facts.byte_length(text)
 
+    @property
+    def approximate_distinct(self) -> Callable[[sa.ColumnElement[Any]], sa.ColumnElement[int]] | None:
+        name = self._facts.approximate_distinct
+        return None if name is None else lambda value: sa.Function(name, value, type_=sa.BigInteger)
+
     def _executable(self, statement: sa.Executable | str) -> Any:
         if isinstance(statement, sa.Select) and self._facts.literals and all(map(_plain, _bound(statement))):
             try:

@@ -66,6 +66,7 @@ class SparkFacts:
     private_schema: str | None = None
     embedded = False
     keeps_secrets = False
+    approximate_distinct: str | None = "approx_count_distinct"
     has_roles = False
     table_exists = ""
     snapshot_words = "private copies of what is read, made first"
