@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import place_of_url
+from qblock.profiling.codes import CODES
 from qblock.spec.urls import has_password
 from qblock.warehouse.addresses import shown_url
-from qblock.warehouse.connect import parse_url, profiled_warehouse
+from qblock.warehouse.connect import parse_url
 from qblock.warehouse.spark_client import explained
 from qblock.warehouse.spark_dialect import SparkDialect
 from qblock.warehouse.spark_urls import connect_url
@@ -81,8 +82,12 @@ def test_a_value_is_never_in_the_text(name: str, value: str) -> None:
     assert all(re.fullmatch(r"p\d+(_\d+)?", marker) for marker in state.parameters)
 
 
-def test_ledgers_and_profiles_are_refused() -> None:
+def test_patterns_are_compared_by_rlike() -> None:
+    (iban,) = (code for code in CODES if code.name == "iban")
+    text = str(sa.select(iban.matches(sa.column("x"))).compile(dialect=SparkDialect()))
+    assert text == f"SELECT `x` RLIKE '^({iban.pattern})$' AS `anon_1`"
+
+
+def test_ledgers_are_refused() -> None:
     with pytest.raises(InputError, match="there is no ledger on Spark"):
         place_of_url("sc://host", Path())
-    with pytest.raises(InputError, match="not profiled yet"):
-        profiled_warehouse("sc://host", Path())

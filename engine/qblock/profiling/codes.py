@@ -29,7 +29,7 @@ class Code:
         """Whether a text is such a code."""
         if self.countries:
             return value.in_([sa.literal_column(f"'{country}'") for country in _countries()])
-        return value.op("~", is_comparison=True)(sa.literal_column(f"'^({self.pattern})$'"))
+        return value.regexp_match(sa.literal_column(f"'^({self.pattern})$'"))
 
 
 CODES = (

@@ -18,7 +18,7 @@ from qblock.profiling.profiles import FEW, profile
 from qblock.profiling.spec_text import k_of, render, source_of_files, source_of_table
 from qblock.spec.source_file import ending
 from qblock.warehouse import Session, TableName, Warehouse
-from qblock.warehouse.connect import files_warehouse, profiled_warehouse
+from qblock.warehouse.connect import files_warehouse, open_warehouse
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def init(
         title = Path(path).stem
     else:
         name = TableName.parse(table or "")
-        warehouse = profiled_warehouse(url, Path.cwd())
+        warehouse = open_warehouse(url, Path.cwd())
         source, title = source_of_table(url, name, warehouse.engine), name.name
     given = None
     try:

@@ -72,6 +72,12 @@ RECODING = {
 ONE_FORM = (
     "# `labels: half_open` writes ranges of whole numbers as [15, 20), the form of other numbers, and not as 15-19.",
 )
+ELSEWHERE = (
+    "# Before a release say where its ledger is, and which folders of the cluster have private copies, which only the",
+    "# job may read, and published tables (docs/spark.md):",
+    '# private: {url: "duckdb:///qblock/ledger.duckdb", path: ...}',
+    "# publish: {..., path: ..., readers_checked: by operator}",
+)
 AS_WRITTEN = {
     "steady": "# As it is written, this spec is (b). For (a) add that line; for (c) run `qblock release` once.",
     "once": "# As it is written, this spec is (c). For (a) add that line; for (b) write `entity: COLUMN`.",
@@ -123,6 +129,8 @@ def render(
     if ENGINES[engine].is_file:
         # DuckDB calls a database as its file is called, and takes a schema of the same name for it.
         publish = {"url": f"duckdb:///{file_name(title)}_published.duckdb", **publish}
+    if not ENGINES[engine].stores:
+        lines += ELSEWHERE
     lines.append(f"publish: {_flow(publish)}")
     lines += [*REGIMES, AS_WRITTEN[regime]]
     return "\n".join(lines) + "\n"

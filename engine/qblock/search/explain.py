@@ -36,7 +36,7 @@ def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
 
     found = []
     for engine in ENGINES.values():
-        if not engine.profiled and engine.name != source.session.engine:
+        if not engine.stores and engine.name != source.session.engine:
             continue
         facts, dialect = engine.facts(), engine.dialect()
         columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in source.columns]

@@ -13,7 +13,7 @@ from qblock.profiling.people import find
 from qblock.profiling.profiles import profile
 from qblock.tables.results import Entity, Profiled, ProfiledColumn
 from qblock.tables.specs import Asked
-from qblock.warehouse.connect import files_warehouse, profiled_warehouse
+from qblock.warehouse.connect import files_warehouse, open_warehouse
 from qblock.warehouse.copied import CopiedWarehouse
 from qblock.warehouse.protocol import TableName, Warehouse
 
@@ -41,7 +41,7 @@ def _opened(asked: Asked) -> tuple[Warehouse, TableName]:
         return CopiedWarehouse(frame, needed), TableName(None, frame.name)
     if "file" in source:
         return files_warehouse(source["file"], Path(), asked.caller, source.get("types"))
-    return profiled_warehouse(source["url"], Path.cwd()), TableName.parse(source["table"])
+    return open_warehouse(source["url"], Path.cwd()), TableName.parse(source["table"])
 
 
 def _column(proposal: Proposal) -> ProfiledColumn:

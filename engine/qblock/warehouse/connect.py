@@ -53,14 +53,6 @@ def engine_of_source(spec: Spec) -> Engine:
     return engine_of(parse_url(spec.source.url.url))
 
 
-def profiled_warehouse(url: str, directory: Path) -> Warehouse:
-    """As `open_warehouse`, where a table is to be profiled. Raises InputError for an engine of which none is yet."""
-    engine = engine_of(parse_url(url))
-    if not engine.profiled:
-        raise InputError(f"tables of {engine.title} are not profiled yet; write the spec by hand (docs/spec.md)")
-    return open_warehouse(url, directory)
-
-
 def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:
     """The warehouse of a spec's source. rows: whether they are wanted of files, or only the columns and their types."""
     source = spec.source

@@ -25,7 +25,7 @@ class Engine:
     facts, `facts`; dialect: for statements as text; example: of a URL;
     opened: its warehouse, from a URL, the folder of relative paths and a limit of memory; is_file: whether a URL names
     a file; check_url: raises InputError for a URL that cannot be used; key: its name, where the first scheme is not;
-    stores: whether ledger and crosswalk can be kept with it; profiled: whether its tables can be (`init`)."""
+    stores: whether ledger and crosswalk can be kept with it."""
 
     schemes: tuple[str, ...]
     title: str
@@ -37,7 +37,6 @@ class Engine:
     check_url: Callable[[sa.URL], None]
     key: str | None = None
     stores: bool = True
-    profiled: bool = True
 
     @property
     def name(self) -> str:
@@ -130,7 +129,6 @@ SPARK = Engine(
     check_url=_check_spark,
     key="spark",
     stores=False,
-    profiled=False,
 )
 ENGINES = {engine.name: engine for engine in (DUCKDB, POSTGRESQL, SPARK)}
 """By name, as `Session.engine` and `Place.engine` say it."""

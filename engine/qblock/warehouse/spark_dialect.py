@@ -57,6 +57,9 @@ class SparkCompiler(compiler.SQLCompiler):
     def visit_aggregate_strings_func(self, function: Any, **given: Any) -> str:  # type: ignore[override]
         return f"listagg{self.function_argspec(function, **given)}"
 
+    def visit_regexp_match_op_binary(self, binary: Any, operator: Any, **given: Any) -> str:
+        return f"{self.process(binary.left, **given)} RLIKE {self.process(binary.right, **given)}"
+
     def render_literal_value(self, value: Any, type_: Any) -> str:
         """For statements that are shown, and whole numbers: Spark reads backslashes as escapes."""
         if isinstance(value, str):
