@@ -7,6 +7,7 @@ from mutation.mutation import Mutation
 LABELS = ("tests/hierarchy/test_bounds.py",)
 BOUNDS = "tests/publish/test_bounds.py"
 HELPERS = "tests/publish/test_helpers.py"
+ON_SPARK = "tests/publish/test_spark_spec.py"
 
 VIEWS: tuple[Mutation, ...] = (
     Mutation(
@@ -120,5 +121,40 @@ VIEWS: tuple[Mutation, ...] = (
         "        if said and found != expected:",
         "        if not said and found != expected:",
         tests=(f"{HELPERS}::test_labels_that_are_not_those_published_are_found",),
+    ),
+    Mutation(
+        "helper views on Spark: what somebody else made is replaced",
+        "publish/targets/spark_helpers.py",
+        "            if name in entries and name not in own:",
+        "            if name in entries and entries[name].comment is None:",
+        tests=(f"{ON_SPARK}::test_a_name_of_a_helper_view_that_is_taken_is_refused",),
+    ),
+    Mutation(
+        "helper views on Spark: those of another view are this release's",
+        "publish/targets/spark_helpers.py",
+        "if entry.is_view and entry.comment in self.says.values()]",
+        "if entry.is_view and entry.name in self.names.values()]",
+        tests=(f"{ON_SPARK}::test_a_name_of_a_helper_view_that_is_taken_is_refused",),
+    ),
+    Mutation(
+        "helper views on Spark: what is published need not be what was staged",
+        "publish/targets/spark_helpers.py",
+        "        if catalog.differ(source, (self.schema, beside(table))):",
+        "        if not staged:",
+        tests=(f"{ON_SPARK}::test_a_table_beside_a_version_that_is_another_one_is_dropped_with_the_version",),
+    ),
+    Mutation(
+        "helper views on Spark: one that shows something else is intact",
+        "warehouse/spark_catalog.py",
+        'return told.startswith(f"Comment: {mark}\\nView Text: {text}\\nView Original Text: ")',
+        'return told.startswith(f"Comment: {mark}\\n")',
+        tests=(f"{ON_SPARK}::test_what_is_told_of_a_view_is_what_it_says_and_shows",),
+    ),
+    Mutation(
+        "helper views on Spark: former ones go on showing a version unseen",
+        "publish/targets/spark_helpers.py",
+        "return set(self.own(entries)) == set(texts) == catalog.showing(self.schema, texts)",
+        "return set(texts) == catalog.showing(self.schema, texts)",
+        tests=(f"{ON_SPARK}::test_helper_views_that_are_missing_or_of_another_name_are_not_intact",),
     ),
 )

@@ -19,7 +19,7 @@ from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_catalog import SparkCatalog
 from qblock.warehouse.spark_client import Frame
 
-CHANGES = ("make_schema", "write", "mark", "show", "drop")
+CHANGES = ("make_schema", "write", "make_empty", "mark", "show", "say", "drop")
 
 
 def main(spec: str, number: str | None = None) -> int:

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 
 from publish.spark_releases import ON_SPARK, tables, written
+from publish.test_spark import COPY
 from qblock.api import Release
 
 pytestmark = pytest.mark.spark
@@ -115,9 +116,11 @@ def check(client: Any, release: Release, number: int) -> None:
     assert found.status in ("published", "unchanged")
     (row,) = client.sql("SELECT DISTINCT ill FROM published.killed").toArrow().to_pylist()
     assert row == {"ill": f"v{number}"}
+    query = "SELECT (SELECT version FROM published.killed_version), (SELECT sum(rows) FROM published.killed_levels)"
+    assert [tuple(one) for one in client.sql(query).collect()] == [(found.version, 90)]
     assert release.verify().problems == ()
     assert release.publish().status == "unchanged"
-    assert len(tables(client)) == 2
+    assert len(tables(client)) == COPY
     shown = [event.version for event in release.history().events if event.state == "published"]
     assert shown == sorted(set(shown))
 

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from qblock.errors import InputError
+from qblock.errors import InputError, Refused
+from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.stores import place_of
 from qblock.publish.targets import target_of
+from qblock.publish.targets.spark_helpers import SparkHelpers
 from qblock.spec import Spec, load_spec, spec_digest
-from qblock.warehouse.spark_catalog import same_path, within
+from qblock.warehouse.spark_catalog import Entry, _tells, same_path, within
 from qblock.warehouse.spark_client import path_literal
 from qblock.warehouse.spark_dialect import SparkDialect
 
@@ -50,6 +55,7 @@ def spec(folder: Path, *parts: str, url: str = "sc://host", release: str = "peop
         ((PRIVATE.replace("/data/private", "data"), PUBLISH), "private.path: a folder of the cluster begins"),
         ((PRIVATE, PUBLISH.replace("{path", "{view: People, path")), "lower-case letters, digits and _ alone"),
         ((PRIVATE, PUBLISH.replace("{path", '{schema: "a b", path')), "lower-case letters, digits and _ alone"),
+        ((PRIVATE, PUBLISH.replace("{path", "{names: {levels: the labels}, path")), "lower-case letters, digits and _"),
         ((PRIVATE, PUBLISH.replace("{path", "{readers: [analyst], path")), "Spark has no roles"),
         ((PRIVATE, PUBLISH.replace("{path", '{url: "duckdb:///out.duckdb", path')), "published there; remove it"),
     ],
@@ -117,6 +123,58 @@ def test_folders(one: str, other: str, same: bool, inside: bool) -> None:
 def test_a_path_cannot_leave_its_literal(path: str) -> None:
     with pytest.raises(InputError, match="begins with / or SCHEME://"):
         path_literal(path)
+
+
+def helpers(folder: Path) -> SparkHelpers:
+    return SparkHelpers(spec(folder, PRIVATE, PUBLISH))
+
+
+def test_a_name_of_a_helper_view_that_is_taken_is_refused(tmp_path: Path) -> None:
+    own = helpers(tmp_path)
+    mine = Entry("people_levels", own.says["levels"], is_view=True)
+    own.check({mine.name: mine})
+    for theirs in (replace(mine, is_view=False), replace(mine, comment="qblock release people")):
+        with pytest.raises(InputError, match=r"people_levels already exists, a (table|view) that does not belong"):
+            own.check({theirs.name: theirs})
+    of_another_view = replace(mine, comment=mine.comment.replace("people", "persons"))
+    assert own.own({mine.name: of_another_view}) == []
+
+
+def test_what_is_told_of_a_view_is_what_it_says_and_shows() -> None:
+    told = "Owner: x\nType: VIEW\nComment: says\nView Text: SELECT 1\nView Original Text: SELECT 1\n"
+    assert _tells(told, "says", "SELECT 1")
+    assert not _tells(told, "says", "SELECT 2")
+    assert not _tells(told, "say", "SELECT 1")
+    other = "Type: VIEW\nComment: says\nView Text: SELECT 2\nView Original Text: SELECT 2\n"
+    assert not _tells(f"Owner: x\n{other}{told}", "says", "SELECT 1")  # a view whose columns' names tell another story
+    assert not _tells("", "says", "SELECT 1")
+
+
+def test_a_table_beside_a_version_that_is_another_one_is_dropped_with_the_version(tmp_path: Path) -> None:
+    dropped: list[str] = []
+    catalog: Any = SimpleNamespace(
+        write=lambda *_: None,
+        rows=lambda *_: None,
+        differ=lambda *_: True,
+        drop=lambda _, names: dropped.extend(names),
+    )
+    with pytest.raises(Refused, match="is not what was staged: nothing is published"):
+        helpers(tmp_path).copy(catalog, ("private", "people_v1"), "people_v1_aa", "mark", staged=True)
+    assert dropped == ["people_v1_aa", "people_v1_aa_shown"]
+
+
+def test_helper_views_that_are_missing_or_of_another_name_are_not_intact(tmp_path: Path) -> None:
+    own, columns = helpers(tmp_path), [PublishedColumn("age", "quasi_identifier", "text", "text")]
+    texts = own.texts("people_v1_aa", columns)
+    entries = {name: Entry(name, says, is_view=True) for name, (says, _) in texts.items()}
+    entries["people_v1_aa_shown"] = Entry("people_v1_aa_shown", "", is_view=False)
+    catalog: Any = SimpleNamespace(entries=lambda _: entries, showing=lambda _, asked: set(asked) & set(entries))
+    assert own.intact(catalog, "people_v1_aa", columns)
+    assert not own.intact(catalog, "people_v2_bb", columns)  # of a program that made none
+    former = entries.setdefault("former", Entry("former", own.says["levels"], is_view=True))
+    assert not own.intact(catalog, "people_v1_aa", columns)
+    del entries[former.name], entries["people_levels"]
+    assert not own.intact(catalog, "people_v1_aa", columns)
 
 
 def test_an_order_within_an_aggregate_is_written_as_spark_reads_it() -> None:

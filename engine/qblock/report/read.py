@@ -39,7 +39,7 @@ from qblock.source.in_words import node_in_words
 from qblock.spec import Spec, table_as_it_stands
 from qblock.spec.sources import CsvFile
 from qblock.version import __version__
-from qblock.warehouse.connect import parse_url
+from qblock.warehouse.connect import open_warehouse, parse_url
 from qblock.warehouse.engines import database_file
 from qblock.warehouse.protocol import Session, TableName, quote
 
@@ -121,11 +121,17 @@ class _Reading:
             with self.kept.opened() as (session, schema):
                 return replace(self, schema=schema)._read(session)
         # Any columns will do, as long as nothing is known of those that are published.
-        with open_snapshot(self._as_source(self.spec.quasi_identifiers, ()), name_values=False) as session:
+        source = self._as_source(self.spec.quasi_identifiers, ())
+        # All columns of the view are read, whatever this spec of it names.
+        warehouse = open_warehouse(source.source.url.url, source.directory)
+        with open_snapshot(source, name_values=False, warehouse=warehouse) as session:
             return self._read(session)
 
     def _read(self, session: Session) -> Published:
         columns = self._helper(session, "columns")
+        view = session.relation(TableName(self.schema, self.spec.view))
+        # A copy of a helper view need not keep its order.
+        columns.sort(key=lambda row: list(view.c.keys()).index(row["column_name"]))
         levels = self._helper(session, "levels")
         versions = self._helper(session, "version")
         if not versions and self.kept is not None:
@@ -139,7 +145,6 @@ class _Reading:
         sample = self._sample(
             session, [row["column_name"] for row in columns if not row["role"].startswith("bound of ")]
         )
-        view = session.relation(TableName(self.schema, self.spec.view))
         drawn = read_map(session, view, columns, levels)
         with self._task(session, known, secret) as task:
             bottom = task.lattice.bottom

@@ -10,7 +10,7 @@ import getpass
 import hashlib
 import socket
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 from typing import Any, TypeVar, cast
@@ -36,19 +36,30 @@ PRIVATE = "qblock_staging"
 
 
 class SparkSession(SqlSession):
-    """The Session protocol over Spark Connect. private: the schema of its tables; needed: of a table, the columns that
-    are copied, where that is not all of them."""
+    """The Session protocol over Spark Connect. private: the schema of its tables, which `make` makes; needed: of a
+    table, the columns that are copied, where that is not all of them."""
 
-    def __init__(self, client: Client, private: str, needed: Mapping[TableName, frozenset[str]]) -> None:
+    def __init__(
+        self, client: Client, private: str, make: Callable[[], None], needed: Mapping[TableName, frozenset[str]]
+    ) -> None:
         nothing: Any = SimpleNamespace(dialect=SparkDialect())
         super().__init__(nothing, SparkFacts())
         self._client, self._private, self._needed = client, private, needed
+        self._make: Callable[[], None] | None = make
         self._staged: dict[TableName, str] = {}
 
     @property
     def client(self) -> Client:
         """For what a warehouse has no words for: the catalog (spark_catalog.py)."""
         return self._client
+
+    def private_schema(self) -> str:
+        """The schema of its tables, made where it is not there yet: most sessions need none."""
+        if self._make is not None:
+            with explained():
+                self._make()
+            self._make = None
+        return self._private
 
     def frame(self, query: sa.Executable) -> Frame:
         """The rows of a query, to be written by the server."""
@@ -119,7 +130,7 @@ class SparkSession(SqlSession):
         return
 
     def _save(self, name: str, frame: Frame) -> None:
-        frame.write.format("parquet").saveAsTable(quoted(self._private, name))
+        frame.write.format("parquet").saveAsTable(quoted(self.private_schema(), name))
 
     def _own(self, name: str, columns: Sequence[sa.ColumnClause[Any]]) -> sa.TableClause:
         return sa.table(name, *columns, schema=quoted_name(self._private, quote=True))
@@ -241,21 +252,25 @@ class SparkWarehouse:
     @contextmanager
     def _opened(self, kind: type[S]) -> Iterator[S]:
         client = connected(self._url)
-        private = None
+        private = f"{_owner(self._spill)}{self._suffix}_{uuid.uuid4().hex[:8]}"
+        where = "" if self._path is None else f" LOCATION {path_literal(f'{self._path}/{private}')}"
+        begun = False
+
+        def make() -> None:
+            nonlocal begun
+            begun = True
+            _drop_left_behind(client, self._spill)
+            client.sql(f"CREATE SCHEMA {quote_name(private)}{where}")
+
         try:
-            with explained():
-                _drop_left_behind(client, self._spill)
-                private = f"{_owner(self._spill)}{self._suffix}_{uuid.uuid4().hex[:8]}"
-                where = "" if self._path is None else f" LOCATION {path_literal(f'{self._path}/{private}')}"
-                client.sql(f"CREATE SCHEMA {quote_name(private)}{where}")
-            yield kind(client, private, self._needed)
+            yield kind(client, private, make, self._needed)
         except BaseException:
             with suppress(Exception):
                 cast(Any, client).interruptAll()
             raise
         finally:
             with suppress(Exception):  # the next run drops it
-                if private is not None:
+                if begun:
                     client.sql(f"DROP SCHEMA IF EXISTS {quote_name(private)} CASCADE")
             end(client)
 

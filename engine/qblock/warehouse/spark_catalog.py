@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from qblock.errors import InputError
 from qblock.warehouse.spark_client import Client, Frame, explained, path_literal, quoted
-from qblock.warehouse.spark_dialect import quote_name
+from qblock.warehouse.spark_dialect import quote_name, quote_text
+
+LONGEST = 256
+"""Characters of a column's comment, of which Hive's catalog keeps no more."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Entry:
 
 
 class SparkCatalog:
-    """What a client may do to the catalog. Names are quoted, and comments are of our own making: letters, digits, _."""
+    """What a client may do to the catalog. Names and comments are quoted."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -72,24 +75,35 @@ class SparkCatalog:
             fields = self._client.table(quoted(schema, table)).schema.fields
         return [(field.name, field.dataType.simpleString()) for field in fields]
 
-    def write(self, frame: Frame, schema: str, table: str, mark: str = "") -> None:
+    def write(
+        self, frame: Frame, schema: str, table: str, mark: str = "", said: Mapping[str, str] | None = None
+    ) -> None:
         """Make a table of rows, sorted and spread by their content alone: neither a file nor its name tells an order.
 
-        The table is there before its files, so that whatever a killed run leaves has a name.
+        mark: its comment; said: those of its columns, which are those of a view that shows it, too. The table is there
+        before its files, so that whatever a killed run leaves has a name.
         """
         with explained():
-            fields = [(quote_name(f.name), f.dataType.simpleString()) for f in frame.schema.fields]
-            columns = ", ".join(f"{name} {type_}" for name, type_ in fields)
-            comment = f" COMMENT '{mark}'" if mark else ""
-            self._client.sql(f"CREATE TABLE {quoted(schema, table)} ({columns}) USING PARQUET{comment}")
-            names = [name for name, _ in fields]
+            comments = {name: _comment(text[:LONGEST]) for name, text in (said or {}).items()}
+            names = [quote_name(f.name) for f in frame.schema.fields]
+            columns = ", ".join(
+                f"{name} {f.dataType.simpleString()}{comments.get(f.name, '')}"
+                for name, f in zip(names, frame.schema.fields, strict=True)
+            )
+            self._client.sql(f"CREATE TABLE {quoted(schema, table)} ({columns}) USING PARQUET{_comment(mark)}")
             spread = frame.repartition(*names).sortWithinPartitions(*names)
             spread.write.insertInto(quoted(schema, table))
+
+    def make_empty(self, schema: str, table: str, columns: Sequence[str], mark: str) -> None:
+        """Make a table of texts without rows."""
+        with explained():
+            typed = ", ".join(f"{quote_name(name)} STRING" for name in columns)
+            self._client.sql(f"CREATE TABLE {quoted(schema, table)} ({typed}) USING PARQUET{_comment(mark)}")
 
     def mark(self, schema: str, table: str, mark: str) -> None:
         """Have a table say what it is."""
         with explained():
-            self._client.sql(f"COMMENT ON TABLE {quoted(schema, table)} IS '{mark}'")
+            self._client.sql(f"COMMENT ON TABLE {quoted(schema, table)} IS {quote_text(mark)}")
 
     def rows(self, schema: str, table: str) -> Frame:
         """The rows of a table, to be written."""
@@ -102,19 +116,53 @@ class SparkCatalog:
             found = self._client.sql(f"SELECT count(*) AS n FROM {quoted(schema, table)}").toArrow()
         return int(found.column(0)[0].as_py())
 
-    def show(self, schema: str, view: str, text: str, mark: str) -> None:
-        """Have a view show something else, by one change of the catalog; make it where there is none."""
-        there = view in self.entries(schema)
+    def show(self, schema: str, view: str, text: str, mark: str, *, there: bool | None = None) -> None:
+        """Have a view show something else, by one change of the catalog; make it where there is none. there: whether
+        there is one, where that is known."""
+        if there is None:
+            there = view in self.entries(schema)
         # CREATE OR REPLACE drops and makes: readers would meet no view, and a run that is killed would leave none.
-        begin, comment = ("ALTER", "") if there else ("CREATE", f" COMMENT '{mark}'")
+        begin, comment = ("ALTER", "") if there else ("CREATE", _comment(mark))
         with explained():
             self._client.sql(f"{begin} VIEW {quoted(schema, view)}{comment} AS {text}")
+
+    def say(self, schema: str, view: str, mark: str) -> None:
+        """Have a view say something else of itself."""
+        with explained():
+            self._client.sql(f"ALTER VIEW {quoted(schema, view)} SET TBLPROPERTIES ('comment' = {quote_text(mark)})")
+
+    def showing(self, schema: str, texts: Mapping[str, tuple[str, str]]) -> set[str]:
+        """Those views that say and show what they should, by one statement. texts: comment and text by name."""
+        if not texts:
+            return set()
+        with explained():
+            like = quote_text("|".join(texts))
+            found = self._client.sql(f"SHOW TABLE EXTENDED IN {quote_name(schema)} LIKE {like}").toArrow().to_pylist()
+        told = {row["tableName"]: row["information"] for row in found}
+        return {name for name, (mark, text) in texts.items() if _tells(told.get(name, ""), mark, text)}
+
+    def differ(self, one: tuple[str, str], other: tuple[str, str]) -> bool:
+        """Whether two tables with the same columns have other rows. Each by schema and name."""
+        first, second = (f"SELECT * FROM {quoted(*table)}" for table in (one, other))
+        more = " UNION ALL ".join(f"({a} EXCEPT ALL {b})" for a, b in ((first, second), (second, first)))
+        with explained():
+            return self._client.sql(f"SELECT 1 AS n FROM ({more}) LIMIT 1").toArrow().num_rows > 0
 
     def drop(self, schema: str, names: Sequence[str], kind: str = "TABLE") -> None:
         """Drop tables with their files, or views."""
         for name in names:
             with explained():
                 self._client.sql(f"DROP {kind} IF EXISTS {quoted(schema, name)}")
+
+
+def _comment(text: str) -> str:
+    return f" COMMENT {quote_text(text)}" if text else ""
+
+
+def _tells(information: str, mark: str, text: str) -> bool:
+    """Whether what is told of a view has this comment and text, where nothing that others wrote stands before them."""
+    told = information.partition("\nType: VIEW\n")[2]
+    return told.startswith(f"Comment: {mark}\nView Text: {text}\nView Original Text: ")
 
 
 def same_path(one: str, other: str) -> bool:

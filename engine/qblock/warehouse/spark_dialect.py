@@ -15,6 +15,11 @@ def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def quote_text(text: str) -> str:
+    """A text as a literal: Spark reads backslashes as escapes."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
 class SparkPreparer(compiler.IdentifierPreparer):
     """Identifiers in backticks, whatever they are: the reserved words depend on a setting."""
 
@@ -61,9 +66,9 @@ class SparkCompiler(compiler.SQLCompiler):
         return f"{self.process(binary.left, **given)} RLIKE {self.process(binary.right, **given)}"
 
     def render_literal_value(self, value: Any, type_: Any) -> str:
-        """For statements that are shown, and whole numbers: Spark reads backslashes as escapes."""
+        """For statements that are shown, and whole numbers."""
         if isinstance(value, str):
-            return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+            return quote_text(value)
         return str(super().render_literal_value(value, type_))
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import NoReturn, cast
+from typing import cast
 
 import sqlalchemy as sa
 
 from qblock.errors import InputError, Refused
-from qblock.ledger.kept import PublishedColumn
+from qblock.ledger.kept import Kept, PublishedColumn
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.writer import ledger_transaction
@@ -21,6 +22,7 @@ from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets.identity import Identity, table_text
 from qblock.publish.targets.mark import Mark, mark_text, read_mark
 from qblock.publish.targets.protocol import Record, Rows, retire_each
+from qblock.publish.targets.spark_helpers import BESIDE, SparkHelpers, beside
 from qblock.publish.targets.spark_needs import READERS, check_spec, needs
 from qblock.spec import Spec
 from qblock.warehouse.connect import parse_url
@@ -36,8 +38,9 @@ from qblock.warehouse.spark_urls import DEFAULT_PORT
 class SparkTarget:
     """The Target protocol for Spark.
 
-    A version is the table `<release>_v<N>` in a schema of private.path; publishing copies it to `<view>_v<N>_<stamp>`
-    in publish.schema, which is in publish.path, and changes the view, which is one change of the catalog.
+    A version is the table `<release>_v<N>` in a schema of private.path; publishing copies it to `<view>_v<N>_<random>`
+    in publish.schema, which is in publish.path, and changes the view, which is one change of the catalog. What helper
+    views show is in a table beside each, named `..._shown`; they are changed after the view, one after another.
     """
 
     def __init__(self, spec: Spec, place: Place) -> None:
@@ -50,7 +53,8 @@ class SparkTarget:
         self._home, self._published = spec.private.path, spec.publish.path
         self._private = f"qblock_{hashlib.sha256(self._home.rstrip('/').encode()).hexdigest()[:12]}"
         self._schema, self._view = spec.publish.schema, spec.view
-        self._mine = re.compile(rf"{re.escape(spec.release)}_v(\d+)", re.ASCII)
+        self._mine = re.compile(rf"{re.escape(spec.release)}_v(\d+)({BESIDE})?", re.ASCII)
+        self._helpers = SparkHelpers(spec)
 
     @property
     def view(self) -> str:
@@ -77,17 +81,15 @@ class SparkTarget:
                     "the catalog of this Spark server is in its memory, and a release there would be gone with it; "
                     "start it with a catalog that lasts: spark.sql.catalogImplementation=hive"
                 )
-            found = catalog.entries(self._schema).get(self._view)
-            if found is not None and (not found.is_view or found.comment != self._mark):
+            entries = catalog.entries(self._schema)
+            found = entries.get(self._view)
+            if found is not None and not self._helpers.is_view(found):
                 raise InputError(
                     f"{where}: {self.view} already exists and is not the view of release {self.spec.release}; name "
                     "another, or drop it"
                 )
-        return [READERS, "helper views are not made on Spark yet"]
-
-    @property
-    def _mark(self) -> str:
-        return f"qblock release {self.spec.release}"
+            self._helpers.check(entries)
+        return [READERS]
 
     def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
         return needs(self.spec, job, officer)
@@ -100,11 +102,13 @@ class SparkTarget:
         source = cast(SparkSession, session)
         catalog, table = SparkCatalog(source.client), self._kept(version)
         catalog.make_schema(self._private, self._home)
-        catalog.drop(self._private, [table])
+        catalog.drop(self._private, [table, beside(table)])
         catalog.write(source.frame(copy.query), self._private, table)
         rows = catalog.count(self._private, table)
         if rows != copy.rows:
             raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")
+        self._helpers.stage(source, catalog, shown, self._private, table)
+        # Whatever has a mark is whole.
         catalog.mark(self._private, table, mark_text(self.spec.release, version, stamp))
         with ledger_transaction(self.place) as ledger:
             record(ledger, "staged")
@@ -112,7 +116,7 @@ class SparkTarget:
     @contextmanager
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[SparkChecked]:
         with self._open() as (session, catalog):
-            yield SparkChecked(self, session, catalog, version)
+            yield SparkChecked(self, session, catalog, version, columns)
 
     def marks(self) -> list[Mark]:
         with self._open() as (_, catalog):
@@ -137,28 +141,48 @@ class SparkTarget:
     def clear(self, kept: Sequence[int]) -> list[str]:
         with self._open() as (_, catalog):
             seen = self._seen(catalog)
-            left = [entry.name for number, entry in self._own(catalog).items() if number not in {*kept, *seen}]
+            left = [entry.name for number, entry in self._own(catalog) if number not in {*kept, *seen}]
             catalog.drop(self._private, left)
             shown = self._shown(catalog)
+            if shown is not None:
+                # Helper views of copies that go now show the one that readers see first.
+                self._finish(catalog, *shown)
             entries = catalog.entries(self._schema).values()
             copies = [one.name for one in entries if read_mark(one.comment, self.spec.release) and not one.is_view]
-            old = [name for name in copies if shown is None or name != shown[0]]
+            stay = () if shown is None else (shown[0], beside(shown[0]))
+            old = [name for name in copies if name not in stay]
             catalog.drop(self._schema, old)
         return [*left, *old]
+
+    def _finish(self, catalog: SparkCatalog, table: str, mark: Mark) -> None:
+        """What a run that was stopped after it had changed the view did not come to."""
+        with ledger_reader(self.place) as reader:
+            text = reader.reference(self.spec.release, mark.version)
+        if text is not None:
+            self._helpers.finish(catalog, table, Kept.of_text(text).columns)
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         with self._open() as (session, catalog):
             if not self._has_landed(catalog, version):
                 return False
-            published = relation_digest(session, self._table_of(catalog))
-            return published == relation_digest(session, self._private_table(version))
+            table = self._table_of(catalog)
+            same = relation_digest(session, table) == relation_digest(session, self._private_table(version))
+            return same and self._helpers.intact(catalog, table.name, columns)
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
         # ALTER VIEW takes other columns.
         return None
 
-    def kept(self, version: int, columns: Sequence[PublishedColumn]) -> NoReturn:
-        raise InputError("reports about older versions are not made on Spark yet; leave out --version")
+    @contextmanager
+    def kept(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[tuple[Session, str]]:
+        with self._open() as (session, catalog):
+            home, table = session.private_schema(), self._kept(version)
+            texts = {self._view: self._text(catalog, table, self._private)}
+            if beside(table) in catalog.entries(self._private):
+                texts |= self._helpers.kept_texts(self._private, table)
+            for name, text in texts.items():
+                catalog.show(home, name, text, "", there=False)
+            yield session, home
 
     @contextmanager
     def published(self) -> Iterator[Rows]:
@@ -178,8 +202,8 @@ class SparkTarget:
     def take_away(self) -> None:
         with self._open() as (_, catalog):
             found = catalog.entries(self._schema)
-            if self._view in found and found[self._view].comment == self._mark:
-                catalog.drop(self._schema, [self._view], "VIEW")
+            views = [self._view] if self._helpers.is_view(found.get(self._view)) else []
+            catalog.drop(self._schema, [*views, *self._helpers.own(found)], "VIEW")
             marked = [one.name for one in found.values() if read_mark(one.comment, self.spec.release)]
             catalog.drop(self._schema, marked)
 
@@ -188,7 +212,10 @@ class SparkTarget:
             return []
         with self._open() as (_, catalog):
             return retire_each(
-                self.place, versions, self._seen(catalog), lambda one: catalog.drop(self._private, [self._kept(one)])
+                self.place,
+                versions,
+                self._seen(catalog),
+                lambda one: catalog.drop(self._private, [self._kept(one), beside(self._kept(one))]),
             )
 
     @contextmanager
@@ -207,26 +234,27 @@ class SparkTarget:
     def _private_table(self, version: int) -> TableName:
         return TableName(self._private, self._kept(version))
 
-    def _own(self, catalog: SparkCatalog) -> dict[int, Entry]:
-        """The private tables of the release, whole or half made, by version."""
+    def _own(self, catalog: SparkCatalog) -> list[tuple[int, Entry]]:
+        """The private tables of the release, whole or half made, with their versions."""
         found = [(self._mine.fullmatch(entry.name), entry) for entry in catalog.entries(self._private).values()]
-        return {int(match[1]): entry for match, entry in found if match is not None}
+        return [(int(match[1]), entry) for match, entry in found if match is not None]
 
     def _marked(self, catalog: SparkCatalog) -> dict[int, str | None]:
         """The stamps of the versions that are kept whole."""
-        read = [read_mark(entry.comment, self.spec.release) for entry in self._own(catalog).values()]
+        read = [read_mark(entry.comment, self.spec.release) for _, entry in self._own(catalog)]
         return dict(mark for mark in read if mark is not None)
 
     def _shown(self, catalog: SparkCatalog) -> tuple[str, Mark] | None:
         """The table that the view shows, and what it says of itself; None where there is no view, or another one."""
         entries = catalog.entries(self._schema)
         view = entries.get(self._view)
-        if view is None or not view.is_view or view.comment != self._mark:
+        if not self._helpers.is_view(view):
             return None
         text = catalog.text_of(self._schema, self._view)
         for entry in entries.values():
             mark = read_mark(entry.comment, self.spec.release)
-            if mark is not None and text == self._text(catalog, entry.name):
+            named = mark is not None and not entry.name.endswith(BESIDE)
+            if mark is not None and named and text == self._text(catalog, entry.name, self._schema):
                 return entry.name, Mark(*mark)
         return None
 
@@ -237,9 +265,9 @@ class SparkTarget:
             raise Refused(f"{self.view} does not exist, or shows something else: nothing is published")
         return TableName(self._schema, shown[0])
 
-    def _text(self, catalog: SparkCatalog, table: str) -> str:
-        names = ", ".join(quote_name(name) for name, _ in catalog.columns(self._schema, table))
-        return f"SELECT {names} FROM {quoted(self._schema, table)}"
+    def _text(self, catalog: SparkCatalog, table: str, schema: str) -> str:
+        names = ", ".join(quote_name(name) for name, _ in catalog.columns(schema, table))
+        return f"SELECT {names} FROM {quoted(schema, table)}"
 
     def _has_landed(self, catalog: SparkCatalog, version: int) -> bool:
         shown = self._shown(catalog)
@@ -260,8 +288,16 @@ class SparkChecked:
 
     rows: Rows
 
-    def __init__(self, target: SparkTarget, session: SparkTables, catalog: SparkCatalog, version: int) -> None:
+    def __init__(
+        self,
+        target: SparkTarget,
+        session: SparkTables,
+        catalog: SparkCatalog,
+        version: int,
+        columns: Sequence[PublishedColumn],
+    ) -> None:
         self._target, self._session, self._catalog, self._version = target, session, catalog, version
+        self._columns = columns
         self._table = target._private_table(version)
         rows: sa.FromClause = session.relation(self._table)
         self.rows = Rows(session, rows)
@@ -271,15 +307,19 @@ class SparkChecked:
         stamp = target._marked(catalog)[self._version]
         with ledger_transaction(target.place) as ledger:
             record(ledger, "checked")
-        schema, table = target._schema, f"{target._view}_v{self._version}_{(stamp or '')[:8]}"
+        # A name that no copy had: a reader's session remembers the files of one that was dropped.
+        schema, table = target._schema, f"{target._view}_v{self._version}_{secrets.token_hex(4)}"
         catalog.make_schema(schema, target._published)
-        catalog.drop(schema, [table])
-        mark = mark_text(target.spec.release, self._version, stamp)
-        catalog.write(catalog.rows(target._private, self._table.name), schema, table, mark)
+        mark, helpers, private = mark_text(target.spec.release, self._version, stamp), target._helpers, target._private
+        said = helpers.comments(self._columns)
+        catalog.write(catalog.rows(private, self._table.name), schema, table, mark, said)
         if relation_digest(self._session, TableName(schema, table)) != relation_digest(self._session, self._table):
             catalog.drop(schema, [table])
             raise Refused("the published copy is not what was checked: nothing is published")
-        catalog.show(schema, target._view, target._text(catalog, table), target._mark)
+        staged = beside(self._table.name) in catalog.entries(private)
+        helpers.copy(catalog, (private, self._table.name), table, mark, staged=staged)
+        catalog.show(schema, target._view, target._text(catalog, table, schema), helpers.comment)
+        helpers.finish(catalog, table, self._columns)
         with ledger_transaction(target.place) as ledger:
             record(ledger, "published")
         return []

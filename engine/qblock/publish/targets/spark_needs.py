@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from qblock.errors import InputError
+from qblock.publish.helpers import names
 from qblock.spec import Spec
 from qblock.warehouse.rights import Needs
 from qblock.warehouse.spark_catalog import within
@@ -40,6 +41,7 @@ def check_spec(spec: Spec) -> None:
         (("publish", "schema"), publish.schema),
         (("publish", "view"), spec.view),
         (("release",), spec.release),
+        *((("publish", "names"), name) for name in names(spec.view, publish.names).values()),
     ):
         if not NAME.fullmatch(name):
             raise InputError(

@@ -1,0 +1,157 @@
+"""The helper views of a release on Spark: views of one table beside the version's own, and of the version's blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from qblock.errors import InputError, Refused
+from qblock.ledger.kept import PublishedColumn
+from qblock.publish.helpers import BLOCKS_SAY, KEPT, Helper, Kind, Shown, Type, block_columns, names
+from qblock.publish.targets.comments import RELEASED, column_comments, view_comment
+from qblock.spec import Spec
+from qblock.warehouse.spark import SparkSession
+from qblock.warehouse.spark_catalog import Entry, SparkCatalog
+from qblock.warehouse.spark_client import quoted
+from qblock.warehouse.spark_dialect import quote_name, quote_text
+
+TYPES: dict[Type, str] = {
+    "text": "STRING",
+    "bigint": "BIGINT",
+    "double": "DOUBLE",
+    "boolean": "BOOLEAN",
+    "timestamp": "TIMESTAMP_NTZ",
+}
+BESIDE = "_shown"
+VALUES = [f"c{i}" for i in range(max(len(helper.columns) for helper in KEPT))]
+COLUMNS = ["kind", "position", *VALUES]
+"""Of the table with the rows of all helper views: values are texts, by the place of their column."""
+Texts = dict[str, tuple[str, str]]
+"""Comment and text of each view by name."""
+
+
+def beside(table: str) -> str:
+    """The table with what helper views show, beside that of a version."""
+    return f"{table}{BESIDE}"
+
+
+class SparkHelpers:
+    """What stands beside the view of a release, in the same schema."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.schema, self.view = spec.publish.schema, spec.view
+        self.names = names(spec.view, spec.publish.names)
+        self.says: dict[Kind, str] = {helper.kind: helper.says.format(view=spec.view) for helper in KEPT}
+        self.says["blocks"] = BLOCKS_SAY.format(view=spec.view)
+        self.comment = view_comment(spec)
+
+    def is_view(self, entry: Entry | None) -> bool:
+        """Whether it is the view of the release: as this program or an earlier one marks it."""
+        begins = RELEASED.format(release=self.spec.release)
+        of_release = entry is not None and (
+            entry.comment == f"qblock release {self.spec.release}" or entry.comment.startswith(begins)
+        )
+        return of_release and entry is not None and entry.is_view
+
+    def own(self, entries: Mapping[str, Entry]) -> list[str]:
+        """The helper views that are there, under whatever names."""
+        return [entry.name for entry in entries.values() if entry.is_view and entry.comment in self.says.values()]
+
+    def check(self, entries: Mapping[str, Entry]) -> None:
+        """Raise InputError for a name of a helper view that stands for something else."""
+        own = self.own(entries)
+        for kind, name in self.names.items():
+            if name in entries and name not in own:
+                what = "view" if entries[name].is_view else "table"
+                raise InputError(
+                    f"{self.spec.at('publish', 'names')}: {self.schema}.{name} already exists, a {what} that does not "
+                    f"belong to release {self.spec.release}; give the helper view of its {kind} another name (publish: "
+                    f"{{names: {{{kind}: ...}}}}), or move the other one away"
+                )
+
+    def comments(self, columns: Sequence[PublishedColumn]) -> dict[str, str]:
+        """What is said of the version's columns."""
+        return column_comments(self.spec, columns)
+
+    def stage(self, session: SparkSession, catalog: SparkCatalog, shown: Shown, schema: str, table: str) -> None:
+        """Make the table beside a private one."""
+        catalog.write(session.client.createDataFrame(rows_of(shown)), schema, beside(table))
+
+    def copy(self, catalog: SparkCatalog, private: tuple[str, str], table: str, mark: str, *, staged: bool) -> None:
+        """Make the table beside a published one. private: schema and name of the version's; staged: whether it has
+        something beside it, which it has not from an earlier program: nothing is shown then.
+
+        Raises Refused where it is not what was staged.
+        """
+        if not staged:
+            catalog.make_empty(self.schema, beside(table), COLUMNS, mark)
+            return
+        source = private[0], beside(private[1])
+        catalog.write(catalog.rows(*source), self.schema, beside(table), mark)
+        if catalog.differ(source, (self.schema, beside(table))):
+            catalog.drop(self.schema, [table, beside(table)])
+            raise Refused("what helper views would show is not what was staged: nothing is published")
+
+    def texts(self, table: str, columns: Sequence[PublishedColumn]) -> Texts:
+        """What each helper view says and shows. table: the published one of the version."""
+        kept = {self.names[one.kind]: (self.says[one.kind], _of(one, self.schema, table)) for one in KEPT}
+        selected, grouped = block_columns(columns, quote_name, quote_name)
+        text = f"SELECT {selected} FROM {quoted(self.schema, table)} GROUP BY {grouped}"
+        return kept | {self.names["blocks"]: (self.says["blocks"], text)}
+
+    def kept_texts(self, schema: str, table: str) -> dict[str, str]:
+        """What each helper view but that of the blocks shows of a private version."""
+        return {self.names[helper.kind]: _of(helper, schema, table) for helper in KEPT}
+
+    def intact(self, catalog: SparkCatalog, table: str, columns: Sequence[PublishedColumn]) -> bool:
+        """Whether readers see the helper views of a published table, or it is of a program that made none."""
+        entries = catalog.entries(self.schema)
+        if beside(table) not in entries:
+            return not self.own(entries)
+        texts = self.texts(table, columns)
+        return set(self.own(entries)) == set(texts) == catalog.showing(self.schema, texts)
+
+    def finish(self, catalog: SparkCatalog, table: str, columns: Sequence[PublishedColumn]) -> None:
+        """Have the helper views show what is beside a published table, each by one change of the catalog; drop those
+        that have other names now. Nothing is done for a table of a program that made none."""
+        entries = catalog.entries(self.schema)
+        if beside(table) not in entries:
+            return
+        self.check(entries)
+        texts = self.texts(table, columns)
+        right = catalog.showing(self.schema, texts)
+        for name, (says, text) in texts.items():
+            if name in right:
+                continue
+            there = name in entries
+            catalog.show(self.schema, name, text, says, there=there)
+            if there and entries[name].comment != says:
+                catalog.say(self.schema, name, says)
+        catalog.drop(self.schema, [name for name in self.own(entries) if name not in texts], "VIEW")
+        if self.view in entries and entries[self.view].comment != self.comment:
+            catalog.say(self.schema, self.view, self.comment)
+
+
+def rows_of(shown: Shown) -> pa.Table:
+    """The rows of all helper views that are kept, with their kinds."""
+    parts = []
+    for helper in KEPT:
+        table = shown.table(helper)
+        kind = pa.array([helper.kind] * table.num_rows, pa.string())
+        values = [column.cast(pa.string()) for column in table.columns[1:]]
+        empty = [pa.nulls(table.num_rows, pa.string())] * (len(VALUES) - len(values))
+        position = table.column(0).cast(pa.string())
+        parts.append(pa.table([kind, position, *values, *empty], names=COLUMNS))
+    return pa.concat_tables(parts)
+
+
+def _of(helper: Helper, schema: str, table: str) -> str:
+    """What a helper view shows of the table beside a version's."""
+    columns = zip(VALUES, helper.columns.items(), strict=False)
+    chosen = ", ".join(f"CAST(`{value}` AS {TYPES[type_]}) AS {quote_name(name)}" for value, (name, type_) in columns)
+    return (
+        f"SELECT {chosen} FROM {quoted(schema, beside(table))} WHERE `kind` = {quote_text(helper.kind)} "
+        "ORDER BY CAST(`position` AS BIGINT)"
+    )
