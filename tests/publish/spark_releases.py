@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +19,8 @@ from qblock.api import Release
 
 ON_SPARK = """private: {{url: "{ledger}", path: {folder}/private}}
 publish: {{path: {folder}/published, readers_checked: by operator}}"""
+KEYS = {"qblock.joint.crosswalk": "ab", "qblock.joint.keys": "cd"}
+"""Where keys are made, and of what digits."""
 
 
 @pytest.fixture(scope="session")
@@ -60,3 +64,18 @@ def tables(client: Any) -> set[str]:
     if not client.catalog.databaseExists("published"):
         return set()
     return {row.tableName for row in client.sql("SHOW TABLES IN published").collect()}
+
+
+def same_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on the keys of all crosswalks are the same."""
+    for module, digits in KEYS.items():
+        same_key(monkeypatch, module, digits)
+
+
+def same_key(monkeypatch: pytest.MonkeyPatch, module: str, digits: str) -> None:
+    """A key that a module makes is of these digits."""
+
+    def made(n: int) -> str:
+        return digits * n if n == 32 else secrets.token_hex(n)
+
+    monkeypatch.setattr(f"{module}.secrets", SimpleNamespace(token_hex=made))

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import random
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import duckdb
 import pyarrow as pa
 import pytest
 
-from publish.spark_releases import ON_SPARK, written
+from publish.spark_releases import ON_SPARK, same_key, same_keys, written
 from qblock.api import Ledger, Release
 from qblock.errors import QblockError, Refused
 from qblock.warehouse.duckdb import DuckdbFacts
@@ -40,8 +38,6 @@ ILLNESSES = ["a'b", "flu", "back\\slash", "new\nline"]
 PEOPLE = 400
 LAST = 2**31 - 1
 """The day that stands for infinity on DuckDB, and on Spark, which has none."""
-KEYS = {"qblock.joint.crosswalk": "ab", "qblock.joint.keys": "cd"}
-"""Where keys are made, and of what digits."""
 
 
 def people(week: int, *, every: int = 1) -> pa.Table:
@@ -117,16 +113,8 @@ def _said(release: Release) -> tuple[Any, ...]:
 def twins(client: Any, hive: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Twins:
     """Two releases whose keys are the same, and whose digests are made of hashes."""
     monkeypatch.setattr(DuckdbFacts, "keeps_secrets", False)
-    for module, digits in KEYS.items():
-        same_key(monkeypatch, module, digits)
+    same_keys(monkeypatch)
     return Twins(client, hive, tmp_path, f"duckdb:///{tmp_path}/private/ledger.duckdb", "")
-
-
-def same_key(monkeypatch: pytest.MonkeyPatch, module: str, digits: str) -> None:
-    def made(n: int) -> str:
-        return digits * n if n == 32 else secrets.token_hex(n)
-
-    monkeypatch.setattr(f"{module}.secrets", SimpleNamespace(token_hex=made))
 
 
 def test_steady_versions_are_those_of_duckdb(twins: Twins) -> None:
