@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,10 +13,10 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import HEXADECIMAL, Book, own_book
+from qblock.joint.crosswalk import HEXADECIMAL, Book, open_book, own_book, prepare
 from qblock.joint.excluded import digests_of
 from qblock.joint.versions import recorded
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import place_of, place_of_url
 from qblock.release.erase import erase
 from qblock.release.rekey import rekey
 from qblock.release.verify import verify
@@ -127,3 +129,23 @@ def test_releases_of_texts_and_of_hashes_have_no_readers_in_common(
         with pytest.raises(Refused, match="knows people by digests that cannot be compared with those of release"):
             second.run()
     assert second.run().status == "published"
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql"])
+def test_a_crosswalk_beside_another_source_is_read_with_temporary_tables(
+    engine: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    url = "duckdb:///qblock/ledger.duckdb"
+    if engine == "postgresql":
+        url = request.getfixturevalue("postgresql_url")
+    place: Any = place_of_url(url, tmp_path)
+    place = replace(place, atomic=False)
+    prepare(place)
+    nobody: Any = None
+    for _ in range(2):  # nor is a table left to be in the way of the next
+        with open_book(place, nobody, read_only=True) as book:
+            assert book.own.scalar(sa.select(book.own.load("hashes", pa.table({"hashed": ["a"]})).c.hashed)) == "a"
+            if engine == "postgresql":  # a file is open for reading alone
+                book.own.run(sa.insert(book.tables.key).values(id=2, secret="none"))
+    with own_book(place) as book:
+        assert book.key_numbers() == [1]

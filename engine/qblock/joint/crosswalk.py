@@ -175,22 +175,25 @@ def prepare(place: Place) -> None:
 def open_book(place: Place, session: Session, *, read_only: bool = False) -> Iterator[Book]:
     """The crosswalk of a place beside a session of its source. `prepare` must have been called.
 
-    PostgreSQL: within the session's own transaction. DuckDB: in a transaction that is committed at the end unless an
-    error is raised; the file is open as long as it lasts. read_only: leaves the file as it is. Raises Busy when another
-    process keeps the file open.
+    In the source's database: within the session's own transaction. Elsewhere: in a transaction that is committed at the
+    end unless an error is raised; a file is open as long as it lasts. read_only: leaves all as it is. Raises Busy when
+    another process keeps the file open.
     """
     if place.atomic:
         with place.without_nested_loops(session):
             yield Book(session, session)
         return
+    # A server counts temporary tables as writing: there they go with the transaction.
     with (
-        opened(place.crosswalk, read_only=read_only) as connection,
+        opened(place.crosswalk, read_only=read_only and place.crosswalk.file is not None) as connection,
         place.translated(),
-        connection.begin(),
+        connection.begin() as transaction,
     ):
         if not migrate.ready(connection):
             raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
         yield Book(session, place.session(connection))
+        if read_only:
+            transaction.rollback()
 
 
 @contextmanager
