@@ -44,12 +44,14 @@ def spark_url() -> Iterator[str]:
 
 @dataclass
 class Cluster:
-    """url: of the Connect server; ui: where its REST interface answers; workers: each may be killed."""
+    """url: of the Connect server; ui: where its REST interface answers; workers: each may be killed; folder: where all
+    of them may write, and what they say is."""
 
     url: str
     ui: str
     workers: list[subprocess.Popen[bytes]]
     add_worker: Callable[[], None]
+    folder: Path
 
     def asked(self, what: str) -> Any:
         """An answer of the REST interface about the only application: `executors`, `jobs?status=running`, `stages`."""
@@ -84,8 +86,8 @@ def cluster() -> Iterator[str]:
 
 
 @contextmanager
-def own_cluster() -> Iterator[Cluster]:
-    """A cluster that somebody may break. Raises RuntimeError where it cannot be had."""
+def own_cluster(catalog: str = "in-memory") -> Iterator[Cluster]:
+    """A cluster that somebody may break. catalog: as of connect_server. Raises RuntimeError where it cannot be had."""
     home = spark_home()
     if home is None or shutil.which("java") is None:
         raise RuntimeError("no Spark: Java or the server's environment (.venv-spark) is absent; run make test-spark")
@@ -109,16 +111,22 @@ def own_cluster() -> Iterator[Cluster]:
         for _ in range(2):
             add_worker()
         ui = free_port()
-        stack.enter_context(connect_server(home, folder, master, connect, ui))
-        yield Cluster(f"sc://127.0.0.1:{connect}", f"http://127.0.0.1:{ui}", workers, add_worker)
+        stack.enter_context(connect_server(home, folder, master, connect, ui, catalog))
+        yield Cluster(f"sc://127.0.0.1:{connect}", f"http://127.0.0.1:{ui}", workers, add_worker, folder)
 
 
 @contextmanager
 def connect_server(
-    home: Path, folder: Path, master: str, port: int, ui: int | None = None, catalog: str = "in-memory"
+    home: Path,
+    folder: Path,
+    master: str,
+    port: int,
+    ui: int | None = None,
+    catalog: str = "in-memory",
+    event_log: Path | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A Connect server of a master (`local[1]` is none's) on a port, from when it answers. ui: port of its REST;
-    catalog: `hive` for one that lasts."""
+    catalog: `hive` for one that lasts; event_log: the folder that it writes its event log to, as plain text."""
     settings = {
         "spark.executor.memory": "768m",
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -129,6 +137,9 @@ def connect_server(
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": catalog,
     }
+    if event_log is not None:
+        settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": event_log.as_uri()}
+        settings["spark.eventLog.compress"] = "false"
     start = [str(home / "bin" / "spark-submit"), "--class", CONNECT, "--master", master]
     start += [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
     with server(home, folder, port, [*start, "spark-internal"]) as process:
