@@ -6,7 +6,7 @@ DEMO ?= demo
 # browser (Debian: chromium) with what drives it (.venv/bin/pip install --editable ".[browser]").
 REQUIRE ?= postgresql15,chromium
 
-# What `make test-spark` runs of the tests on a Spark cluster, each of which takes a minute or two.
+# Where `make test-spark` looks for tests on a Spark cluster; tests/on_spark.py says which of the suite run there.
 SPARK_TESTS ?= tests
 
 BIN := .venv/bin
@@ -30,7 +30,7 @@ test: .venv/.installed-dev ## lint, types and the quick part of the test suite, 
 test-more: .venv/.installed-dev ## the rest of the suite, with what a bare machine skips, which fails here where what it needs is absent
 	QBLOCK_TEST_PART=more QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-spark: .venv/.installed-dev .venv-spark/.installed ## the tests that read from a Spark cluster (needs Java 17)
+test-spark: .venv/.installed-dev .venv-spark/.installed ## what of the suite runs on a Spark cluster (needs Java 17)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
 	QBLOCK_TEST_REQUIRE=spark $(BIN)/python -m pytest -m spark $(SPARK_TESTS)
 

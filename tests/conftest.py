@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import either
+import on_spark
 import parts
 import pytest
 import typer.main
@@ -32,6 +33,7 @@ from faults.nursery import THREADS
 from handed_on import handing_on
 from migrated import replaying
 from spark_cluster import spark_url  # noqa: F401
+from spark_tables import spark_database, spark_server  # noqa: F401
 
 from qblock.warehouse import duckdb_session
 
@@ -89,6 +91,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     either.choose(config, items)
+    on_spark.choose(config, items)
     parts.choose(config, items)
     # Where a process with nothing left takes tests from the other one, the last of them are short.
     items.sort(key=lambda item: not str(item.path).endswith(LONG))

@@ -65,10 +65,15 @@ def _without_engine(item: pytest.Item, engine: str) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Fail a marked test that skips itself on an engine: by turns it might be run nowhere."""
+    """Fail a marked test that skips itself on an engine: by turns it might be run nowhere; and any that does on Spark,
+    where what is not run is said in tests/on_spark.py or by the mark `gap`."""
     report = yield
-    machine = call.excinfo is not None and isinstance(call.excinfo.value, Absent)
-    if report.skipped and runs_on(item) in ENGINES and not machine:
+    raised = None if call.excinfo is None else call.excinfo.value
+    skips = isinstance(raised, pytest.skip.Exception) and not isinstance(raised, Absent)
+    if skips and engine_of(item) == "spark":
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} skips itself on Spark: mark it gap, or have tests/on_spark.py leave it out"
+    elif skips and report.skipped and runs_on(item) in ENGINES:
         report.outcome = "failed"
         report.longrepr = f"{item.nodeid} is marked either_engine and skips itself on this one: mark it each_engine"
     return report

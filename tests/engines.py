@@ -13,6 +13,7 @@ import atexit
 import importlib.util
 import os
 import pwd
+import re
 import secrets
 import shutil
 import subprocess
@@ -69,8 +70,13 @@ def postgresql_server() -> str:
 def required(what: str) -> None:
     """Skip what a bare machine has no means for, unless QBLOCK_TEST_REQUIRE (comma-separated) names it: then it is run,
     and fails where they are absent. So a suite does the same on every machine."""
-    if what not in os.environ.get("QBLOCK_TEST_REQUIRE", "").split(","):
+    if not named(what):
         raise Absent(f"needs {what}, which QBLOCK_TEST_REQUIRE does not name")
+
+
+def named(what: str) -> bool:
+    """Whether QBLOCK_TEST_REQUIRE names it."""
+    return what in os.environ.get("QBLOCK_TEST_REQUIRE", "").split(",")
 
 
 @pytest.fixture(scope="session")
@@ -117,6 +123,7 @@ def versions_of(metafunc: pytest.Metafunc) -> None:
                 pytest.param("duckdb", "postgresql", id="duckdb"),
                 pytest.param("postgresql", "postgresql", id="postgresql"),
                 pytest.param("postgresql", OLDEST, id=OLDEST, marks=oldest),
+                *(pytest.param(*one.values, "postgresql", id="spark", marks=one.marks) for one in SPARK),
             ],
         )
 
@@ -232,7 +239,16 @@ def postgresql_url(server: str) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture(params=["duckdb", "postgresql"])
+SPARK = [pytest.param("spark", marks=pytest.mark.spark)] if named("spark") else []
+"""The third engine, where it is asked for; tests/on_spark.py says what runs there."""
+
+
+def examples(n: int) -> int:
+    """How many tables hypothesis draws: one on Spark takes seconds."""
+    return min(n, 2) if SPARK and os.environ.get("QBLOCK_TEST_ENGINES") != "all" else n
+
+
+@pytest.fixture(params=["duckdb", "postgresql", *SPARK])
 def engine_name(request: pytest.FixtureRequest, postgresql_version: str) -> str:
     """Each engine in turn."""
     return str(request.param)
@@ -255,6 +271,8 @@ def warehouse(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) 
         url = f"duckdb:///{tmp_path / 'warehouse.duckdb'}"
         if engine_name == "postgresql":
             url = request.getfixturevalue("postgresql_url")
+        if engine_name == "spark":
+            url = request.getfixturevalue("spark_database").url
         create_table(url, table_name, columns, types, schema)
         return url
 
@@ -270,6 +288,11 @@ def create_table(
 ) -> None:
     """Create a table of these rows in the database of a URL."""
     declared = {name: (types or {}).get(name) or _type_of(values) for name, values in columns.items()}
+    if url.startswith("sc://"):
+        import spark_tables  # which imports this module
+
+        spark_tables.spark_database_of(url).create(table_name, columns, declared, schema)
+        return
     body = ", ".join(f"{_quoted(name)} {type_}" for name, type_ in declared.items())
     table = ".".join(_quoted(part) for part in (schema, table_name) if part)
     creation = [f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}"] if schema else []
@@ -308,6 +331,16 @@ def _type_of(values: Sequence[Any]) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def table_name(engine: str, name: str) -> str:
+    """A hostile name of a table or schema, as the engine can have it: Spark's catalog knows letters, digits and _."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII) if engine == "spark" else name
+
+
+def has_type(engine: str, type_: str) -> bool:
+    """Whether an engine has a type of both other engines, and reads it as they do."""
+    return engine != "spark" or type_.split("(")[0].split()[0] not in ("UUID", "TIME", "INTERVAL", "JSON", "CHAR")
 
 
 def in_memory() -> Path | None:

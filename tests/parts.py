@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from either import engine_of
 from mutation.faults import MUTATIONS
 
 TIMES = Path(__file__).with_name("times.txt")
@@ -97,7 +98,10 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
     if part not in ("quick", "more"):
         raise pytest.UsageError(f"QBLOCK_TEST_PART is {part!r}: it is quick or more")
     both = {item.nodeid for item in items if item.get_closest_marker("needs")}
-    fast = quick((i.nodeid for i in items if i.nodeid not in both), read_times(TIMES.read_text("utf-8")), named())
+    slow = {item.nodeid for item in items if engine_of(item) == "spark"}
+    fast = quick(
+        (i.nodeid for i in items if i.nodeid not in both | slow), read_times(TIMES.read_text("utf-8")), named()
+    )
     left_out = [item for item in items if item.nodeid not in both and (item.nodeid in fast) != (part == "quick")]
     gone = {item.nodeid for item in left_out}
     config.hook.pytest_deselected(items=left_out)

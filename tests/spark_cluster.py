@@ -86,8 +86,9 @@ def cluster() -> Iterator[str]:
 
 
 @contextmanager
-def own_cluster(catalog: str = "in-memory") -> Iterator[Cluster]:
-    """A cluster that somebody may break. catalog: as of connect_server. Raises RuntimeError where it cannot be had."""
+def own_cluster(catalog: str = "in-memory", java: str = "") -> Iterator[Cluster]:
+    """A cluster that somebody may break. Raises RuntimeError where it cannot be had. catalog, java: as of
+    `connect_server`."""
     home = spark_home()
     if home is None or shutil.which("java") is None:
         raise RuntimeError("no Spark: Java or the server's environment (.venv-spark) is absent; run make test-spark")
@@ -111,7 +112,7 @@ def own_cluster(catalog: str = "in-memory") -> Iterator[Cluster]:
         for _ in range(2):
             add_worker()
         ui = free_port()
-        stack.enter_context(connect_server(home, folder, master, connect, ui, catalog))
+        stack.enter_context(connect_server(home, folder, master, connect, ui, catalog, java=java))
         yield Cluster(f"sc://127.0.0.1:{connect}", f"http://127.0.0.1:{ui}", workers, add_worker, folder)
 
 
@@ -124,9 +125,11 @@ def connect_server(
     ui: int | None = None,
     catalog: str = "in-memory",
     event_log: Path | None = None,
+    java: str = "",
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A Connect server of a master (`local[1]` is none's) on a port, from when it answers. ui: port of its REST;
-    catalog: `hive` for one that lasts; event_log: the folder that it writes its event log to, as plain text."""
+    catalog: `hive` for one that lasts; event_log: the folder that it writes its event log to, as plain text; java:
+    options of its Java and of its executors'."""
     settings = {
         "spark.executor.memory": "768m",
         "spark.connect.grpc.binding.address": "127.0.0.1",
@@ -136,6 +139,8 @@ def connect_server(
         "spark.ui.port": str(ui or 0),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": catalog,
+        "spark.driver.extraJavaOptions": java,
+        "spark.executor.extraJavaOptions": java,
     }
     if event_log is not None:
         settings |= {"spark.eventLog.enabled": "true", "spark.eventLog.dir": event_log.as_uri()}

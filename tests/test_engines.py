@@ -19,13 +19,14 @@ COLUMNS = {'a "b"': [1, None, 3], "ward": ["x", None, "ü\t'"], "day": [date(202
 
 
 def test_a_warehouse_holds_the_table(warehouse, engine_name: str, tmp_path: Path) -> None:
-    url = warehouse("tbl", COLUMNS, types={"n": "NUMERIC(5, 2)"}, schema="Some schema")
+    schema = engines.table_name(engine_name, "Some schema")
+    url = warehouse("tbl", COLUMNS, types={"n": "NUMERIC(5, 2)"}, schema=schema)
     other = warehouse("tbl", {"ward": ["y"]})
     assert other == url
     source = open_warehouse(url, tmp_path)
     with source.snapshot() as session:
         assert session.engine == engine_name
-        table = TableName("Some schema", "tbl")
+        table = TableName(schema, "tbl")
         assert [c.kind for c in session.columns(table).values()] == ["integer", "text", "date", "decimal"]
         relation = session.relation(table)
         rows = session.fetch(sa.select(*relation.c).order_by(relation.c.n)).to_pylist()
@@ -37,7 +38,7 @@ def test_each_test_has_a_database_of_its_own(warehouse, engine_name: str, tmp_pa
     url = warehouse("other", {"a": [1]})
     source = open_warehouse(url, tmp_path)
     with source.snapshot() as session, pytest.raises(Exception, match="does not exist"):
-        session.columns(TableName("Some schema", "tbl"))
+        session.columns(TableName(engines.table_name(engine_name, "Some schema"), "tbl"))
     source.close()
 
 

@@ -7,6 +7,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from engines import examples
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 
@@ -25,7 +26,7 @@ from integration.sources import (
 )
 
 few = settings(
-    max_examples=12,
+    max_examples=examples(12),
     deadline=None,
     derandomize=True,
     database=None,

@@ -16,6 +16,7 @@ import duckdb
 import numpy as np
 import psycopg
 import yaml
+from spark_tables import spark_database_of
 
 from qblock.blocks import Blocks
 from qblock.search.run import open_task
@@ -241,7 +242,11 @@ def in_weeks(name: str, values: Sequence[date]) -> Column:
 
 
 def execute(url: str, *statements: str) -> None:
-    """Run statements against the database of a URL, on either engine."""
+    """Run statements against the database of a URL, on each engine."""
+    if url.startswith("sc://"):
+        for statement in statements:
+            spark_database_of(url).execute(statement)
+        return
     if url.startswith("duckdb"):
         with duckdb.connect(url.removeprefix("duckdb:///")) as connection:
             for statement in statements:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import table_name
 
 from integration.hostile import NAMES
 from integration.sources import make_spec, quoted
@@ -107,10 +108,10 @@ def test_a_prior_counts_equal_values_of_another_type(warehouse, tmp_path: Path, 
     assert reached == {"12/5"}
 
 
-def test_hostile_names(warehouse) -> None:
+def test_hostile_names(warehouse, engine_name: str) -> None:
     for start in range(0, len(NAMES), 12):
         names = NAMES[start : start + 12]
-        schema, table = f"{names[0]} ", f"{names[-1]} t"
+        schema, table = (table_name(engine_name, name) for name in (f"{names[0]} ", f"{names[-1]} t"))
         columns = {name: ["1", "1", None, "*"] for name in names} | {"the other": ["a", "b", "a", "c"]}
         url = warehouse(table, columns, schema=schema)
         found = audit_table(url, quoted(schema, table), names, ["the other"])

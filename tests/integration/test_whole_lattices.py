@@ -8,6 +8,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+from engines import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from laws.draws import worst
@@ -91,7 +92,7 @@ def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("however_small")
 @pytest.mark.parametrize("count", ["rows", "entities"])
-@settings(few, max_examples=5)
+@settings(few, max_examples=examples(5))
 @given(data=st.data())
 def test_random_tables(warehouse, tmp_path: Path, count: str, data: st.DataObject) -> None:
     number = len(list(tmp_path.glob("case*")))

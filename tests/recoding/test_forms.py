@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines import create_table
+from engines import create_table, examples
 from hypothesis import given, settings
 from reference import diversity
 from reference.recoding import Attribute, Box, Recoding
@@ -95,7 +95,7 @@ def found(made: Drawn, warehouse: Any, name: str, folder: Path, seed: int) -> li
         return [answer.boxes, answer.suppressed, answer.map.boxes, answer.map.to_json(), answer.result.metrics]
 
 
-@settings(few, max_examples=4)
+@settings(few, max_examples=examples(4))
 @given(seed=seeds)
 def test_any_order_of_rows_and_leaves(warehouse: Any, tmp_path: Path, seed: int) -> None:
     folder, name = folder_of(tmp_path)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -21,7 +22,9 @@ from .drawn import SUPPORTED, Drawn, drawn
 
 pytestmark = pytest.mark.either_engine
 
-few = settings(max_examples=3, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+few = settings(
+    max_examples=examples(3), deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
 METRICS = ("loss", "discernibility", "kl_divergence")
 TABLES = itertools.count()
 seeds = st.integers(0, 10**6)
@@ -113,7 +116,7 @@ def test_the_map_is_the_one_that_a_slow_search_finds(warehouse: Any, tmp_path: P
 
 
 @pytest.mark.parametrize(("people", "limit"), [(True, 0), (False, 5), (True, 5)])
-@settings(few, max_examples=6)
+@settings(few, max_examples=examples(6))
 @given(seed=seeds)
 def test_people_and_a_limit(warehouse: Any, tmp_path: Path, people: bool, limit: int, seed: int) -> None:
     folder, name = folder_of(tmp_path)

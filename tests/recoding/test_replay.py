@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import examples
 from hypothesis import given, settings
 from integration.sources import make_spec
 from reference.recoding import Attribute, Box, Recoding
@@ -115,7 +116,7 @@ def check_replay(answer: Answer, table: Recoding, tree: Tree, found: dict[Combin
 
 
 @pytest.mark.parametrize("more", [False, True])
-@settings(few, max_examples=10)
+@settings(few, max_examples=examples(10))
 @given(seed=seeds)
 def test_every_combination_has_one_box_and_keeps_it(warehouse: Any, tmp_path: Path, more: bool, seed: int) -> None:
     folder, name = folder_of(tmp_path)

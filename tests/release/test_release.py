@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from spark_tables import spark_database_of
 
 from qblock.errors import Busy, InputError, QblockError, Refused
 from qblock.ledger.history import history
@@ -73,6 +74,8 @@ def test_what_nothing_satisfies_is_refused_and_recorded(make_job: MakeJob, priva
 def nothing_is_published(job: Job) -> bool:
     if job.engine == "duckdb":
         return not job.target.exists() and not list(job.folder.glob(".release*"))
+    if job.engine == "spark":
+        return not spark_database_of(job.url).made()
     found = job.query(
         "SELECT count(*) FROM pg_class WHERE relnamespace IN (SELECT oid FROM pg_namespace WHERE nspname IN "
         "('published', 'qblock')) AND (relname ~ '^(v|data)[0-9]*_' OR relname = 'people')"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from engines import table_name
 from integration.sources import execute, make_spec, opened, quoted
 
 from qblock.errors import InputError
@@ -126,11 +127,12 @@ def test_hierarchy_files_name_their_lines(warehouse, subtests, tmp_path: Path) -
     assert f"{file}: not UTF-8" in problem(url, {"z": {**QUASI, "hierarchy": {"file": "z.csv"}}}, tmp_path)
 
 
-def test_hierarchies_from_tables_and_views(warehouse, tmp_path: Path) -> None:
+def test_hierarchies_from_tables_and_views(warehouse, engine_name: str, tmp_path: Path) -> None:
     url = warehouse("t", {"age": [17, 18, 40]})
     dimension = {"the leaf": [17, 18, 40, 17], 'band "5"': [15, 15, 40, 15], "half": ["young", "young", "old", "young"]}
-    warehouse('ages; "d"', dimension, schema="dim. s")
-    table, levels = quoted("dim. s", 'ages; "d"'), list(dimension)
+    schema, name = table_name(engine_name, "dim. s"), table_name(engine_name, 'ages; "d"')
+    warehouse(name, dimension, schema=schema)
+    table, levels = quoted(schema, name), list(dimension)
     execute(url, f"CREATE VIEW ages AS SELECT \"the leaf\" AS leaf, '*' AS top FROM {table}")
     with opened(url, "t", {"age": {**QUASI, "hierarchy": {"table": table, "levels": levels}}}, tmp_path) as task:
         assert [labels(task, [level]) for level in range(4)] == [

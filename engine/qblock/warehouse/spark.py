@@ -154,7 +154,7 @@ class SparkSession(SqlSession):
                         raise
                     fields = []
             if not fields:
-                near = difflib.get_close_matches(table.name, self._names_beside(table), n=3, cutoff=0.5)
+                near = difflib.get_close_matches(str(table), self._names_beside(table), n=3, cutoff=0.5)
                 hint = f"; did you mean {' or '.join(near)}?" if near else ""
                 raise InputError(
                     f"table {table} does not exist, or you lack permission to read it{hint}", suggestions=near
@@ -166,7 +166,8 @@ class SparkSession(SqlSession):
         schema = quoted(table.catalog, table.schema)
         with suppress(QblockError):
             found = self._fetched(f"SHOW TABLES IN {schema}" if schema else "SHOW TABLES")
-            return [str(name) for name in found.column("tableName").to_pylist()]
+            names = map(str, found.column("tableName").to_pylist())
+            return [str(TableName(table.schema, name, table.catalog)) for name in names]
         return []
 
     def computed(self, table: TableName) -> bool:

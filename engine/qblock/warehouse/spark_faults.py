@@ -13,7 +13,8 @@ CONDITION = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Z0-9_]+)*")
 _DENIED = ("UNAUTHENTICATED", "PERMISSION_DENIED")
 # The client closes its session when the server says that it is another one, and asks it once more: NO_ACTIVE_SESSION.
 _GONE = ("UNAVAILABLE", "INVALID_HANDLE", "NO_ACTIVE_SESSION", "DEADLINE_EXCEEDED", "INVALID_CONNECT_URL")
-_ABSENT = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND")
+# Without a catalog of that name a name of three parts is a schema of two.
+_ABSENT = ("TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -1,0 +1,164 @@
+"""Tables of a test on the suite's Spark server: a cluster of two workers whose catalog is Hive's, in a folder.
+
+A server has one database, so a test has it for itself: what is in it is dropped at the test's end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+from engines import Absent, named
+from spark_cluster import own_cluster
+
+TYPES = {
+    "DOUBLE PRECISION": "DOUBLE",
+    "REAL": "FLOAT",
+    "TIMESTAMP": "TIMESTAMP_NTZ",
+    "TIMESTAMPTZ": "TIMESTAMP",
+    "TIMESTAMP WITH TIME ZONE": "TIMESTAMP",
+    "VARCHAR": "STRING",
+    "TEXT": "STRING",
+    "INT8": "BIGINT",
+    "INT": "INT",
+    "INTEGER": "INT",
+    "BYTEA": "BINARY",
+    "BLOB": "BINARY",
+}
+"""Spark's names of types, where they are others."""
+JAVA = "-XX:TieredStopAtLevel=1 -Duser.timezone=Asia/Kathmandu"
+"""A server that lives for minutes never earns what the second compiler costs: a quarter of the time. Its zone must not
+be in what it answers."""
+CHANGES = re.compile(r"(DELETE FROM|UPDATE|ALTER TABLE) (?P<table>[\w\"]+)")
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    # Names in double quotes, as tests write them.
+    "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+}
+
+
+class SparkDatabase:
+    """What a test does to the server as somebody else than the job: who makes the source, and readers."""
+
+    def __init__(self, url: str, client: Any) -> None:
+        self.url, self.client = url, client
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a statement."""
+        return [tuple(row.values()) for row in self.client.sql(statement).toArrow().to_pylist()]
+
+    def columns(self, schema: str, table: str) -> list[str]:
+        """The names of a table's or view's columns, in order."""
+        return list(self.client.table(f"{quoted(schema)}.{quoted(table)}").columns)
+
+    def create(
+        self, table_name: str, columns: Mapping[str, Sequence[Any]], types: Mapping[str, str], schema: str | None
+    ) -> None:
+        """Create a table of these rows. types: of every column, as the other engines name them."""
+        if schema:
+            self.client.sql(f"CREATE SCHEMA IF NOT EXISTS {quoted(schema)}")
+        own = {name: spark_type(type_) for name, type_ in types.items()}
+        body = ", ".join(f"{quoted(name)} {type_}" for name, type_ in own.items())
+        table = ".".join(quoted(part) for part in (schema, table_name) if part)
+        self.client.sql(f"CREATE TABLE {table} ({body}) USING PARQUET")
+        texts = [pa.array(list(map(text_of, values)), pa.string()) for values in columns.values()]
+        if not texts or not len(texts[0]):
+            return
+        names = [f"c{i}" for i in range(len(texts))]
+        self.client.createDataFrame(pa.table(texts, names=names)).createOrReplaceTempView("rows_to_insert")
+        casts = ", ".join(f"CAST({c} AS {type_})" for c, type_ in zip(names, own.values(), strict=True))
+        self.client.sql(f"INSERT INTO {table} SELECT {casts} FROM rows_to_insert")
+
+    def execute(self, statement: str) -> None:
+        """Run a statement; what Spark does to no Parquet table, DuckDB does to a copy, which takes its place."""
+        changes = CHANGES.match(statement)
+        if changes:
+            self._replaced(statement, changes["table"].strip('"'))
+        else:
+            self.client.sql(statement)
+
+    def _replaced(self, statement: str, table: str) -> None:
+        fields = self.client.table(table).schema.fields
+        with duckdb.connect() as connection:
+            connection.register("given", self.client.table(table).toArrow())
+            connection.execute(f"CREATE TABLE {table} AS SELECT * FROM given")
+            connection.execute(statement)
+            changed = connection.sql(f"SELECT * FROM {table}").to_arrow_table()
+        own = {field.name: field.dataType.simpleString() for field in fields}
+        made = pa.table({name: changed.column(name) for name in changed.column_names})
+        self.client.createDataFrame(made).createOrReplaceTempView("rows_to_insert")
+        casts = ", ".join(
+            f"CAST({quoted(name)} AS {own[name]}) AS {quoted(name)}" if name in own else quoted(name)
+            for name in made.column_names
+        )
+        self.client.sql(f"DROP TABLE {quoted(table)}")
+        self.client.sql(f"CREATE TABLE {quoted(table)} USING PARQUET AS SELECT {casts} FROM rows_to_insert")
+
+    def made(self) -> list[str]:
+        """The tables and views that are in other schemas than those of sources are."""
+        schemas = [name for (name,) in self.query("SHOW SCHEMAS") if name != "default"]
+        return [f"{row[0]}.{row[1]}" for name in schemas for row in self.query(f"SHOW TABLES IN {quoted(name)}")]
+
+    def sweep(self) -> None:
+        """Drop everything that is not a new server's."""
+        for (name,) in self.query("SHOW SCHEMAS"):
+            if name != "default":
+                self.client.sql(f"DROP SCHEMA {quoted(name)} CASCADE")
+        for table in self.client.catalog.listTables("default"):
+            if not table.isTemporary:
+                kind = "VIEW" if table.tableType == "VIEW" else "TABLE"
+                self.client.sql(f"DROP {kind} default.{quoted(table.name)}")
+
+
+def spark_type(type_: str) -> str:
+    """The name that Spark has for a type."""
+    plain = re.sub(r"^(NUMERIC|VARCHAR|CHAR)", lambda m: m[0].replace("NUMERIC", "DECIMAL"), type_.upper())
+    return TYPES.get(plain, plain)
+
+
+def text_of(value: Any) -> str | None:
+    """What a value is cast from; None for NULL."""
+    return None if value is None else str(value)
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+_databases: dict[str, SparkDatabase] = {}
+
+
+def spark_database_of(url: str) -> SparkDatabase:
+    """The database of a URL that `spark_server` has given."""
+    return _databases[url]
+
+
+@pytest.fixture(scope="session")
+def spark_server() -> Iterator[SparkDatabase]:
+    """The suite's server. It fails where there is none: only who asks for Spark runs tests on it."""
+    try:
+        with own_cluster(catalog="hive", java=JAVA) as cluster:
+            from pyspark.sql.connect.session import SparkSession
+
+            client = SparkSession.builder.remote(cluster.url).create()
+            for name, value in SETTINGS.items():
+                client.conf.set(name, value)
+            _databases[cluster.url] = SparkDatabase(cluster.url, client)
+            yield _databases[cluster.url]
+            client.stop()
+    except (RuntimeError, ImportError) as error:
+        if named("spark"):
+            pytest.fail(str(error), pytrace=False)
+        raise Absent(str(error)) from None
+
+
+@pytest.fixture
+def spark_database(spark_server: SparkDatabase) -> Iterator[SparkDatabase]:
+    """The server's database, empty."""
+    yield spark_server
+    spark_server.sweep()
