@@ -23,15 +23,21 @@ KEYS = {"qblock.joint.crosswalk": "ab", "qblock.joint.keys": "cd"}
 """Where keys are made, and of what digits."""
 
 
-@pytest.fixture(scope="session")
-def hive() -> Iterator[tuple[str, Path]]:
-    """A server whose catalog is in a folder, and the folder."""
+def home_or_absent() -> Path:
+    """The folder of the package of which a server is started. Skips where there is none, unless it is required."""
     home = spark_home()
     if home is None:
         said = "no Spark: the server's environment (.venv-spark) is absent; run make test-spark"
         if "spark" in os.environ.get("QBLOCK_TEST_REQUIRE", "").split(","):
             pytest.fail(said, pytrace=False)
         raise Absent(said)
+    return home
+
+
+@pytest.fixture(scope="session")
+def hive() -> Iterator[tuple[str, Path]]:
+    """A server whose catalog is in a folder, and the folder."""
+    home = home_or_absent()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="qblock-spark-")))
         port = free_port()
