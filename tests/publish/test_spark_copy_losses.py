@@ -98,7 +98,6 @@ def test_a_worker_that_is_killed_changes_no_version(
         patch.setattr(SparkSession, "counts_of", shares.around(lambda *_: "roll-up", SparkSession.counts_of))
         patch.setattr(SparkCatalog, "write", shares.around(lambda *_: "copy", SparkCatalog.write))
         whole = release.publish()
-    print({name: {one: dict(done) for one, done in both.items()} for name, both in shares.done.items()})
     both_took_part(shares)
     for number, published in ((2, False), (3, True)):
         breakable.wait_for_executors(2)
