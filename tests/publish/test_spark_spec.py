@@ -167,14 +167,30 @@ def test_helper_views_that_are_missing_or_of_another_name_are_not_intact(tmp_pat
     own, columns = helpers(tmp_path), [PublishedColumn("age", "quasi_identifier", "text", "text")]
     texts = own.texts("people_v1_aa", columns)
     entries = {name: Entry(name, says, is_view=True) for name, (says, _) in texts.items()}
-    entries["people_v1_aa_shown"] = Entry("people_v1_aa_shown", "", is_view=False)
-    catalog: Any = SimpleNamespace(entries=lambda _: entries, showing=lambda _, asked: set(asked) & set(entries))
-    assert own.intact(catalog, "people_v1_aa", columns)
-    assert not own.intact(catalog, "people_v2_bb", columns)  # of a program that made none
+    for name in ("people_v1_aa_shown", "people_v1_shown"):
+        entries[name] = Entry(name, "", is_view=False)
+    told: Any = {"differ": False, "count": 0}
+    catalog: Any = SimpleNamespace(
+        entries=lambda _: entries,
+        showing=lambda _, asked: set(asked) & set(entries),
+        differ=lambda *_: told["differ"],
+        count=lambda *_: told["count"],
+    )
+
+    def intact(table: str = "people_v1_aa", private: str = "people_v1") -> bool:
+        return own.intact(catalog, ("private", private), table, columns)
+
+    assert intact()
+    assert not intact("people_v2_bb")  # of a program that made none
+    assert intact(private="people_v2")  # staged by one
+    told.update(differ=True, count=1)
+    assert not intact()
+    assert not intact(private="people_v2")
+    told.update(differ=False, count=0)
     former = entries.setdefault("former", Entry("former", own.says["levels"], is_view=True))
-    assert not own.intact(catalog, "people_v1_aa", columns)
+    assert not intact()
     del entries[former.name], entries["people_levels"]
-    assert not own.intact(catalog, "people_v1_aa", columns)
+    assert not intact()
 
 
 def test_an_order_within_an_aggregate_is_written_as_spark_reads_it() -> None:

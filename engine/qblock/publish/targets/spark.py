@@ -167,7 +167,8 @@ class SparkTarget:
                 return False
             table = self._table_of(catalog)
             same = relation_digest(session, table) == relation_digest(session, self._private_table(version))
-            return same and self._helpers.intact(catalog, table.name, columns)
+            private = self._private, self._kept(version)
+            return same and self._helpers.intact(catalog, private, table.name, columns)
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
         # ALTER VIEW takes other columns.

@@ -105,13 +105,21 @@ class SparkHelpers:
         """What each helper view but that of the blocks shows of a private version."""
         return {self.names[helper.kind]: _of(helper, schema, table) for helper in KEPT}
 
-    def intact(self, catalog: SparkCatalog, table: str, columns: Sequence[PublishedColumn]) -> bool:
-        """Whether readers see the helper views of a published table, or it is of a program that made none."""
+    def intact(
+        self, catalog: SparkCatalog, private: tuple[str, str], table: str, columns: Sequence[PublishedColumn]
+    ) -> bool:
+        """Whether readers see the helper views of a published table with what was staged, or it is of a program that
+        made none. private: as of `copy`."""
         entries = catalog.entries(self.schema)
         if beside(table) not in entries:
             return not self.own(entries)
         texts = self.texts(table, columns)
-        return set(self.own(entries)) == set(texts) == catalog.showing(self.schema, texts)
+        if not set(self.own(entries)) == set(texts) == catalog.showing(self.schema, texts):
+            return False
+        source, published = (private[0], beside(private[1])), (self.schema, beside(table))
+        if source[1] not in catalog.entries(source[0]):
+            return catalog.count(*published) == 0
+        return not catalog.differ(source, published)
 
     def finish(self, catalog: SparkCatalog, table: str, columns: Sequence[PublishedColumn]) -> None:
         """Have the helper views show what is beside a published table, each by one change of the catalog; drop those
