@@ -114,12 +114,15 @@ def distinct_of(session: Session, table: TableName, columns: Sequence[Column]) -
 
 
 def _decides(p: Profile, rows: int) -> bool:
-    """Whether the exact number of values may decide something that the approximate one leaves open."""
+    """Whether the exact number of values is wanted: there are few, or it may decide something that the approximate one
+    leaves open."""
     there, name, kind = rows - p.nulls, p.column.name, p.column.kind
-    marks: list[float] = [2, FEW_NUMBERS]
+    if p.distinct <= SURE * FEW:  # which costs nothing
+        return True
+    marks: list[float] = []
     if kind not in CONTINUOUS or kind == "decimal" or numbers_rows(name):
         # What may number rows or people, repeat texts, or be free text.
-        marks += [rows / MOST_ROWS, math.sqrt(there), there / 2, OWN * rows, there, FEW]
+        marks += [rows / MOST_ROWS, math.sqrt(there), there / 2, OWN * rows, there]
     return any(mark / SURE <= p.distinct <= mark * SURE for mark in marks)
 
 
