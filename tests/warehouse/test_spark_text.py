@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 from qblock.errors import InputError, QblockError
 from qblock.ledger.stores import place_of_url
 from qblock.profiling.codes import CODES
+from qblock.profiling.spec_text import source_of_table
 from qblock.spec.urls import has_password
+from qblock.warehouse import TableName
 from qblock.warehouse.addresses import shown_url
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.spark_client import explained
@@ -91,3 +93,8 @@ def test_patterns_are_compared_by_rlike() -> None:
 def test_ledgers_are_refused() -> None:
     with pytest.raises(InputError, match="there is no ledger on Spark"):
         place_of_url("sc://host", Path())
+
+
+def test_a_first_spec_names_the_catalog_of_its_table() -> None:
+    lines = source_of_table("sc://host", TableName("clinic", "the stays", "spark_catalog"), "spark")
+    assert lines[-1] == "source: {url: '${WAREHOUSE_URL}', table: spark_catalog.clinic.\"the stays\"}"

@@ -176,6 +176,6 @@ def _flow(value: Any) -> str:
 
 
 def _table_text(table: TableName) -> str:
-    parts = [part for part in (table.schema, table.name) if part is not None]
+    parts = [part for part in (table.catalog, table.schema, table.name) if part is not None]
     plain = [part if re.fullmatch(r"\w+", part) else '"' + part.replace('"', '""') + '"' for part in parts]
     return ".".join(plain).replace("$", "$$")
