@@ -14,7 +14,10 @@ import pytest
 from publish.spark_releases import ON_SPARK, tables, written
 from qblock.api import Release
 from qblock.errors import InputError, QblockError, Refused
-from qblock.publish.targets.spark import SparkChecked
+from qblock.publish.targets.spark_checked import SparkChecked
+from qblock.publish.targets.spark_helpers import BESIDE
+from qblock.publish.targets.spark_versions import SparkVersions
+from qblock.spec import Spec
 from qblock.warehouse.spark_catalog import SparkCatalog
 
 pytestmark = pytest.mark.spark
@@ -96,7 +99,9 @@ def test_versions_are_those_of_duckdb(client: Any, hive: tuple[str, Path], tmp_p
     assert spark.verify().problems == ()
     states = [event.state for event in spark.history().events]
     assert [state for state in states if state in SHOWN] == SHOWN
-    for file in hive[1].rglob("p*/*/part-*.parquet"):  # private and published
+    files = [file for file in hive[1].rglob("p*/*/part-*.parquet") if not file.parent.name.endswith(BESIDE)]
+    assert {file.parents[1].name for file in files} >= {"private", "published"}
+    for file in files:
         table = pq.read_table(file, columns=["age", "sex"]).to_pylist()
         keys = [tuple((row[n] is not None, row[n]) for n in ("age", "sex")) for row in table]
         assert keys == sorted(keys)
@@ -240,10 +245,13 @@ def test_a_run_reads_private_versions_as_they_were_checked(
     release = on_spark(client, hive, tmp_path, people(300, 10))
     true = SparkChecked.__init__
 
-    def altered(self: SparkChecked, target: Any, session: Any, catalog: Any, version: int, columns: Any) -> None:
-        name = f"`{target._private}`.`{target._kept(version)}`"
+    def altered(
+        self: SparkChecked, spec: Spec, place: Any, session: Any, catalog: Any, version: int, *more: Any
+    ) -> None:
+        versions = SparkVersions(spec)
+        name = f"`{versions.private}`.`{versions.name(version)}`"
         client.sql(f"INSERT INTO {name} SELECT * FROM {name} LIMIT 1")
-        true(self, target, session, catalog, version, columns)
+        true(self, spec, place, session, catalog, version, *more)
 
     monkeypatch.setattr(SparkChecked, "__init__", altered)
     with pytest.raises(QblockError, match="the copy failed its check, nothing is published"):

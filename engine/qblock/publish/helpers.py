@@ -140,16 +140,19 @@ def check_names(spec: Spec) -> None:
 
 
 def block_columns(
-    columns: Sequence[PublishedColumn], quoted: Callable[[str], str], named: Callable[[str], str] = quote
+    columns: Sequence[PublishedColumn],
+    quoted: Callable[[str], str],
+    named: Callable[[str], str] = quote,
+    numbered: str = "{}",
 ) -> tuple[str, str]:
     """What the view of the blocks selects and groups by. quoted: a column of the version's table by its name; named:
-    a name as the engine quotes it."""
+    a name as the engine quotes it; numbered: what makes a BIGINT of the number of a row, where it is none."""
     shown = [column for column in columns if column.role in OF_BLOCKS]
     number, rows = block_names(columns)
     keys = ", ".join(quoted(column.name) for column in shown if column.role == "quasi_identifier")
     selected = {column: f"{quoted(column.name)} AS {named(column.name)}" for column in shown}
     people = [selected.pop(column) for column in shown if column.role == "people"]
-    first = f"row_number() OVER (ORDER BY {keys}) AS {named(number)}"
+    first = f"{numbered.format(f'row_number() OVER (ORDER BY {keys})')} AS {named(number)}"
     return (
         ", ".join([first, *selected.values(), f"count(*) AS {named(rows)}", *people]),
         ", ".join(quoted(column.name) for column in shown),

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import cast
-
-import sqlalchemy as sa
 
 from qblock.errors import InputError, Refused
 from qblock.ledger.kept import Kept, PublishedColumn
@@ -22,16 +18,16 @@ from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets.identity import Identity, table_text
 from qblock.publish.targets.mark import Mark, mark_text, read_mark
 from qblock.publish.targets.protocol import Record, Rows, retire_each
-from qblock.publish.targets.spark_helpers import BESIDE, SparkHelpers, beside
+from qblock.publish.targets.spark_checked import SparkChecked
+from qblock.publish.targets.spark_helpers import SparkHelpers, beside
 from qblock.publish.targets.spark_needs import READERS, check_spec, needs
+from qblock.publish.targets.spark_versions import SparkVersions
 from qblock.spec import Spec
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.rights import Needs
 from qblock.warehouse.spark import SparkSession, SparkTables, SparkWarehouse
-from qblock.warehouse.spark_catalog import Entry, SparkCatalog
-from qblock.warehouse.spark_client import quoted
-from qblock.warehouse.spark_dialect import quote_name
+from qblock.warehouse.spark_catalog import SparkCatalog
 from qblock.warehouse.spark_urls import DEFAULT_PORT
 
 
@@ -50,11 +46,9 @@ class SparkTarget:
         self.spec = spec
         self.place = place
         self._url = parse_url(spec.source.url.url)
-        self._home, self._published = spec.private.path, spec.publish.path
-        self._private = f"qblock_{hashlib.sha256(self._home.rstrip('/').encode()).hexdigest()[:12]}"
-        self._schema, self._view = spec.publish.schema, spec.view
-        self._mine = re.compile(rf"{re.escape(spec.release)}_v(\d+)({BESIDE})?", re.ASCII)
-        self._helpers = SparkHelpers(spec)
+        self._home = spec.private.path
+        self._versions, self._helpers = SparkVersions(spec), SparkHelpers(spec)
+        self._private, self._schema, self._view = self._versions.private, spec.publish.schema, spec.view
 
     @property
     def view(self) -> str:
@@ -100,7 +94,7 @@ class SparkTarget:
 
     def stage(self, session: Session, copy: Copy, shown: Shown, version: int, stamp: str, record: Record) -> None:
         source = cast(SparkSession, session)
-        catalog, table = SparkCatalog(source.client), self._kept(version)
+        catalog, table = SparkCatalog(source.client), self._versions.name(version)
         catalog.make_schema(self._private, self._home)
         catalog.drop(self._private, [table, beside(table)])
         catalog.write(source.frame(copy.query), self._private, table)
@@ -116,34 +110,34 @@ class SparkTarget:
     @contextmanager
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[SparkChecked]:
         with self._open() as (session, catalog):
-            yield SparkChecked(self, session, catalog, version, columns)
+            yield SparkChecked(self.spec, self.place, session, catalog, version, columns)
 
     def marks(self) -> list[Mark]:
         with self._open() as (_, catalog):
-            shown = self._shown(catalog)
-            kept = self._marked(catalog)
+            shown = self._versions.shown(catalog)
+            kept = self._versions.marked(catalog)
         seen = [] if shown is None else [Mark(shown[1].version, shown[1].stamp, shown=True)]
         return seen + [Mark(version, stamp) for version, stamp in kept.items()]
 
     def digest_of(self, mark: Mark) -> str:
         with self._open() as (session, catalog):
-            table = self._table_of(catalog) if mark.shown else self._private_table(mark.version)
+            table = self._versions.table_shown(catalog) if mark.shown else self._versions.table(mark.version)
             return relation_digest(session, table)
 
     def holds(self, version: int) -> bool:
         with self._open() as (_, catalog):
-            return version in self._marked(catalog)
+            return version in self._versions.marked(catalog)
 
     def landed(self, version: int) -> bool:
         with self._open() as (_, catalog):
-            return self._has_landed(catalog, version)
+            return self._versions.has_landed(catalog, version)
 
     def clear(self, kept: Sequence[int]) -> list[str]:
         with self._open() as (_, catalog):
             seen = self._seen(catalog)
-            left = [entry.name for number, entry in self._own(catalog) if number not in {*kept, *seen}]
+            left = [entry.name for number, entry in self._versions.own(catalog) if number not in {*kept, *seen}]
             catalog.drop(self._private, left)
-            shown = self._shown(catalog)
+            shown = self._versions.shown(catalog)
             if shown is not None:
                 # Helper views of copies that go now show the one that readers see first.
                 self._finish(catalog, *shown)
@@ -163,11 +157,11 @@ class SparkTarget:
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         with self._open() as (session, catalog):
-            if not self._has_landed(catalog, version):
+            if not self._versions.has_landed(catalog, version):
                 return False
-            table = self._table_of(catalog)
-            same = relation_digest(session, table) == relation_digest(session, self._private_table(version))
-            private = self._private, self._kept(version)
+            table = self._versions.table_shown(catalog)
+            same = relation_digest(session, table) == relation_digest(session, self._versions.table(version))
+            private = self._private, self._versions.name(version)
             return same and self._helpers.intact(catalog, private, table.name, columns)
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
@@ -177,8 +171,8 @@ class SparkTarget:
     @contextmanager
     def kept(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[tuple[Session, str]]:
         with self._open() as (session, catalog):
-            home, table = session.private_schema(), self._kept(version)
-            texts = {self._view: self._text(catalog, table, self._private)}
+            home, table = session.private_schema(), self._versions.name(version)
+            texts = {self._view: self._versions.text(catalog, table, self._private)}
             if beside(table) in catalog.entries(self._private):
                 texts |= self._helpers.kept_texts(self._private, table)
             for name, text in texts.items():
@@ -188,7 +182,7 @@ class SparkTarget:
     @contextmanager
     def published(self) -> Iterator[Rows]:
         with self._open() as (session, catalog):
-            self._table_of(catalog)
+            self._versions.table_shown(catalog)
             yield Rows(session, session.relation(TableName(self._schema, self._view)))
 
     def grant(self) -> list[str]:
@@ -216,7 +210,7 @@ class SparkTarget:
                 self.place,
                 versions,
                 self._seen(catalog),
-                lambda one: catalog.drop(self._private, [self._kept(one), beside(self._kept(one))]),
+                lambda one: catalog.drop(self._private, [self._versions.name(one), beside(self._versions.name(one))]),
             )
 
     @contextmanager
@@ -229,98 +223,9 @@ class SparkTarget:
         finally:
             warehouse.close()
 
-    def _kept(self, version: int) -> str:
-        return f"{self.spec.release}_v{version}"
-
-    def _private_table(self, version: int) -> TableName:
-        return TableName(self._private, self._kept(version))
-
-    def _own(self, catalog: SparkCatalog) -> list[tuple[int, Entry]]:
-        """The private tables of the release, whole or half made, with their versions."""
-        found = [(self._mine.fullmatch(entry.name), entry) for entry in catalog.entries(self._private).values()]
-        return [(int(match[1]), entry) for match, entry in found if match is not None]
-
-    def _marked(self, catalog: SparkCatalog) -> dict[int, str | None]:
-        """The stamps of the versions that are kept whole."""
-        read = [read_mark(entry.comment, self.spec.release) for _, entry in self._own(catalog)]
-        return dict(mark for mark in read if mark is not None)
-
-    def _shown(self, catalog: SparkCatalog) -> tuple[str, Mark] | None:
-        """The table that the view shows, and what it says of itself; None where there is no view, or another one."""
-        entries = catalog.entries(self._schema)
-        view = entries.get(self._view)
-        if not self._helpers.is_view(view):
-            return None
-        text = catalog.text_of(self._schema, self._view)
-        for entry in entries.values():
-            mark = read_mark(entry.comment, self.spec.release)
-            named = mark is not None and not entry.name.endswith(BESIDE)
-            if mark is not None and named and text == self._text(catalog, entry.name, self._schema):
-                return entry.name, Mark(*mark)
-        return None
-
-    def _table_of(self, catalog: SparkCatalog) -> TableName:
-        """What the view shows. Raises Refused where that is no version."""
-        shown = self._shown(catalog)
-        if shown is None:
-            raise Refused(f"{self.view} does not exist, or shows something else: nothing is published")
-        return TableName(self._schema, shown[0])
-
-    def _text(self, catalog: SparkCatalog, table: str, schema: str) -> str:
-        names = ", ".join(quote_name(name) for name, _ in catalog.columns(schema, table))
-        return f"SELECT {names} FROM {quoted(schema, table)}"
-
-    def _has_landed(self, catalog: SparkCatalog, version: int) -> bool:
-        shown = self._shown(catalog)
-        if shown is None or shown[1].version != version:
-            return False
-        return self._marked(catalog).get(version, "") == shown[1].stamp
-
     def _seen(self, catalog: SparkCatalog) -> set[int]:
         """The versions that the view and the pointer row name."""
-        shown = self._shown(catalog)
+        shown = self._versions.shown(catalog)
         with ledger_reader(self.place) as reader:
             pointer = reader.pointer(self.spec.release)
         return {version for version in (pointer, None if shown is None else shown[1].version) if version is not None}
-
-
-class SparkChecked:
-    """A private version, open for reading until it is published."""
-
-    rows: Rows
-
-    def __init__(
-        self,
-        target: SparkTarget,
-        session: SparkTables,
-        catalog: SparkCatalog,
-        version: int,
-        columns: Sequence[PublishedColumn],
-    ) -> None:
-        self._target, self._session, self._catalog, self._version = target, session, catalog, version
-        self._columns = columns
-        self._table = target._private_table(version)
-        rows: sa.FromClause = session.relation(self._table)
-        self.rows = Rows(session, rows)
-
-    def publish(self, record: Record) -> list[str]:
-        target, catalog = self._target, self._catalog
-        stamp = target._marked(catalog)[self._version]
-        with ledger_transaction(target.place) as ledger:
-            record(ledger, "checked")
-        # A name that no copy had: a reader's session remembers the files of one that was dropped.
-        schema, table = target._schema, f"{target._view}_v{self._version}_{secrets.token_hex(4)}"
-        catalog.make_schema(schema, target._published)
-        mark, helpers, private = mark_text(target.spec.release, self._version, stamp), target._helpers, target._private
-        said = helpers.comments(self._columns)
-        catalog.write(catalog.rows(private, self._table.name), schema, table, mark, said)
-        if relation_digest(self._session, TableName(schema, table)) != relation_digest(self._session, self._table):
-            catalog.drop(schema, [table])
-            raise Refused("the published copy is not what was checked: nothing is published")
-        staged = beside(self._table.name) in catalog.entries(private)
-        helpers.copy(catalog, (private, self._table.name), table, mark, staged=staged)
-        catalog.show(schema, target._view, target._text(catalog, table, schema), helpers.comment)
-        helpers.finish(catalog, table, self._columns)
-        with ledger_transaction(target.place) as ledger:
-            record(ledger, "published")
-        return []
