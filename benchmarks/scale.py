@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import sqlalchemy as sa
 
 from benchmarks.children import run
+from benchmarks.received import Received
 from qblock.search.run import open_task, run_search
 from qblock.spec import load_spec
-from qblock.warehouse import TableName, spark, spark_client, warehouse_of
+from qblock.warehouse import TableName, spark_client, warehouse_of
 
 ROLL_UPS = ("warehouse", "local")
 COLUMNS = {"age": 72, "zip": 1000, "sex": 2, "job": 40, "country": 30, "ill": 12}
@@ -104,16 +104,7 @@ def measured(url: str, ui: str, rows: int, repeat: int, folder: Path, roll_ups: 
 
 def searched(path: Path) -> dict[str, float]:
     """Seconds of one leaf GROUP BY, of the copy and of the search after it, in this process."""
-    received = 0
-    original = spark.SparkSession._fetched
-
-    def counting(session: Any, *given: Any) -> pa.Table:
-        nonlocal received
-        found = original(session, *given)
-        received += found.nbytes
-        return found
-
-    spark.SparkSession._fetched = counting  # type: ignore[method-assign]
+    received = Received()
     spec = load_spec(path)
     warehouse = warehouse_of(spec)
     names = [*spec.quasi_identifiers, *spec.sensitives]
@@ -126,7 +117,7 @@ def searched(path: Path) -> dict[str, float]:
         leaves = session.scalar(sa.select(sa.func.count()).select_from(session.store("qblock_unit", grouped)))
         unit = time.perf_counter() - copied
     warehouse.close()
-    received = 0
+    received.bytes = 0
     began = time.perf_counter()
     with open_task(spec) as task:
         opened = time.perf_counter()
@@ -139,7 +130,7 @@ def searched(path: Path) -> dict[str, float]:
             "leaves": leaves,
             "nodes": found["nodes_total"],
             "statements": found["queries"],
-            "bytes": received,
+            "bytes": received.bytes,
         }
 
 
