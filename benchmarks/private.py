@@ -30,7 +30,7 @@ SPEC = """version: 1
 release: people
 source: {{url: "{url}", table: {schema}.people}}
 entity: id
-private: {{url: "duckdb:///{own}/ledger.duckdb", path: {shared}/private}}
+private: {{url: "duckdb:///{own}/private/ledger.duckdb", path: {shared}/private}}
 publish: {{schema: {schema}_{joint}, path: {shared}/published, readers_checked: by operator}}
 attributes:
   id: identifying

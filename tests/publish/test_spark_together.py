@@ -219,8 +219,8 @@ def test_digests_of_two_kinds_are_not_compared(
 
     with psycopg.connect(postgresql_url.replace("postgresql+psycopg", "postgresql"), autocommit=True) as connection:
         connection.execute("CREATE TABLE others (id text, age bigint, sex text, day date, ill text)")
-        with connection.cursor() as cursor, cursor.copy("COPY others FROM STDIN") as copy:
-            for row in people(0).to_pylist():
+        with connection.cursor() as cursor, cursor.copy("COPY others (id, age, sex, ill) FROM STDIN") as copy:
+            for row in people(0).drop_columns("day").to_pylist():  # Python has no date as late as the last of them
                 copy.write_row(tuple(row.values()))
     more = "versions: {on_refusal: refuse, audience: [people]}"
     given = {"release": "others", "url": postgresql_url, "table": "others", "target": "", "more": more}

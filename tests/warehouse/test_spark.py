@@ -173,13 +173,15 @@ def test_a_change_of_the_source_is_not_seen(client: Any, spark_url: str) -> None
 
 def test_what_a_killed_run_left_is_dropped_by_the_next(client: Any, spark_url: str) -> None:
     opened = open_warehouse(spark_url, Path())
-    with closing(opened), opened.snapshot():
+    with closing(opened), opened.snapshot() as session:
+        session.private_schema()
         alive = [s for s in client.sql("SHOW SCHEMAS").toArrow().column(0).to_pylist() if s.startswith("qblock")]
         begin = "_".join(alive[0].split("_")[:3])
         client.sql(f"CREATE SCHEMA {begin}_gone1234_0")
         client.sql("CREATE SCHEMA qblock_staging_elsewhere_gone1234_0")
         other = open_warehouse(spark_url, Path())
-        with closing(other), other.snapshot():
+        with closing(other), other.snapshot() as another:
+            another.private_schema()
             left = client.sql("SHOW SCHEMAS").toArrow().column(0).to_pylist()
         assert f"{begin}_gone1234_0" not in left
         assert {alive[0], "qblock_staging_elsewhere_gone1234_0"} <= set(left)
