@@ -1,9 +1,10 @@
-"""Up to how many people a private store serves: `python -m benchmarks.private --url sc://HOST:15002 --folder DIR`.
+"""Up to how many people a private store serves: `python -m benchmarks.private [--url sc://HOST:15002 --folder DIR]`.
 
-Makes a table of so many people on the cluster, whose catalog must last, and drops it at the end. Prints what a release
-takes that protects each version alone, the first and the second week of one whose versions are checked together, and a
-run that finds nothing new: in units of one leaf GROUP BY on the same cluster, with the job's peak memory, the bytes
-that come to it, and the size of its databases.
+Makes a table of so many people on a cluster, whose catalog must last, and drops it at the end; without --url in a
+DuckDB that hashes people and is lent their digests, as a cluster is: what is measured then is the store, and no
+cluster. Prints what a release takes that protects each version alone, the first and the second week of one whose
+versions are checked together, and a run that finds nothing new: in units of one leaf GROUP BY of the same table, with
+the job's peak memory, the bytes that come to it from a cluster, and the size of its databases.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import sqlalchemy as sa
 
 from benchmarks.children import run
@@ -25,13 +27,13 @@ from benchmarks.received import Received
 from qblock.api import Release
 from qblock.spec import load_spec
 from qblock.warehouse import spark_client
+from qblock.warehouse.duckdb import DuckdbFacts
 
 SPEC = """version: 1
 release: people
 source: {{url: "{url}", table: {schema}.people}}
 entity: id
-private: {{url: "duckdb:///{own}/private/ledger.duckdb", path: {shared}/private}}
-publish: {{schema: {schema}_{joint}, path: {shared}/published, readers_checked: by operator}}
+{where}
 attributes:
   id: identifying
   age: {{role: quasi_identifier, hierarchy: {{ranges: [5, 10, 20]}}}}
@@ -39,12 +41,84 @@ attributes:
   sex: {{role: quasi_identifier, hierarchy: suppress}}
   ill: sensitive
 privacy: [{{k_anonymity: {{k: 20}}}}, {{distinct_l_diversity: {{l: 3}}}}]
+search: {{node: {{age: 2, zip: 2, sex: 0}}}}
 versions: {{joint: {joint}}}
 """
+ON_SPARK = """private: {{url: "duckdb:///{own}/private/ledger.duckdb", path: {shared}/private}}
+publish: {{schema: {schema}_{joint}, path: {shared}/published, readers_checked: by operator}}"""
 COLUMNS = {"age": 70, "zip": 100, "sex": 2, "ill": 12}
 """How many values each has, all about as frequent."""
 WEEK = 50
 """One in so many leaves from one week to the next, and as many come."""
+
+WARM = 2000
+RUNS = (
+    ("alone", "none", 0),
+    ("first week", "episodes", 0),
+    ("nothing new", "episodes", 0),
+    ("second week", "episodes", 1),
+)
+
+
+class Cluster:
+    """Where the people are: a schema of a Spark server. folder: where job and cluster may write."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url, self._folder = url, Path(tempfile.mkdtemp(dir=folder))
+        self._folder.chmod(0o777)  # the cluster is another user's, perhaps
+        self.schema = f"qblock_private_{uuid.uuid4().hex[:8]}"
+        self._client: Any = spark_client.connected(sa.make_url(url))
+        self._client.sql(f"CREATE SCHEMA {self.schema}")
+
+    def where(self, own: Path, joint: str) -> str:
+        return ON_SPARK.format(own=own, shared=self._folder / joint, schema=self.schema, joint=joint)
+
+    def become(self, people: int, week: int) -> None:
+        first = week * people // WEEK
+        drawn = [f"CAST(pmod(hash(id, {i}), {n}) AS INT) AS {name}" for i, (name, n) in enumerate(COLUMNS.items())]
+        self._client.sql(f"DROP TABLE IF EXISTS {self.schema}.people")
+        self._client.sql(
+            f"CREATE TABLE {self.schema}.people USING PARQUET AS "
+            f"SELECT CONCAT('person ', id) AS id, {', '.join(drawn)} FROM range({first}, {first + people})"
+        )
+
+    def run(self, query: str) -> None:
+        self._client.sql(query).collect()
+
+    def close(self) -> None:
+        for row in self._client.sql("SHOW SCHEMAS").collect():
+            if row[0].startswith(self.schema):
+                self._client.sql(f"DROP SCHEMA {row[0]} CASCADE")
+        self._client.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class File:
+    """Where the people are: a DuckDB file, which stands for a cluster."""
+
+    schema = "main"
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp())
+        self.url = f"duckdb:///{self._folder}/people.duckdb"
+
+    def where(self, own: Path, joint: str) -> str:
+        return f'publish: {{url: "duckdb:///{own}/out.duckdb", schema: main, view: people_{joint}}}'
+
+    def become(self, people: int, week: int) -> None:
+        first = week * people // WEEK
+        drawn = ", ".join(f"(hash(i, {i}) % {n})::INT AS {name}" for i, (name, n) in enumerate(COLUMNS.items()))
+        self.run(
+            f"CREATE OR REPLACE TABLE people AS SELECT 'person ' || i AS id, {drawn} "
+            f"FROM range({first}, {first + people}) t(i)"
+        )
+
+    def run(self, query: str) -> None:
+        with duckdb.connect(str(self._folder / "people.duckdb")) as connection:
+            connection.execute(query).fetchall()
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -59,18 +133,23 @@ def main(arguments: list[str] | None = None) -> int:
     if given.one:
         print(json.dumps(released(given.one)))
         return 0
-    if given.url is None or given.folder is None:
-        parser.error("--url and --folder are needed: of a cluster that is there")
+    if given.url is not None and given.folder is None:
+        parser.error("--folder is needed: where the job and the cluster may write")
+
+    def source() -> Cluster | File:
+        return File() if given.url is None else Cluster(given.url, given.folder)
+
+    measured(source(), WARM)  # a server that has just started is several times slower
     for people in given.people:
-        rounds = [measured(given.url, given.folder, people) for _ in range(given.repeat)]
+        rounds = [measured(source(), people) for _ in range(given.repeat)]
         for name in rounds[0]:
             of_all = [one[name] for one in rounds]
             taken = statistics.median(one["u"] for one in of_all)
-            most = {what: max(one[what] for one in of_all) / 1e6 for what in ("memory", "bytes", "ledger")}
+            most = {what: max(one[what] for one in of_all) / 1e6 for what in ("memory", "bytes", "held")}
             print(
                 f"{people:,} people, {name} ({of_all[0]['status']}): {taken:.1f} u; the job had "
                 f"{most['memory']:,.0f} MB and received {most['bytes']:,.1f} MB; its databases have "
-                f"{most['ledger']:,.1f} MB",
+                f"{most['held']:,.1f} MB",
                 flush=True,
             )
         unit = statistics.median(one["alone"]["unit"] for one in rounds)
@@ -78,63 +157,37 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def measured(url: str, folder: Path, people: int) -> dict[str, dict[str, Any]]:
+def measured(source: Cluster | File, people: int) -> dict[str, dict[str, Any]]:
     """What each of the runs takes, by name."""
-    schema = f"qblock_private_{uuid.uuid4().hex[:8]}"
-    client: Any = spark_client.connected(sa.make_url(url))
     found: dict[str, dict[str, Any]] = {}
-    shared = Path(tempfile.mkdtemp(dir=folder))
-    shared.chmod(0o777)  # the cluster is another user's, perhaps
-    client.sql(f"CREATE SCHEMA {schema}")
     try:
-        with tempfile.TemporaryDirectory() as own:
-            for name, joint, week in (
-                ("alone", "none", 0),
-                ("first week", "hold_back", 0),
-                ("nothing new", "hold_back", 0),
-                ("second week", "hold_back", 1),
-            ):
-                if name != "nothing new":
-                    become(client, schema, people, week)
-                place = Path(own) / joint
-                place.mkdir(exist_ok=True)
-                spec = place / "people.yaml"
-                paths = {"own": place, "shared": shared / joint}
-                spec.write_text(SPEC.format(url=url, schema=schema, joint=joint, **paths), "utf-8")
-                unit = grouped(client, schema)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, joint, week in RUNS:
+                source.become(people, week)
+                own = Path(folder) / joint
+                own.mkdir(exist_ok=True)
+                spec = own / "people.yaml"
+                where = source.where(own, joint)
+                spec.write_text(SPEC.format(url=source.url, schema=source.schema, joint=joint, where=where), "utf-8")
+                unit = grouped(source)
                 ended = run(["-m", "benchmarks.private", "--one", str(spec)])
                 if ended.status != 0:
                     raise SystemExit(ended.errors)
-                one = {**json.loads(ended.output), "memory": ended.memory, "unit": unit, "seconds": ended.seconds}
-                held = sum(file.stat().st_size for file in place.rglob("*") if file.is_file())
-                found[name] = {**one, "u": ended.seconds / unit, "ledger": held}
-                print(f"  {people:,} {name}: {ended.seconds:.1f} s, u = {unit:.2f} s, {one['status']}", flush=True)
+                held = sum(file.stat().st_size for file in own.rglob("*.duckdb"))
+                one = {**json.loads(ended.output), "memory": ended.memory, "unit": unit, "held": held}
+                found[name] = one | {"u": ended.seconds / unit}
+                print(f"  {people:,} {name}: {ended.seconds:.1f} s, u = {unit:.3f} s, {one['status']}", flush=True)
     finally:
-        for row in client.sql("SHOW SCHEMAS").collect():
-            if row[0].startswith(schema):
-                client.sql(f"DROP SCHEMA {row[0]} CASCADE")
-        client.stop()
-        shutil.rmtree(shared, ignore_errors=True)
+        source.close()
     return found
 
 
-def become(client: Any, schema: str, people: int, week: int) -> None:
-    """The table of a week: a share of the people of the week before is not in it, and as many others are."""
-    first = week * people // WEEK
-    drawn = ", ".join(f"CAST(pmod(hash(id, {i}), {n}) AS INT) AS {name}" for i, (name, n) in enumerate(COLUMNS.items()))
-    client.sql(f"DROP TABLE IF EXISTS {schema}.people")
-    client.sql(
-        f"CREATE TABLE {schema}.people USING PARQUET AS SELECT CONCAT('person ', id) AS id, {drawn} "
-        f"FROM range({first}, {first + people})"
-    )
-
-
-def grouped(client: Any, schema: str) -> float:
+def grouped(source: Cluster | File) -> float:
     """Seconds of one leaf GROUP BY: the median of three, after one that counts for nothing."""
     names, taken = ", ".join(COLUMNS), []
     for _ in range(4):
         began = time.perf_counter()
-        client.sql(f"SELECT count(*) FROM (SELECT count(*) FROM {schema}.people GROUP BY {names})").collect()
+        source.run(f"SELECT count(*) FROM (SELECT count(*) FROM {source.schema}.people GROUP BY {names})")
         taken.append(time.perf_counter() - began)
     return statistics.median(taken[1:])
 
@@ -142,6 +195,7 @@ def grouped(client: Any, schema: str) -> float:
 def released(path: Path) -> dict[str, Any]:
     """One run of the job in this process, and the bytes that came to it from the cluster."""
     received = Received()
+    DuckdbFacts.keeps_secrets = False  # as a cluster's
     found = Release(load_spec(path)).publish()
     return {"status": found.status, "rows": found.rows, "suppressed": found.suppressed, "bytes": received.bytes}
 

@@ -87,9 +87,12 @@ class SparkDatabase:
         with duckdb.connect() as connection:
             connection.register("given", self.client.table(table).toArrow())
             connection.execute(f"CREATE TABLE {table} AS SELECT * FROM given")
+            before = {name: str(type_) for name, type_, *_ in connection.sql(f"DESCRIBE {table}").fetchall()}
             connection.execute(statement)
+            after = {name: str(type_) for name, type_, *_ in connection.sql(f"DESCRIBE {table}").fetchall()}
             changed = connection.sql(f"SELECT * FROM {table}").to_arrow_table()
         own = {field.name: field.dataType.simpleString() for field in fields}
+        own |= {name: spark_type(type_) for name, type_ in after.items() if before.get(name, type_) != type_}
         made = pa.table({name: changed.column(name) for name in changed.column_names})
         self.client.createDataFrame(made).createOrReplaceTempView("rows_to_insert")
         casts = ", ".join(

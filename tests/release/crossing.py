@@ -33,10 +33,10 @@ ALTER = {
 
 def alter(job: Job, column: str, type_: str, using: str | None = None) -> None:
     how = f"{column}::text::{type_}" if using is None else using
-    if job.engine == "duckdb" and using is not None:
-        job.change(f"ALTER TABLE people ALTER COLUMN {column} SET DATA TYPE {type_} USING {using}")
-        return
-    job.change(ALTER[job.engine].format(column, type_, how))
+    statement = ALTER["postgresql" if job.engine == "postgresql" else "duckdb"].format(column, type_, how)
+    if job.engine != "postgresql" and using is not None:
+        statement += f" USING {using}"
+    job.change(statement)
 
 
 def at(job: Job, node: dict[str, int]) -> Job:
