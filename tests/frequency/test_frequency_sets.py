@@ -65,11 +65,12 @@ def check(task: Task, rows: Rows, node: tuple[int, ...], asked: str) -> None:
 
 @few
 @given(data=st.data())
-def test_every_node_counts_the_raw_rows(warehouse, tmp_path: Path, data: st.DataObject) -> None:
+def test_every_node_counts_the_raw_rows(warehouse, engine_name: str, tmp_path: Path, data: st.DataObject) -> None:
     number = len(list(tmp_path.glob("table*")))
     (folder := tmp_path / f"table{number}").mkdir()
     rows = data.draw(tables(folder))
-    table, schema = f"{data.draw(st.sampled_from(NAMES))} {number}", data.draw(st.sampled_from([None, *NAMES]))
+    table = table_name(engine_name, f"{data.draw(st.sampled_from(NAMES))} {number}")
+    schema = data.draw(st.sampled_from([None, *(table_name(engine_name, name) for name in NAMES)]))
     url = rows.fill(warehouse, table, schema)
     name = quoted(table) if schema is None else quoted(schema, table)
     where = data.draw(st.sampled_from(["warehouse", "local"]))
