@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 import pytest
 from engines import Absent, named
-from spark_cluster import own_cluster
+from spark_cluster import QUICK, own_cluster
 
 TYPES = {
     "DOUBLE PRECISION": "DOUBLE",
@@ -30,9 +30,8 @@ TYPES = {
     "BLOB": "BINARY",
 }
 """Spark's names of types, where they are others."""
-JAVA = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Duser.timezone=Asia/Kathmandu"
-"""A server that lives for minutes never earns what the second compiler costs: a quarter of the time; with one alone the
-code has 48 MB, which a server of Spark outgrows within minutes. Its zone must not be in what it answers."""
+JAVA = f"{QUICK} -Duser.timezone=Asia/Kathmandu"
+"""The server's zone must not be in what it answers."""
 CHANGES = re.compile(r"(DELETE FROM|UPDATE|ALTER TABLE) (?P<table>[\w\"]+)")
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",

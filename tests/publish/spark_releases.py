@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from engines import Absent
-from spark_cluster import connect_server, free_port, spark_home
+from spark_cluster import QUICK, connect_server, free_port, spark_home
 
 from qblock.api import Release
 
@@ -41,7 +41,7 @@ def hive() -> Iterator[tuple[str, Path]]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="qblock-spark-")))
         port = free_port()
-        stack.enter_context(connect_server(home, folder, "local[2]", port, catalog="hive"))
+        stack.enter_context(connect_server(home, folder, "local[2]", port, catalog="hive", java=QUICK))
         yield f"sc://127.0.0.1:{port}", folder
 
 
