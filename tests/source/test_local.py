@@ -23,6 +23,7 @@ from qblock.source import local
 from qblock.spec import Spec
 from qblock.spec.model import Search
 from qblock.warehouse.session import SqlSession
+from qblock.warehouse.spark import SparkSession
 
 pytestmark = pytest.mark.either_engine
 
@@ -43,6 +44,12 @@ def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
 def apart(engine_name: str) -> bool:
     """Whether the source's engine runs in another process."""
     return engine_name != "duckdb"
+
+
+@pytest.fixture
+def pulling(engine_name: str) -> type[SqlSession]:
+    """The session whose `pull` brings coded rows."""
+    return SparkSession if engine_name == "spark" else SqlSession
 
 
 def moved(task: Task) -> bool:
@@ -124,17 +131,19 @@ def test_where_it_does_not_pay_the_table_stays(
 
 
 @pytest.mark.usefixtures("however_small")
-def test_one_node_is_counted_where_the_table_is(warehouse: Any, tmp_path: Path, apart: bool, monkeypatch: Any) -> None:
+def test_one_node_is_counted_where_the_table_is(
+    warehouse: Any, tmp_path: Path, apart: bool, pulling: type[SqlSession], monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = asking(warehouse, tmp_path, "auto")
     pinned = replace(spec, search=Search(node=(0, 1)))
     pulled: list[str] = []
-    pull = SqlSession.pull
+    pull = pulling.pull
 
     def told(session: SqlSession, table: sa.TableClause) -> Any:
         pulled.append(table.name)
         return pull(session, table)
 
-    monkeypatch.setattr(SqlSession, "pull", told)
+    monkeypatch.setattr(pulling, "pull", told)
     with open_task(pinned) as task:
         run_search(task)
         assert not moved(task)
@@ -174,18 +183,19 @@ def test_comparisons_and_populations(warehouse: Any, tmp_path: Path, apart: bool
     assert compared[0] == compared[1] == compared[2]
 
 
+@pytest.mark.each_engine
 def test_a_row_that_is_lost_is_noticed(
-    warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: bool
+    warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: bool, pulling: type[SqlSession]
 ) -> None:
     if not apart:
         pytest.skip("nothing is brought anywhere")
-    pull = SqlSession.pull
+    pull = pulling.pull
 
     def losing(session: SqlSession, table: sa.TableClause) -> Any:
         for part in pull(session, table):
             yield {name: column[1:] for name, column in part.items()}
 
-    monkeypatch.setattr(SqlSession, "pull", losing)
+    monkeypatch.setattr(pulling, "pull", losing)
     with pytest.raises(QblockError, match="79 of 80 coded rows were brought here"):
         answer(asking(warehouse, tmp_path, "local"))
 
