@@ -33,7 +33,7 @@ from faults.nursery import THREADS
 from handed_on import handing_on
 from migrated import replaying
 from spark_cluster import spark_url  # noqa: F401
-from spark_tables import spark_database, spark_server  # noqa: F401
+from spark_tables import spark_database, spark_searched, spark_server  # noqa: F401
 
 from qblock.warehouse import duckdb_session
 

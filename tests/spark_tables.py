@@ -1,4 +1,4 @@
-"""Tables of a test on the suite's Spark server: a cluster of two workers whose catalog is Hive's, in a folder.
+"""Tables of a test on one of the suite's Spark servers: each a cluster of two workers.
 
 A server has one database, so a test has it for itself: what is in it is dropped at the test's end.
 """
@@ -142,9 +142,20 @@ def spark_database_of(url: str) -> SparkDatabase:
 
 @pytest.fixture(scope="session")
 def spark_server() -> Iterator[SparkDatabase]:
-    """The suite's server. It fails where there is none: only who asks for Spark runs tests on it."""
+    """The suite's server of releases: its catalog is Hive's, which lasts, and takes most of the time of a statement."""
+    yield from _started("hive")
+
+
+@pytest.fixture(scope="session")
+def spark_searched() -> Iterator[SparkDatabase]:
+    """The suite's server of everything else: its catalog is in its memory."""
+    yield from _started("in-memory")
+
+
+def _started(catalog: str) -> Iterator[SparkDatabase]:
+    """It fails where there is none: only who asks for Spark runs tests on it."""
     try:
-        with own_cluster(catalog="hive", java=JAVA) as cluster:
+        with own_cluster(catalog=catalog, java=JAVA) as cluster:
             from pyspark.sql.connect.session import SparkSession
 
             client = SparkSession.builder.remote(cluster.url).create()
@@ -160,7 +171,9 @@ def spark_server() -> Iterator[SparkDatabase]:
 
 
 @pytest.fixture
-def spark_database(spark_server: SparkDatabase) -> Iterator[SparkDatabase]:
-    """The server's database, empty."""
-    yield spark_server
-    spark_server.sweep()
+def spark_database(request: pytest.FixtureRequest) -> Iterator[SparkDatabase]:
+    """The database of the server for such a test, empty."""
+    lasting = {"release", "publish"} & set(request.path.parts)
+    found: SparkDatabase = request.getfixturevalue("spark_server" if lasting else "spark_searched")
+    yield found
+    found.sweep()
