@@ -56,8 +56,9 @@ def child(*command: str) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def reader(url: str, view: str) -> Iterator[list[Any]]:
-    """Somebody who asks all the time: what they saw, one after another, without repetitions; errors as they come."""
+def reader(url: str, view: str, pause: float = 0) -> Iterator[list[Any]]:
+    """Somebody who asks again and again: what they saw, one after another, without repetitions; errors as they come.
+    pause: seconds between an answer and the next question."""
     from pyspark.sql.connect.session import SparkSession
 
     seen: list[Any] = []
@@ -73,6 +74,7 @@ def reader(url: str, view: str) -> Iterator[list[Any]]:
                 found = str(error)[:300]
             if not seen or seen[-1] != found:
                 seen.append(found)
+            done.wait(pause)
         session.stop()
 
     thread = threading.Thread(target=ask)
@@ -95,7 +97,7 @@ def test_a_run_that_is_killed_at_a_boundary_is_taken_up(client: Any, hive: tuple
     boundaries = traced["passed"]
     assert len(boundaries) > 30
     killed: list[str] = []
-    with reader(hive[0], "published.killed") as seen:
+    with reader(hive[0], "published.killed", 0.2) as seen:
         number = 2
         for boundary in range(1, len(boundaries) + 1, 1 if EVERYTHING else 7):
             number += 1
