@@ -13,7 +13,7 @@ import pytest
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
-from qblock.publish.targets import duckdb_move
+from qblock.publish.targets import duckdb_move, spark_move
 from qblock.release import move as moving
 from qblock.release.erase import erase
 from qblock.release.move import move
@@ -96,6 +96,11 @@ def test_the_earlier_name_and_view_are_gone(told: Job) -> None:
     if told.engine == "duckdb":
         assert not told.target.exists()
         assert not (told.folder / "qblock" / "versions" / "people").exists()
+    elif told.engine == "spark":
+        schemas = [name for (name,) in told.query("SHOW SCHEMAS") if name == "published" or name.startswith("qblock_")]
+        left = [name for schema in schemas for (_, name, _) in told.query(f"SHOW TABLES IN {schema}")]
+        assert {"patients", "patients_v1", "patients_v2"} < set(left)
+        assert [name for name in left if name.startswith("people")] == []
     else:
         with pytest.raises(psycopg.errors.UndefinedTable):
             told.published()
@@ -169,6 +174,9 @@ def test_a_retired_release_stays_retired_when_it_is_moved(told: Job) -> None:
 STEPS = [(moving, "_rename_crosswalk"), (duckdb_move, "_move_version"), (duckdb_move, "_move_file")]
 
 
+SPARK_STEPS = [(spark_move, "_move_version"), (spark_move, "_move_view"), (spark_move, "_take_away")]
+
+
 @pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
 @pytest.mark.parametrize("ends", ["release", "move"])
 @pytest.mark.parametrize("after", [False, True])
@@ -177,8 +185,24 @@ def test_a_move_that_was_stopped_is_finished_by_the_next_run(
     told: Job, monkeypatch: pytest.MonkeyPatch, module: Any, step: str, after: bool, ends: str
 ) -> None:
     """PostgreSQL moves in one transaction."""
-    other, before = renamed(told, file="release"), told.published()
-    real = getattr(module, step)
+    stop_and_finish(told, renamed(told, file="release"), monkeypatch, module, step, after, ends)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("engine_name", ["spark"], indirect=True)
+@pytest.mark.parametrize("view", ["patients", None])
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize(("module", "step"), SPARK_STEPS, ids=[step for _, step in SPARK_STEPS])
+def test_a_move_that_was_stopped_is_finished_on_spark(
+    told: Job, monkeypatch: pytest.MonkeyPatch, module: Any, step: str, after: bool, view: str | None
+) -> None:
+    stop_and_finish(told, renamed(told, view=view), monkeypatch, module, step, after, "release")
+
+
+def stop_and_finish(
+    told: Job, other: Job, monkeypatch: pytest.MonkeyPatch, module: Any, step: str, after: bool, ends: str
+) -> None:
+    before, real = told.published(), getattr(module, step)
 
     def stopped(*arguments: Any) -> None:
         if after:
@@ -194,7 +218,7 @@ def test_a_move_that_was_stopped_is_finished_by_the_next_run(
     else:
         assert move(other.spec, "people").status == "moved"
     assert other.published() == before
-    assert not moving.pending(moving.place_of(other.spec), "patients")
+    assert not moving.pending(other.spec, moving.place_of(other.spec))
     assert not verify(other.spec).problems
     if ends == "move" or EVERY:
         assert rollback(other.spec, 1).status == "rolled_back"

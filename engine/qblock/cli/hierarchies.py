@@ -61,7 +61,8 @@ def check(spec: SpecPath, json_: Json = False) -> None:
 
 @group.command("load")
 def load(spec: SpecPath, json_: Json = False) -> None:
-    """Write the hierarchies as dimension tables: schema qblock on PostgreSQL, a file beside the ledger on DuckDB."""
+    """Write the hierarchies as dimension tables, which a spec may name: in the schema qblock on PostgreSQL, a file
+    beside the ledger on DuckDB, the schema of private.path on Spark."""
     tables = at_terminal(spec).load_hierarchies()
     if json_:
         answer({"tables": tables})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.errors import InputError
@@ -11,8 +13,9 @@ from qblock.hierarchy import Hierarchy, Layout, write_csv
 from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.stores import place_of
 from qblock.publish.helpers import shortened
+from qblock.publish.targets import kind_of
 from qblock.search.task import Task
-from qblock.warehouse.connect import engine_of_source
+from qblock.spec import Spec
 from qblock.warehouse.engines import ENGINES
 
 
@@ -32,37 +35,47 @@ def _file_name(hierarchy: Hierarchy) -> str:
     return "".join(c if c.isalnum() else "_" for c in hierarchy.attribute) or "hierarchy"
 
 
-def load_hierarchies(task: Task) -> list[str]:
-    """Write each hierarchy as a dimension table of text columns, leaf first, replacing an older one; returns the names.
+def dimension_tables(task: Task) -> dict[str, pa.Table]:
+    """Each hierarchy as the rows of a dimension table, texts and leaf first, by the name that it is kept under."""
+    return {
+        shortened(f"hierarchy_{task.spec.release}_{_file_name(hierarchy)}"): _rows(hierarchy)
+        for hierarchy in task.source.hierarchies
+    }
+
+
+def load_hierarchies(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
+    """Write dimension tables, replacing older ones; returns the names. No task may be open: the spec may name the very
+    tables, which its snapshot would lock.
 
     PostgreSQL: `qblock.hierarchy_RELEASE_ATTRIBUTE` in the source's database; DuckDB: the same name in
-    `qblock/hierarchies.duckdb` beside the spec. A spec can name such a table as a hierarchy.
+    `qblock/hierarchies.duckdb` beside the spec; Spark: in the schema of `private.path`. A spec can name such a table as
+    a hierarchy.
     """
-    on = engine_of_source(task.spec)
-    if not on.stores:
-        raise InputError(f"hierarchies are not written to {on.title}; build CSV files, and name them in the spec")
-    place = place_of(task.spec)
+    write_dimensions = kind_of(spec).write_dimensions
+    if write_dimensions is not None:
+        return write_dimensions(spec, tables)
+    place = place_of(spec)
     schema = ENGINES[place.engine].facts.private_schema
     beside = place.beside("hierarchies")
     if beside == place:
         upgrade_ledger(place)
     engine = beside.create_engine()
-    names = []
     try:
         with place.translated(), engine.begin() as connection:
-            for hierarchy in task.source.hierarchies:
-                name = shortened(f"hierarchy_{task.spec.release}_{_file_name(hierarchy)}")
-                columns = [sa.Column(level, sa.Text) for level in hierarchy.level_names]
+            for name, rows in tables.items():
+                columns = [sa.Column(level, sa.Text) for level in rows.column_names]
                 table = sa.Table(name, sa.MetaData(), *columns, schema=schema)
                 table.drop(connection, checkfirst=True)
                 table.create(connection)
-                rows = [
-                    dict(zip(hierarchy.level_names, labels, strict=True))
-                    for labels in zip(*hierarchy.labels, strict=True)
-                    if labels[0] is not None
-                ]
-                connection.execute(table.insert(), rows)
-                names.append(f"{schema}.{name}" if schema else name)
+                if rows.num_rows:
+                    connection.execute(table.insert(), rows.to_pylist())
     finally:
         engine.dispose()
-    return names
+    return [f"{schema}.{name}" if schema else name for name in tables]
+
+
+def _rows(hierarchy: Hierarchy) -> pa.Table:
+    """The labels of each leaf but that of NULL, as texts."""
+    rows = [labels for labels in zip(*hierarchy.labels, strict=True) if labels[0] is not None]
+    levels = enumerate(hierarchy.level_names)
+    return pa.table({name: pa.array([labels[h] for labels in rows], pa.string()) for h, name in levels})

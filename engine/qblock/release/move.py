@@ -3,8 +3,8 @@
 The chain is not rewritten, since its digests hold the name: the events of the earlier name are closed by one that says
 where the release went, and those of the new name continue from that one's digest and number (release_move says which
 name came before; `ledger.chain`). Everything that is not chained is renamed. PostgreSQL does all of it in one
-transaction. On DuckDB ledger, crosswalk and files are apart: the ledger is written first, and the next run (`finish`)
-does what is left then; every step may be done twice.
+transaction. On DuckDB and Spark ledger, crosswalk and versions are apart: the ledger is written first, and the next run
+(`finish`) does what is left then; every step may be done twice.
 """
 
 from __future__ import annotations
@@ -33,13 +33,12 @@ from qblock.ledger.stamps import Written
 from qblock.ledger.stores import place_of
 from qblock.ledger.tables import tables
 from qblock.ledger.writer import OPEN_SECONDS, ledger_transaction, opened, record, set_pointer
-from qblock.publish.targets import TARGETS, Identity, Target, kind_of, target_of
+from qblock.publish.targets import Identity, Target, kind_of, target_of
+from qblock.publish.targets.identity import named_view
 from qblock.release import private_state, roles
 from qblock.release.identity import difference
 from qblock.spec import Spec, spec_digest
-from qblock.warehouse.connect import engine_of_source
 from qblock.warehouse.kept_sessions import kept_sessions
-from qblock.warehouse.protocol import TableName
 
 ROLLED = ("episode", "signature", "rolled")
 """Tables of the crosswalk that are rebuilt, since they hold digests of the name."""
@@ -71,10 +70,6 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
     """
     place = place_of(spec)
     target = target_of(spec, place)
-    if kind_of(spec).move is None and kind_of(spec).finish_move is None:
-        raise InputError(
-            f"a release from {engine_of_source(spec).title} cannot be moved yet; publish it under its name"
-        )
     with ExitStack() as stack:
         for name in sorted({spec.release, earlier}):
             stack.enter_context(release_lock(place, name, wait))
@@ -109,7 +104,7 @@ def _moved(place: Place, spec: Spec, earlier: str, last: RecordedEvent) -> str |
         event = reader.last_event(spec.release, "moved")
     if event is None or event.number <= last.number:
         return None
-    return f"release {earlier} was moved" + (", and the next run finishes it" if pending(place, spec.release) else "")
+    return f"release {earlier} was moved" + (", and the next run finishes it" if pending(spec, place) else "")
 
 
 def _result(
@@ -198,7 +193,7 @@ def _write(
 
 def _only_moved(spec: Spec, earlier: str, last: RecordedEvent, shown: RecordedEvent) -> bool:
     """Whether the spec asks what the one before asked, but for the names: then the version is still up to date."""
-    view = TableName.parse((last.target or last.view or "").partition(" in ")[0])
+    view = named_view(last.target or last.view or "")
     publish = replace(spec.publish, schema=view.schema or spec.publish.schema, view=view.name)
     return spec_digest(replace(spec, release=earlier, publish=publish)) == shown.spec_digest
 
@@ -235,14 +230,14 @@ class _Pending:
     before: str
 
 
-def pending(place: Place, release: str) -> bool:
+def pending(spec: Spec, place: Place) -> bool:
     """Whether a move to this release was stopped before all of it was done."""
-    if TARGETS[place.engine].finish_move is None or not place.exists:
+    if kind_of(spec).finish_move is None or not place.exists:
         return False
     with opened(place, read_only=True) as connection, place.translated():
         if known_revision(connection) != revisions()[-1]:
             return False  # asked again once the ledger is upgraded
-        return _pending(connection, release) is not None
+        return _pending(connection, spec.release) is not None
 
 
 def _pending(connection: sa.Connection, release: str) -> _Pending | None:
@@ -257,12 +252,12 @@ def _pending(connection: sa.Connection, release: str) -> _Pending | None:
 
 
 def finish(spec: Spec, place: Place, target: Target) -> bool:
-    """Do what is left of a move to this release, with its lock held; whether there was anything. DuckDB only.
+    """Do what is left of a move to this release, with its lock held; whether there was anything.
 
     Raises Refused where the spec is not the one that it was moved to.
     """
     finish_move = kind_of(spec).finish_move
-    if finish_move is None or not pending(place, spec.release):
+    if finish_move is None or not pending(spec, place):
         return False
     with ledger_reader(place) as reader:
         problem = difference(reader, spec, place, target.identity())

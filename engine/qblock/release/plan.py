@@ -180,7 +180,7 @@ def _begun(spec: Spec, wait: float, judge: bool, *, checked: bool = True, rights
     place = place_of(spec)
     target = target_of(spec, place)
     # What a move has not finished yet has its earlier name.
-    notes = [] if not checked or move.pending(place, spec.release) else target.check()
+    notes = [] if not checked or move.pending(spec, place) else target.check()
     if checked:
         check_cohorts(spec)
     has_roles = engine_of_source(spec).facts.has_roles

@@ -443,11 +443,12 @@ class Release:
 
     def load_hierarchies(self) -> list[str]:
         """Write the hierarchies as dimension tables; their names."""
-        from qblock.publish.hierarchies import load_hierarchies
+        from qblock.publish.hierarchies import dimension_tables, load_hierarchies
         from qblock.search.run import open_task
 
         with open_task(self.spec, name_values=self.name_values) as task:
-            return load_hierarchies(task)
+            tables = dimension_tables(task)
+        return load_hierarchies(self.spec, tables)
 
     def own_files(self) -> Iterator[OwnFile]:
         """The files that the release lives on, which nothing else may be written to."""

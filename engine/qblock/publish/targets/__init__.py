@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import pyarrow as pa
 
 from qblock.errors import InputError
 from qblock.ledger.place import Place
@@ -36,11 +38,13 @@ __all__ = [
 @dataclass(frozen=True)
 class TargetKind:
     """made: the target of a spec, raises InputError where source and target do not go together; move: a release to
-    another name or view in the ledger's transaction (postgresql_move); finish_move: after it (duckdb_move)."""
+    another name or view in the ledger's transaction (postgresql_move); finish_move: after it (duckdb_move, spark_move);
+    write_dimensions: where dimension tables are not written to the ledger's database (spark_hierarchies)."""
 
     made: Callable[[Spec, Place], Target]
     move: Callable[..., list[str]] | None = None
     finish_move: Callable[..., None] | None = None
+    write_dimensions: Callable[[Spec, Mapping[str, pa.Table]], list[str]] | None = None
 
 
 def _file(spec: Spec, place: Place) -> Target:
@@ -84,10 +88,22 @@ def _move_view(*given: Any) -> list[str]:
     return move_view(*given)
 
 
+def _finish_move(*given: Any) -> None:
+    from qblock.publish.targets.spark_move import finish_move
+
+    finish_move(*given)
+
+
+def _write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
+    from qblock.publish.targets.spark_hierarchies import write_dimensions
+
+    return write_dimensions(spec, tables)
+
+
 TARGETS = {
     "duckdb": TargetKind(_file, finish_move=finish_move),
     "postgresql": TargetKind(_view, move=_move_view),
-    "spark": TargetKind(_tables),
+    "spark": TargetKind(_tables, finish_move=_finish_move, write_dimensions=_write_dimensions),
 }
 
 

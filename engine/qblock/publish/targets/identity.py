@@ -7,6 +7,8 @@ from typing import Any
 
 from qblock.warehouse.protocol import TableName
 
+ON_SPARK = " on Spark"
+
 
 @dataclass(frozen=True)
 class Identity:
@@ -35,3 +37,8 @@ def table_text(table: TableName) -> str:
     """`schema.table`; a part that holds a dot or a quote in double quotes."""
     parts = [part for part in (table.schema, table.name) if part]
     return ".".join('"' + part.replace('"', '""') + '"' if set(part) & {".", '"'} else part for part in parts)
+
+
+def named_view(target: str) -> TableName:
+    """The view of an identity's target, which names a file or a server after it."""
+    return TableName.parse(target.partition(" in ")[0].removesuffix(ON_SPARK))

@@ -15,18 +15,18 @@ from qblock.ledger.writer import ledger_transaction
 from qblock.publish.copy import Copy
 from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import Shown, check_names
-from qblock.publish.targets.identity import Identity, table_text
+from qblock.publish.targets.identity import ON_SPARK, Identity, table_text
 from qblock.publish.targets.mark import Mark, mark_text, read_mark
 from qblock.publish.targets.protocol import Record, Rows, retire_each
 from qblock.publish.targets.spark_checked import SparkChecked
 from qblock.publish.targets.spark_helpers import SparkHelpers, beside
 from qblock.publish.targets.spark_needs import READERS, check_spec, needs
-from qblock.publish.targets.spark_versions import SparkVersions
+from qblock.publish.targets.spark_versions import SparkVersions, opened
 from qblock.spec import Spec
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.rights import Needs
-from qblock.warehouse.spark import SparkSession, SparkTables, SparkWarehouse
+from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_catalog import SparkCatalog
 from qblock.warehouse.spark_urls import DEFAULT_PORT
 
@@ -56,7 +56,7 @@ class SparkTarget:
 
     @property
     def place_name(self) -> str:
-        return f"{self.view} on Spark"
+        return f"{self.view}{ON_SPARK}"
 
     def identity(self) -> Identity:
         server = f"spark:{self._url.host}:{self._url.port or DEFAULT_PORT}"
@@ -69,7 +69,7 @@ class SparkTarget:
     def check(self) -> list[str]:
         where = self.spec.at("publish", "view")
         check_names(self.spec)
-        with self._open() as (_, catalog):
+        with opened(self.spec) as (_, catalog):
             if not catalog.lasts:
                 raise InputError(
                     "the catalog of this Spark server is in its memory, and a release there would be gone with it; "
@@ -109,31 +109,31 @@ class SparkTarget:
 
     @contextmanager
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[SparkChecked]:
-        with self._open() as (session, catalog):
+        with opened(self.spec) as (session, catalog):
             yield SparkChecked(self.spec, self.place, session, catalog, version, columns)
 
     def marks(self) -> list[Mark]:
-        with self._open() as (_, catalog):
+        with opened(self.spec) as (_, catalog):
             shown = self._versions.shown(catalog)
             kept = self._versions.marked(catalog)
         seen = [] if shown is None else [Mark(shown[1].version, shown[1].stamp, shown=True)]
         return seen + [Mark(version, stamp) for version, stamp in kept.items()]
 
     def digest_of(self, mark: Mark) -> str:
-        with self._open() as (session, catalog):
+        with opened(self.spec) as (session, catalog):
             table = self._versions.table_shown(catalog) if mark.shown else self._versions.table(mark.version)
             return relation_digest(session, table)
 
     def holds(self, version: int) -> bool:
-        with self._open() as (_, catalog):
+        with opened(self.spec) as (_, catalog):
             return version in self._versions.marked(catalog)
 
     def landed(self, version: int) -> bool:
-        with self._open() as (_, catalog):
+        with opened(self.spec) as (_, catalog):
             return self._versions.has_landed(catalog, version)
 
     def clear(self, kept: Sequence[int]) -> list[str]:
-        with self._open() as (_, catalog):
+        with opened(self.spec) as (_, catalog):
             seen = self._seen(catalog)
             left = [entry.name for number, entry in self._versions.own(catalog) if number not in {*kept, *seen}]
             catalog.drop(self._private, left)
@@ -156,7 +156,7 @@ class SparkTarget:
             self._helpers.finish(catalog, table, Kept.of_text(text).columns)
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
-        with self._open() as (session, catalog):
+        with opened(self.spec) as (session, catalog):
             if not self._versions.has_landed(catalog, version):
                 return False
             table = self._versions.table_shown(catalog)
@@ -170,7 +170,7 @@ class SparkTarget:
 
     @contextmanager
     def kept(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[tuple[Session, str]]:
-        with self._open() as (session, catalog):
+        with opened(self.spec) as (session, catalog):
             home, table = session.private_schema(), self._versions.name(version)
             texts = {self._view: self._versions.text(catalog, table, self._private)}
             if beside(table) in catalog.entries(self._private):
@@ -181,7 +181,7 @@ class SparkTarget:
 
     @contextmanager
     def published(self) -> Iterator[Rows]:
-        with self._open() as (session, catalog):
+        with opened(self.spec) as (session, catalog):
             self._versions.table_shown(catalog)
             yield Rows(session, session.relation(TableName(self._schema, self._view)))
 
@@ -195,7 +195,7 @@ class SparkTarget:
         self.take_away()
 
     def take_away(self) -> None:
-        with self._open() as (_, catalog):
+        with opened(self.spec) as (_, catalog):
             found = catalog.entries(self._schema)
             views = [self._view] if self._helpers.is_view(found.get(self._view)) else []
             catalog.drop(self._schema, [*views, *self._helpers.own(found)], "VIEW")
@@ -205,23 +205,13 @@ class SparkTarget:
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
         if not versions:
             return []
-        with self._open() as (_, catalog):
+        with opened(self.spec) as (_, catalog):
             return retire_each(
                 self.place,
                 versions,
                 self._seen(catalog),
                 lambda one: catalog.drop(self._private, [self._versions.name(one), beside(self._versions.name(one))]),
             )
-
-    @contextmanager
-    def _open(self) -> Iterator[tuple[SparkTables, SparkCatalog]]:
-        warehouse = SparkWarehouse(self._url)
-        warehouse.copy_to(self._home)
-        try:
-            with warehouse.tables() as session:
-                yield session, SparkCatalog(session.client)
-        finally:
-            warehouse.close()
 
     def _seen(self, catalog: SparkCatalog) -> set[int]:
         """The versions that the view and the pointer row name."""

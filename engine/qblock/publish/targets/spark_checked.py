@@ -36,32 +36,42 @@ class SparkChecked:
         version: int,
         columns: Sequence[PublishedColumn],
     ) -> None:
-        assert spec.publish.path is not None
-        self._spec, self._place, self._folder = spec, place, spec.publish.path
-        self._session, self._catalog, self._version = session, catalog, version
-        self._versions, self._helpers, self._columns = SparkVersions(spec), SparkHelpers(spec), columns
-        self._table = self._versions.table(version)
-        rows: sa.FromClause = session.relation(self._table)
+        self._spec, self._place = spec, place
+        self._session, self._catalog, self._version, self._columns = session, catalog, version, columns
+        rows: sa.FromClause = session.relation(SparkVersions(spec).table(version))
         self.rows = Rows(session, rows)
 
     def publish(self, record: Record) -> list[str]:
-        catalog, helpers, private = self._catalog, self._helpers, self._versions.private
-        stamp = self._versions.marked(catalog)[self._version]
         with ledger_transaction(self._place) as ledger:
             record(ledger, "checked")
-        schema, view = self._spec.publish.schema, self._spec.view
-        # A name that no copy had: a reader's session remembers the files of one that was dropped.
-        table = f"{view}_v{self._version}_{secrets.token_hex(4)}"
-        catalog.make_schema(schema, self._folder)
-        mark, said = mark_text(self._spec.release, self._version, stamp), helpers.comments(self._columns)
-        catalog.write(catalog.rows(private, self._table.name), schema, table, mark, said)
-        if relation_digest(self._session, TableName(schema, table)) != relation_digest(self._session, self._table):
-            catalog.drop(schema, [table])
-            raise Refused("the published copy is not what was checked: nothing is published")
-        staged = beside(self._table.name) in catalog.entries(private)
-        helpers.copy(catalog, (private, self._table.name), table, mark, staged=staged)
-        catalog.show(schema, view, self._versions.text(catalog, table, schema), helpers.comment)
-        helpers.finish(catalog, table, self._columns)
+        show_version(self._spec, self._session, self._catalog, self._version, self._columns)
         with ledger_transaction(self._place) as ledger:
             record(ledger, "published")
         return []
+
+
+def show_version(
+    spec: Spec, session: SparkTables, catalog: SparkCatalog, version: int, columns: Sequence[PublishedColumn]
+) -> None:
+    """Copy a private version to where readers reach, and have the view and then its helper views show the copy.
+
+    Raises Refused where there is no such version, or the copy is not what it is.
+    """
+    assert spec.publish.path is not None
+    versions, helpers = SparkVersions(spec), SparkHelpers(spec)
+    schema, private, kept = spec.publish.schema, versions.private, versions.table(version)
+    stamps = versions.marked(catalog)
+    if version not in stamps:
+        raise Refused(f"version {version} of release {spec.release} is not kept in private.path: nothing is published")
+    # A name that no copy had: a reader's session remembers the files of one that was dropped.
+    table = f"{spec.view}_v{version}_{secrets.token_hex(4)}"
+    catalog.make_schema(schema, spec.publish.path)
+    mark, said = mark_text(spec.release, version, stamps[version]), helpers.comments(columns)
+    catalog.write(catalog.rows(private, kept.name), schema, table, mark, said)
+    if relation_digest(session, TableName(schema, table)) != relation_digest(session, kept):
+        catalog.drop(schema, [table])
+        raise Refused("the published copy is not what was checked: nothing is published")
+    staged = beside(kept.name) in catalog.entries(private)
+    helpers.copy(catalog, (private, kept.name), table, mark, staged=staged)
+    catalog.show(schema, spec.view, versions.text(catalog, table, schema), helpers.comment)
+    helpers.finish(catalog, table, columns)

@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from qblock.errors import Refused
 from qblock.publish.targets.mark import Mark, read_mark
 from qblock.publish.targets.spark_helpers import BESIDE, SparkHelpers
 from qblock.spec import Spec
+from qblock.warehouse.connect import parse_url
 from qblock.warehouse.protocol import TableName
+from qblock.warehouse.spark import SparkTables, SparkWarehouse
 from qblock.warehouse.spark_catalog import Entry, SparkCatalog
 from qblock.warehouse.spark_client import quoted
 from qblock.warehouse.spark_dialect import quote_name
+
+
+@contextmanager
+def opened(spec: Spec) -> Iterator[tuple[SparkTables, SparkCatalog]]:
+    """A session on the server of a spec, whose private schema is in private.path, and its catalog."""
+    assert spec.private is not None
+    warehouse = SparkWarehouse(parse_url(spec.source.url.url))
+    warehouse.copy_to(spec.private.path)
+    try:
+        with warehouse.tables() as session:
+            yield session, SparkCatalog(session.client)
+    finally:
+        warehouse.close()
 
 
 class SparkVersions:
