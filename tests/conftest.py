@@ -36,6 +36,7 @@ from spark_cluster import spark_url  # noqa: F401
 from spark_tables import spark_database, spark_searched, spark_server  # noqa: F401
 
 from qblock.warehouse import duckdb_session
+from qblock.warehouse.spark_facts import SparkFacts
 
 # pytest-xdist sets it for its own output, and what commands print would be as wide.
 os.environ.pop("COLUMNS", None)
@@ -121,6 +122,15 @@ def migrations(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
         return
     with pytest.MonkeyPatch.context() as patched, replaying(patched):
+        yield
+
+
+@pytest.fixture(autouse=True)
+def rolled_up(request: pytest.FixtureRequest) -> Iterator[None]:
+    """On Spark frequency sets are rolled up on the cluster in half of the tests, in this process in the others."""
+    with pytest.MonkeyPatch.context() as patched:
+        if on_spark.rolls_up_there(request.node):
+            patched.setattr(SparkFacts, "statements_are_jobs", False)
         yield
 
 

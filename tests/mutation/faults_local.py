@@ -58,6 +58,13 @@ ROLLED_UP: tuple[Mutation, ...] = (
         tests=(f"{LOCAL}::test_limits",),
     ),
     Mutation(
+        "local: the rows of a server are brought, however few",
+        "source/local.py",
+        "(jobs or source.rows >= LEAST_ROWS)",
+        "True",
+        tests=(f"{LOCAL}::test_where_it_does_not_pay_the_table_stays",),
+    ),
+    Mutation(
         "roll_up: a pinned node copies the table",
         "search/run.py",
         "    if not settled or all_nodes:\n",

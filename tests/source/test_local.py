@@ -22,6 +22,7 @@ from qblock.search.task import Task
 from qblock.source import local
 from qblock.spec import Spec
 from qblock.spec.model import Search
+from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.session import SqlSession
 from qblock.warehouse.spark import SparkSession
 
@@ -108,13 +109,13 @@ def test_what_identifies_people_stays(warehouse: Any, tmp_path: Path, apart: boo
 
 
 def test_where_it_does_not_pay_the_table_stays(
-    warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: bool
+    warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: bool, engine_name: str
 ) -> None:
     spec = asking(warehouse, tmp_path, "auto")
     with open_task(spec) as task:
         nodes, rows = len(task.lattice), task.source.rows
     for name, value, brought in (
-        ("LEAST_ROWS", rows + 1, False),
+        ("LEAST_ROWS", rows + 1, ENGINES[engine_name].facts.statements_are_jobs),
         ("LEAST_ROWS", rows, True),
         ("FEW", nodes, False),
         ("FEW", nodes - 1, True),

@@ -10,6 +10,7 @@ from qblock.errors import QblockError
 from qblock.frequency import FrequencySets
 from qblock.source.table import SourceTable
 from qblock.warehouse import queries
+from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.local import gather
 from qblock.warehouse.memory import in_bytes
 from qblock.warehouse.protocol import Session
@@ -23,7 +24,7 @@ BYTES = 8
 FEW = 3
 """Nodes that are counted in the warehouse before the table has been brought here."""
 LEAST_ROWS = 20_000
-"""Below, a statement of the embedded database costs as much as one of a server."""
+"""Below, a statement of the embedded database costs as much as one of a server, where each is not a job."""
 
 
 def fits(rows: int, words: int, *, entities: bool, limit: str | None) -> bool:
@@ -33,7 +34,8 @@ def fits(rows: int, words: int, *, entities: bool, limit: str | None) -> bool:
 
 def pays(source: SourceTable) -> bool:
     """Whether a search is quicker with the coded table here, and the table small enough for that."""
-    return source.rows >= LEAST_ROWS and len(source.lattice) > FEW and _fits(source)
+    jobs = ENGINES[source.session.engine].facts.statements_are_jobs
+    return (jobs or source.rows >= LEAST_ROWS) and len(source.lattice) > FEW and _fits(source)
 
 
 def _fits(source: SourceTable, further: int = 0) -> bool:

@@ -87,6 +87,7 @@ class DuckdbFacts:
     range_types: ClassVar[Mapping[str, str]] = {}
     private_schema: str | None = None
     embedded = True
+    statements_are_jobs = False
     keeps_secrets = True
     approximate_distinct: str | None = "approx_count_distinct"
     has_roles = False

@@ -38,6 +38,8 @@ class Facts(Protocol):
     """The schema of ledger and crosswalk, where they are in the database of the source."""
     embedded: bool
     """Whether it runs in this process, so that nothing is gained by rolling up elsewhere."""
+    statements_are_jobs: bool
+    """Whether a statement takes a fraction of a second, however few rows it reads."""
     keeps_secrets: bool
     """Whether a secret may be lent to it: not to a cluster, where it would be a file that others may read."""
     approximate_distinct: str | None

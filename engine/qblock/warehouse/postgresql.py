@@ -68,6 +68,7 @@ class PostgresqlFacts:
     }
     private_schema: str | None = PRIVATE_SCHEMA
     embedded = False
+    statements_are_jobs = False
     keeps_secrets = True
     approximate_distinct: str | None = None
     has_roles = True

@@ -65,6 +65,7 @@ class SparkFacts:
     range_types: ClassVar[Mapping[str, str]] = {}
     private_schema: str | None = None
     embedded = False
+    statements_are_jobs = True
     keeps_secrets = False
     approximate_distinct: str | None = "approx_count_distinct"
     has_roles = False
