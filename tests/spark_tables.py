@@ -38,6 +38,7 @@ SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     # Names in double quotes, as tests write them.
     "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+    "spark.sql.variable.substitute": "false",
 }
 
 
@@ -72,6 +73,7 @@ class SparkDatabase:
         self.client.createDataFrame(pa.table(texts, names=names)).createOrReplaceTempView("rows_to_insert")
         casts = ", ".join(f"CAST({c} AS {type_})" for c, type_ in zip(names, own.values(), strict=True))
         self.client.sql(f"INSERT INTO {table} SELECT {casts} FROM rows_to_insert")
+        self.client.catalog.dropTempView("rows_to_insert")
 
     def execute(self, statement: str) -> None:
         """Run a statement; what Spark does to no Parquet table, DuckDB does to a copy, which takes its place."""
@@ -100,6 +102,7 @@ class SparkDatabase:
         )
         self.client.sql(f"DROP TABLE {quoted(table)}")
         self.client.sql(f"CREATE TABLE {quoted(table)} USING PARQUET AS SELECT {casts} FROM rows_to_insert")
+        self.client.catalog.dropTempView("rows_to_insert")
 
     def made(self) -> list[str]:
         """The tables and views that are in other schemas than those of sources are."""

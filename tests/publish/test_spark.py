@@ -80,6 +80,29 @@ def seen(client: Any) -> list[tuple[Any, ...]]:
     return sorted((tuple(row) for row in found), key=repr)
 
 
+def test_what_looks_like_a_setting_is_a_name(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:
+    """Spark puts settings, and variables of the server's environment, in the place of such names in a statement."""
+    quasi, sensitive, plain = "${HOME}", "${env:PATH}", "${spark.sql.session.timeZone}"
+    rows = pa.table({quasi: ["x", "y"] * 6, sensitive: [f"${{HOME}} {i % 3}" for i in range(12)], plain: [quasi] * 12})
+    client.createDataFrame(rows).write.mode("overwrite").saveAsTable("clinic.people")
+    target = ON_SPARK.format(ledger=f"duckdb:///{tmp_path}/qblock/ledger.duckdb", folder=hive[1])
+    text = SPEC.format(url=hive[0], table="clinic.people", target=target)
+    begin, end = text.index("attributes:"), text.index("privacy:")
+    attributes = {quasi: "{role: quasi_identifier, hierarchy: suppress}", sensitive: "sensitive", plain: "insensitive"}
+    lines = [f'  "{name}": {what}\n' for name, what in attributes.items()]
+    release = written(tmp_path / "spark.yaml", f"{text[:begin]}attributes:\n{''.join(lines)}{text[end:]}")
+    for version in (1, 2):
+        assert release.publish(force=True).version == version
+    assert release.verify().problems == ()
+    # A reader's session, with the server's own settings.
+    found = client.table("published.people").toArrow()
+    assert set(found.column_names) == {quasi, sensitive, plain}
+    assert sorted(found[sensitive].to_pylist()) == sorted(rows[sensitive].to_pylist())
+    assert set(found[quasi].to_pylist()) == {"x", "y"}
+    shown = client.table("published.people_columns").toArrow()
+    assert {quasi, sensitive, plain} <= {value for column in shown.columns for value in column.to_pylist()}
+
+
 def test_versions_are_those_of_duckdb(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:
     for seed, number in ((1, 1), (2, 2)):
         rows = people(600, seed)

@@ -27,6 +27,8 @@ SETTINGS = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.timestampType": "TIMESTAMP_LTZ",
     "spark.sql.legacy.charVarcharAsString": "false",
+    # ${NAME} in a statement would be what a setting, or an environment variable of the server, says.
+    "spark.sql.variable.substitute": "false",
 }
 PATH = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)?/[\w@:/.=+-]*", re.ASCII)
 PATHS = "begins with / or SCHEME:// and has letters, digits and _ @ : / . = + - alone"
