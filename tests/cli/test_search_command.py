@@ -207,7 +207,9 @@ def test_hostile_names_are_shown_as_they_are(warehouse, engine_name: str, qblock
         asked = [{"distinct_l_diversity": {"l": 2, "sensitive": name}} for name in others]
         file = spec(url, quoted(table), attributes, asked)
         ran = qblock("search", file, "--nodes", "all")
-        assert (ran.status, ran.err) == (0, "")
+        # Where it takes seconds, how far it is is said.
+        said = [line for line in ran.err.splitlines() if "questions, " not in line]
+        assert (ran.status, said) == (0, [])
         assert f"Chosen: {quasi} level 1" in ran.out
         assert [name for name in others if f"distinct_l_diversity ({name})" not in ran.out] == []
         assert qblock("search", file, "--json").json["quasi_identifiers"] == [quasi]

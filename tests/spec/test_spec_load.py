@@ -136,7 +136,7 @@ WRONG = [
     ("version: 1\n", "", "1: version is missing; add `version: ...`"),
     ("table:", "tabel:", "3: source.tabel: unknown key; did you mean table? valid: url, table"),
     (", table: clinic.inpatient", "", "3: source: table is missing; add `table: ...`"),
-    ("clinic.inpatient", "clinic..inpatient", "'clinic..inpatient' is not a table; write table, or schema.table"),
+    ("clinic.inpatient", "clinic..inpatient", "'clinic..inpatient' is not a table; write table, or schema.table (on"),
     ("search:", "serch:", "14: serch: unknown key; did you mean search? valid: version, release, source"),
     ("insensitive", "insensitve", "10: attributes.ward.role: 'insensitve' is not valid; did you mean insensitive?"),
     ("{digits: 5}", "{digits: 0}", "hierarchy.digits: 0 is out of range; valid: a whole number >= 1"),

@@ -119,7 +119,7 @@ def table_parts(text: str) -> tuple[str, ...]:
     parts = re.findall(r'"((?:[^"]|"")+)"(?:\.|$)|([^".]+)(?:\.|$)', text)
     whole = ".".join(f'"{quoted}"' if quoted else plain for quoted, plain in parts)
     if whole != text or not 1 <= len(parts) <= 3:
-        raise ValueError("{it} is not a table; write table, or schema.table")
+        raise ValueError("{it} is not a table; write table, or schema.table (on Spark catalog.schema.table, too)")
     return tuple(quoted.replace('""', '"') if quoted else plain for quoted, plain in parts)
 
 
