@@ -256,9 +256,11 @@ def test_the_statements_of_a_node_can_be_run(warehouse, engine_name: str, tmp_pa
 
 
 def test_statements_are_printed_for_each_engine(warehouse, engine_name: str, qblock, spec) -> None:
-    file = spec(warehouse("people", PEOPLE), "people", ATTRIBUTES, PRIVACY)
+    named = "spark_catalog.default.people" if engine_name == "spark" else "people"
+    file = spec(warehouse("people", PEOPLE), named, ATTRIBUTES, PRIVACY)
     ran = qblock("search", file, "--explain-sql", "--node", "zip=1")
     assert ran.status == 0
+    assert ("FROM `spark_catalog`.`default`.`people`" in ran.out.replace("\n", " ")) is (engine_name == "spark")
     titles = re.findall(r"^-- (.*)$", ran.out, re.M)
     assert [title.split(":")[0] for title in titles] == [name for name in shown_for(engine_name) for _ in range(3)]
     assert "PostgreSQL: counts of each value of ill in the blocks of node [1, 0]" in titles

@@ -40,7 +40,10 @@ def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
             continue
         facts, dialect = engine.facts(), engine.dialect()
         columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in source.columns]
-        base = sa.table(quoted_name(table.name, quote=True), *columns, schema=facts.prefix(table.schema))
+        schema = facts.prefix(table.schema)
+        if table.catalog is not None and engine.name == source.session.engine:
+            schema = quoted_name(f"{facts.prefix(table.catalog)}.{schema}", quote=False)
+        base = sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
         quasi = [(value_of(base, n), d) for n, d in zip(source.quasi_identifiers, source.dimensions, strict=True)]
         values = [(value_of(base, name), one.dimension) for name, one in source.sensitives.items()]
         kept = {"e": base.c[task.spec.entity]} if sets.entities and task.spec.entity is not None else {}
