@@ -84,6 +84,21 @@ def test_under_a_budget_a_coarser_node_may_fail(warehouse, tmp_path: Path, strat
     assert found.outcome.satisfied.tolist() == [True, False]
 
 
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_two_attributes_under_a_budget(warehouse, tmp_path: Path, strategy: str) -> None:
+    """models.md section 10: a value of w that only the failing block has makes a part of its own in the union."""
+    rows = {"q": ["a"] * 4 + ["b"], "v": ["x", "x", "y", "y", "x"], "w": ["m", "n", "m", "n", "o"]}
+    attributes = {"q": {"role": "quasi_identifier", "hierarchy": "suppress"}, "v": "sensitive", "w": "sensitive"}
+    asked = [{"distinct_l_diversity": {"l": 2, "sensitive": ["v", "w"]}}]
+    spec = make_spec(warehouse("t", rows), "t", attributes, asked, tmp_path, suppression_limit=1)
+    with open_task(spec) as task:
+        found = run_search(task, strategy=strategy)
+    assert found.minimal == [(0,)]
+    assert found.outcome is not None
+    assert found.outcome.satisfied.tolist() == [True, False]
+    assert found.outcome.optimality == "scanned"
+
+
 @pytest.fixture
 def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table is brought into this process where it would be if it were larger."""

@@ -189,6 +189,13 @@ DIVERSITY: tuple[Mutation, ...] = (
         "multi",
     ),
     Mutation(
+        "multi: declared monotone with suppression where the base is",
+        "models/multi.py",
+        "suppression = len(models) == 1 and all(",
+        "suppression = all(",
+        tests=("tests/laws/test_multi_flags.py",),
+    ),
+    Mutation(
         "multi: parts are not split by the others",
         "models/multi.py",
         "np.delete(values, i, axis=1)",

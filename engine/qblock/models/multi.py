@@ -15,7 +15,7 @@ import numpy as np
 from qblock.blocks import Blocks, Ints, Mask, Reference
 from qblock.errors import ParameterError
 from qblock.models import REGISTRY, DeltaLDiversity
-from qblock.models.base import Model, Tightest, Value
+from qblock.models.base import Model, Monotone, Tightest, Value
 
 BASES = tuple(model for model in REGISTRY if model.about.multi_attribute)
 
@@ -41,6 +41,15 @@ def check_base(model: Model) -> None:
         )
     if isinstance(model, DeltaLDiversity) and model.reading != "window":
         raise ParameterError(f"{model.name}: reading = {model.reading} has no multi-attribute form; valid: window")
+
+
+def monotone(models: Sequence[Model], *, entities: bool) -> Monotone:
+    """The flags of a requirement. models: of each sensitive attribute; entities: with `count: entities`."""
+    flags = [model.monotone.for_entities if entities else model.monotone for model in models]
+    generalization = all(flag.generalization for flag in flags)
+    # A value of another attribute that only a failing block has makes a part of its own in the union, which fails.
+    suppression = len(models) == 1 and all(flag.suppression for flag in flags)
+    return Monotone(generalization=generalization, suppression=suppression)
 
 
 def split(block: Ints, values: Ints, count: Ints) -> list[tuple[Blocks, Ints]]:

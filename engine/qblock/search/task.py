@@ -17,7 +17,7 @@ from qblock.frequency import FrequencySets, Sizes, number, positions
 from qblock.frequency.portions import ALL, SAMPLED, Portion
 from qblock.lattice import Lattice, Node, down, is_generalization
 from qblock.models import KAnonymity, Model
-from qblock.models.multi import split
+from qblock.models.multi import monotone, split
 from qblock.recoding.unions import united
 from qblock.search.assessment import Assessment, NodeCounts, Part, worst
 from qblock.search.lacking import how_to_give, lacking
@@ -66,22 +66,14 @@ class Task:
 
     @property
     def monotone(self) -> bool:
-        return all(
-            self.monotone_under_budget(model) for requirement in self.spec.privacy for model in requirement.models
-        )
-
-    @property
-    def not_monotone(self) -> list[str]:
-        """Names of the models that forbid pruning, under the suppression budget in force."""
-        named = [m.name for q in self.spec.privacy for m in q.models if not self.monotone_under_budget(m)]
-        return list(dict.fromkeys(named))
+        return all(map(self.monotone_under_budget, self.spec.privacy))
 
     @property
     def sizes_only(self) -> bool:
         if self.spec.count == "entities" and self.budget:
             # The budget is in rows, the sizes are in entities.
             return False
-        return all(isinstance(requirement.model, KAnonymity) for requirement in self.spec.privacy)
+        return all(isinstance(q.model, KAnonymity) and not q.sensitive for q in self.spec.privacy)
 
     def bring_near(self) -> None:
         """Say that many nodes are about to be asked, before the first of them is."""
@@ -222,9 +214,9 @@ class Task:
         tightest = tuple(worst([part.tightest(kept) for part in parts], parts[0].model) for parts in counts.parts)
         return Assessment(counts, satisfied, kept, counts.failing_rows if satisfied else 0, tightest)
 
-    def monotone_under_budget(self, model: Model) -> bool:
-        """Whether a model's verdict survives generalization under the counting and suppression limit in force."""
-        flags = model.monotone.for_entities if self.spec.count == "entities" else model.monotone
+    def monotone_under_budget(self, requirement: Requirement) -> bool:
+        """Whether a requirement's verdict survives generalization under the counting and suppression limit in force."""
+        flags = monotone(requirement.models, entities=self.spec.count == "entities")
         return flags.suppression if self.budget else flags.generalization
 
     @property

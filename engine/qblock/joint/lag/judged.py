@@ -15,7 +15,7 @@ from qblock.joint.gate import passing, references_of
 from qblock.joint.steady import Trial
 from qblock.joint.steady.state import Block, Histogram, Passes
 from qblock.joint.versions import RecordedVersion
-from qblock.models import Model
+from qblock.models.multi import monotone
 from qblock.spec import Requirement, Spec
 
 OF_COUNTS = frozenset({"numbers"})
@@ -33,7 +33,7 @@ def judged(spec: Spec, first: RecordedVersion, current: Sequence[Sequence[Refere
     Raises Refused for a value that is not in the domain of the first version, where a model depends on the domain.
     """
     known = first.references
-    whole = [q for q in spec.privacy if not all(_monotone(model, spec) for model in q.models)]
+    whole = [q for q in spec.privacy if not monotone(q.models, entities=spec.bundles).generalization]
 
     def satisfied(asked: Sequence[Requirement], histograms: Sequence[Histogram]) -> bool:
         if not histograms or not asked:
@@ -60,10 +60,6 @@ def judged(spec: Spec, first: RecordedVersion, current: Sequence[Sequence[Refere
         return satisfied(spec.privacy, parts) and (not whole or satisfied(whole, _after(rows, trial)))
 
     return passes
-
-
-def _monotone(model: Model, spec: Spec) -> bool:
-    return (model.monotone.for_entities if spec.bundles else model.monotone).generalization
 
 
 def _cells(histograms: Sequence[Histogram], bundles: bool) -> Cells:

@@ -133,7 +133,7 @@ def compare(
         every.lattice,
         every.source.rows,
         every.budget,
-        tuple(every.monotone_under_budget(definition.model) for definition in found),
+        tuple(every.monotone_under_budget(definition.requirement) for definition in found),
         chosen,
         tuple(found),
         tuple(rows),
