@@ -93,6 +93,11 @@ def init(
         answer(found.to_dict())
         return
     out = console()
+    if found.types:
+        named = ", ".join(f"{name} ({type_})" for name, type_ in found.types)
+        out.print(f"Types of {len(found.types)} of {len(found.columns)} columns, the others are text: {named}")
+    for note in found.notes:
+        out.print(f"Note: {note}.")
     undecided = dict(found.open)
     rows = [
         [c.name, "???" if c.name in undecided else c.role, c.values, f"{c.nulls:,}", c.reason] for c in found.columns

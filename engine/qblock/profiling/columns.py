@@ -60,7 +60,7 @@ def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
 
 
 def _propose(p: Profile, rows: int) -> Proposal:
-    name, kind = p.column.name, p.column.kind
+    name, kind = p.column.name, p.kind
     private, quasi = suggests(name, "sensitive"), suggests(name, "quasi")
     code = _code(p, rows, quasi=quasi)
     if code is not None and code.role == "identifying":
@@ -144,7 +144,7 @@ def sensitive_entry(p: Profile) -> Any:
 
 def _hierarchy(p: Profile, there: int) -> Any:
     """The short form of a hierarchy; None where none fits the values. there: rows with a value."""
-    kind = p.column.kind
+    kind = p.kind
     ends = (p.least or "", p.greatest or "")
     if kind in ("integer", "decimal", "float") and p.distinct:
         if not all(is_value(end, "decimal") for end in ends):

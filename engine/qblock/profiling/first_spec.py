@@ -16,16 +16,18 @@ from qblock.profiling.decisions import AskSensitive
 from qblock.profiling.people import Ask, Entity
 from qblock.profiling.profiles import FEW, profile
 from qblock.profiling.spec_text import k_of, render, source_of_files, source_of_table
+from qblock.profiling.text_types import TextTypes, recognize
 from qblock.spec.source_file import ending
 from qblock.warehouse import Session, TableName, Warehouse
 from qblock.warehouse.connect import files_warehouse, open_warehouse
+from qblock.warehouse.source_files import FileTable
 
 
 @dataclass(frozen=True)
 class FirstSpec:
     """What was written. files: the spec last; entity: who its rows are about; open: columns whose role is left to a
     person, with their lines in the spec; apart: the sets of columns that tell most people apart, among `sampled`
-    of the table's rows."""
+    of the table's rows; recognized: types of the columns of CSV files."""
 
     proposals: tuple[Proposal, ...]
     files: tuple[Path, ...]
@@ -34,6 +36,7 @@ class FirstSpec:
     apart: tuple[Apart, ...] = ()
     sampled: int = 0
     rows: int = 0
+    recognized: TextTypes = field(default_factory=TextTypes)
 
     @property
     def nodes(self) -> int:
@@ -72,9 +75,12 @@ def init(
             else "which table of the database? name it after the URL"
         )
     warehouse: Warehouse
+    recognized = TextTypes()
     if path is not None:
-        warehouse, name = files_warehouse(path, Path.cwd(), "the source")
-        source = source_of_files(path, directory)
+        recognized = recognize(FileTable(path, Path.cwd(), "the source")) if ending(path) == ".csv" else recognized
+        types = {column: str(type_) for column, type_ in recognized.types.items()}
+        warehouse, name = files_warehouse(path, Path.cwd(), "the source", types)
+        source = source_of_files(path, directory, types)
         title = Path(path).stem
     else:
         name = TableName.parse(table or "")
@@ -127,7 +133,7 @@ def init(
     text = render(source, title, proposals, rows, warehouse.engine, settled, left)
     spec_file.write_text(text, encoding="utf-8")
     lines = dict(zip(left, _lines_of_open(text), strict=True))
-    return FirstSpec(tuple(proposals), tuple(written), settled, lines, tuple(sets), sampled.rows, rows)
+    return FirstSpec(tuple(proposals), tuple(written), settled, lines, tuple(sets), sampled.rows, rows, recognized)
 
 
 def _lines_of_open(text: str) -> list[int]:

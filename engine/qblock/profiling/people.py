@@ -146,14 +146,14 @@ def _likely(proposal: Proposal, rows: int) -> int | None:
     role: Any = proposal.role
     words = _words(column.name)
     like = is_named_like_people(column.name, column.type) or (_any(PEOPLE, words) and _any(NUMBERS, words))
-    if column.kind not in KINDS or not p.distinct or role == "sensitive":
+    if p.kind not in KINDS or not p.distinct or role == "sensitive":
         return None
-    if not like and not may_stand_for_people(column.name, role, column.kind, column.type):
+    if not like and not may_stand_for_people(column.name, role, p.kind, column.type):
         return None
     valued = rows - p.nulls
     repeated = repeats_people(column.name, "identifying", column.type, valued, p.distinct, named=like)
     # Text that nobody repeats may be a note.
-    unique = p.distinct == valued and (like or column.kind == "integer")
+    unique = p.distinct == valued and (like or p.kind == "integer")
     if not repeated and not unique:
         return None
     if _any(OTHERS, words):

@@ -9,6 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from qblock.comparison import Kind
 from qblock.profiling.codes import CODES
 from qblock.profiling.words import numbers_rows
 from qblock.spec.repeats import MOST_ROWS
@@ -47,7 +48,8 @@ where it is more than so many times away from what decides something, the exact 
 class Profile:
     """One column: distinct values, NULLs, the least and greatest value as text, and how many characters texts have.
 
-    approximate: whether the number of distinct values is, which decides nothing then.
+    approximate: whether the number of distinct values is, which decides nothing then; whole: whether decimals or floats
+    are whole numbers, all of them.
 
     Of texts also in how many rows there is one of more than LONG characters, one with an @, one like an e-mail address,
     one with a digit, and one of LEAST_DIGITS and more, with nothing else but what stands between digits;
@@ -69,6 +71,13 @@ class Profile:
     codes: tuple[int, ...] = ()
     forms: tuple[int, ...] = (0,) * len(CODES)
     approximate: bool = False
+    whole: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its values: whole numbers are that, whatever the column's type, which may be one of decimals
+        because some are NULL."""
+        return "integer" if self.whole else self.column.kind
 
     @property
     def distinct_in_words(self) -> str:
@@ -116,7 +125,7 @@ def distinct_of(session: Session, table: TableName, columns: Sequence[Column]) -
 def _decides(p: Profile, rows: int) -> bool:
     """Whether the exact number of values is wanted: there are few, or it may decide something that the approximate one
     leaves open."""
-    there, name, kind = rows - p.nulls, p.column.name, p.column.kind
+    there, name, kind = rows - p.nulls, p.column.name, p.kind
     if p.distinct <= SURE * FEW:  # which costs nothing
         return True
     marks: list[float] = []
@@ -142,6 +151,8 @@ def _profiles(session: Session, table: TableName, *, approximate: bool) -> tuple
             session.text_of(least, column.kind).label(f"least_{i}"),
             session.text_of(greatest, column.kind).label(f"greatest_{i}"),
         ]
+        if column.kind in ("float", "decimal"):
+            figures.append(sa.func.count(sa.case((value == sa.func.floor(value), 1))).label(f"whole_{i}"))
         length = sa.func.length(value) if column.kind == "text" else sa.null()
         figures += [
             sa.cast(sa.func.min(length), sa.Integer).label(f"shortest_{i}"),
@@ -159,6 +170,7 @@ def _profiles(session: Session, table: TableName, *, approximate: bool) -> tuple
             found["rows"] - found[f"there_{i}"],
             codes=tuple(found.get(f"code{n}_{i}", 0) for n in LENGTHS),
             approximate=approximate,
+            whole=found.get(f"whole_{i}", 0) == found[f"there_{i}"] > 0,
             forms=tuple(found.get(f"{code.name}_{i}", 0) for code in CODES),
             **{key: found[f"{key}_{i}"] for key in OF_ALL},
             **{key: found.get(f"{key}_{i}", 0) for key in OF_TEXTS},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import yaml
 from qblock.profiling import decisions, people
 from qblock.profiling.columns import LONGEST_KEY, Proposal, file_name, of_ranges
 from qblock.profiling.people import Entity
-from qblock.spec.source_file import ending
 from qblock.warehouse import TableName
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.engines import ENGINES, database_file
@@ -35,13 +34,16 @@ def source_of_table(url: str, table: TableName, engine: str) -> list[str]:
     ]
 
 
-def source_of_files(path: str, directory: Path) -> list[str]:
-    """The lines of a spec in `directory` that name files. path: as somebody in the working directory names them."""
+def source_of_files(path: str, directory: Path, types: Mapping[str, str]) -> list[str]:
+    """The lines of a spec in `directory` that name files. path: as somebody in the working directory names them; types:
+    of the columns of CSV files that are no texts."""
     shown = path if os.path.isabs(path) else os.path.relpath(path, directory)
-    lines = [f"source: {_flow({'file': shown.replace('$', '$$')})}"]
-    if ending(path) == ".csv":
-        lines.insert(0, "# A CSV file is text throughout, unless the source says `types: {age: integer, born: date}`.")
-    return lines
+    file = _flow({"file": shown.replace("$", "$$")})
+    if not types:
+        return [f"source: {file}"]
+    lines = ["# Every value of these columns has the type; another value is refused. The others are text."]
+    lines += ["source:", f"  {file[1:-1]}", "  types:"]
+    return lines + [f"    {_key(name)}: {type_}" for name, type_ in types.items()]
 
 
 OPEN_LINES = (

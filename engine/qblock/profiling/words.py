@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-About = Literal["identifying", "quasi", "sensitive"]
+About = Literal["identifying", "quasi", "code", "sensitive"]
 NUMBERED = re.compile(
     r"_(person|patient(en)?|kunden?|client|customer|user|member|mitglied|employee|mitarbeiter|student|insured|resident"
     r"|paziente|paciente|pacjent)_?(no|nr|num|number|nummer|numero|nbr|code|key|id)_"

@@ -32,7 +32,8 @@ class Proposed:
     """A first spec. files: that were written, the spec last; entity: who a row is about; regime: `steady` where later
     versions lag behind the source, `once` for one publication; open: the lines of the spec, by column, on which a
     role is left to a person: no command reads it before; nodes: of the lattice as it is proposed; apart: sets of
-    columns that tell most people apart, with the share of those who are alone with their values (alone: in words)."""
+    columns that tell most people apart, with the share of those who are alone with their values (alone: in words);
+    types: of columns of CSV files that are no texts; notes: on what of them nearly has a type."""
 
     columns: tuple[ProposedColumn, ...]
     files: tuple[Path, ...]
@@ -42,6 +43,8 @@ class Proposed:
     nodes: int = 1
     apart: tuple[tuple[tuple[str, ...], float], ...] = ()
     alone: str = ""
+    types: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """What `qblock init --json` prints."""
@@ -55,6 +58,8 @@ class Proposed:
             "open": dict(self.open),
             "nodes": self.nodes,
             "apart": [{"columns": list(columns), "share": share} for columns, share in self.apart],
+            "types": dict(self.types),
+            "notes": list(self.notes),
         }
 
 
@@ -95,7 +100,10 @@ def propose_spec(
     open_ = tuple(made.open.items())
     sets = tuple((one.columns, one.share) for one in made.apart)
     alone = sentence(made.apart, made.sampled, made.rows)
-    return Proposed(columns, made.files, Entity.of(made.entity), made.regime, open_, made.nodes, sets, alone)
+    types = tuple((name, str(type_)) for name, type_ in made.recognized.types.items())
+    entity_ = Entity.of(made.entity)
+    notes = made.recognized.notes
+    return Proposed(columns, made.files, entity_, made.regime, open_, made.nodes, sets, alone, types, notes)
 
 
 def _column(p: Proposal) -> ProposedColumn:

@@ -280,6 +280,8 @@ FIRST = keys(
         "open": named(WHOLE),
         "nodes": WHOLE,
         "apart": many(keys({"columns": TEXTS, "share": REAL})),
+        "types": named(TEXT),
+        "notes": TEXTS,
     }
 )
 TYPE = keys({**dict.fromkeys(("column", "before", "now"), TEXT), "values": WHOLE})
