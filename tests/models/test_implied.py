@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from decimal import Context, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -163,6 +164,29 @@ def test_where_there_is_none(model: Model, other: EpsilonPrivacy, epsilon: Any, 
     blocks = Blocks.of([{0: 3, 1: 3, 2: 3, 3: 3}])
     found = implied_epsilon(model, known(blocks), other, known(blocks))
     assert (found.epsilon, why in found.why) == (epsilon, True), found
+
+
+@pytest.mark.parametrize("rows", [10**6, 10**9, 10**12, 10**15])
+def test_a_value_that_nearly_everybody_has(rows: int) -> None:
+    """Enhanced beta-likeness lets a share p grow by -ln p, which for a share near 1 is nearly all that is left of it:
+    p (1 - ln p) with a hundred digits, of which doubles hold none that matters."""
+    blocks = Blocks.of([{0: rows - 1, 1: 1}])
+    found = implied_epsilon(
+        BetaLikeness(beta=5, variant="enhanced"), known(blocks, 2), ADVERSARIES[5], known(blocks, 2)
+    )
+    digits = Context(prec=100)
+    share = digits.divide(Decimal(rows - 1), Decimal(rows))
+    grown = digits.multiply(share, digits.subtract(Decimal(1), digits.ln(share)))
+    exact = (1 - F(share)) / (1 - F(grown))
+    assert found.epsilon is not None
+    assert exact <= found.epsilon <= exact * (1 + F(1, 10**9))
+
+
+def test_no_share_is_limited_by_a_factor_beyond_all_tables() -> None:
+    blocks = Blocks.of([{0: 3, 1: 3}])
+    for delta in (701, 10**9):
+        found = implied_epsilon(DeltaDisclosure(delta=delta), known(blocks, 2), ADVERSARIES[5], known(blocks, 2))
+        assert found.epsilon == math.inf
 
 
 def test_a_prior_of_its_own_limits_shares_too() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -136,6 +136,29 @@ def test_flags() -> None:
     ):
         assert model.monotone == Monotone(True, False)
     assert DeltaDisclosure(delta=1, absent="skip").monotone == Monotone(False, False)
+
+
+def convergents(x: Fraction, most: int) -> list[tuple[int, int]]:
+    """Numerators and denominators that come nearer to a number than any smaller ones."""
+    found, before, now = [], (1, 0), (math.floor(x), 1)
+    while now[1] < most:
+        found.append(now)
+        x = 1 / (x - math.floor(x))
+        before, now = now, (math.floor(x) * now[0] + before[0], math.floor(x) * now[1] + before[1])
+    return found
+
+
+def test_a_gain_that_differs_from_the_logarithm_in_the_thirtieth_digit() -> None:
+    """Enhanced, P = 1/2: 2 x/n - 1 <= ln 2, for the x and n that come nearest to that from both sides."""
+    digits = Context(prec=90)
+    limit = (1 + Fraction(digits.ln(Decimal(2)))) / 2
+    near = [(x, n) for x, n in convergents(limit, 2**55) if n > 10**15]
+    assert {Fraction(x, n) > limit for x, n in near} == {False, True}
+    for x, n in near:
+        reference = Reference(2 * n, ("0", "1"), np.array([n, n]))
+        block = Blocks.of([{0: x, 1: n - x}])
+        passed = BetaLikeness(beta=1, variant="enhanced").passes(block, reference).tolist()
+        assert passed == [Fraction(x, n) <= limit], (x, n)
 
 
 def test_skipping_absent_values_is_not_monotone() -> None:

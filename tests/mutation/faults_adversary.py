@@ -118,6 +118,13 @@ ADVERSARY: tuple[Mutation, ...] = (
         "epsilon_privacy",
     ),
     Mutation(
+        "epsilon: the least size in doubles",
+        "models/epsilon_sizes.py",
+        "left * (p * others - q * (n * unit + s - m)) // slope",
+        "int(left * (p * others / q - (n * unit + s - m)) / (slope / q))",
+        tests=("tests/models/test_epsilon_sizes.py",),
+    ),
+    Mutation(
         "epsilon: guarded predicates declared monotone",
         "models/epsilon.py",
         'generalization=self.predicates != "guarded"',

@@ -194,6 +194,20 @@ LIKENESS: tuple[Mutation, ...] = (
         "beta",
     ),
     Mutation(
+        "beta: the logarithm has the digits of the context",
+        "models/likeness.py",
+        "DIGITS.minus(DIGITS.ln(decimal(share)))",
+        "-DIGITS.ln(decimal(share))",
+        tests=("tests/models/test_likeness.py",),
+    ),
+    Mutation(
+        "implied: the logarithm has the digits of the context",
+        "models/implied.py",
+        "DIGITS.minus(DIGITS.ln(decimal(share)))",
+        "-DIGITS.ln(decimal(share))",
+        tests=("tests/models/test_implied.py::test_a_value_that_nearly_everybody_has",),
+    ),
+    Mutation(
         "beta: enhanced is basic",
         "models/likeness.py",
         '        if self.variant == "basic":\n',

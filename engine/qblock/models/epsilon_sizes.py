@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-import numpy as np
-
-from qblock.blocks import Floats
-
-CELLS = 1 << 18
-SLACK = 1e-9
-FAR = 10**100
+TRIES = 1 << 16
+"""Caps that are computed at most."""
 
 Side = tuple[Fraction | None, Sequence[Fraction]]
 """A stubbornness (None for infinite) and the prior mass of every single value."""
@@ -32,23 +28,16 @@ def least_size(epsilon: Fraction, known: int, sides: Sequence[Side], rows: int) 
         if known == 0 and max(masses) == (1 if sigma is None else sigma):
             return 1  # a value that is certain before the table is published may fill a block of one row
     start = max([known + 1, *(_start(epsilon, known, sigma, masses, rows) for sigma, masses in sides)])
-    numbers = [epsilon, *(number for sigma, masses in sides for number in (sigma or 1, *masses))]
-    if start > rows or any(number != 0 and not 1 / FAR < number < FAR for number in numbers):
-        return min(start, rows + 1)  # beyond that, doubles are not precise enough
-    kinds, index = np.unique(np.array([float(m) for m in sides[0][1]]), return_index=True)
-    copies = np.bincount(np.searchsorted(kinds, [float(m) for m in sides[0][1]]), minlength=len(kinds))
-    step = max(1, (CELLS >> 4) // len(kinds))
-    for first in range(start, min(rows, start + CELLS // len(kinds)) + 1, step):
-        sizes = np.arange(first, min(first + step, rows + 1), dtype=np.float64)
-        room = np.full((len(sizes), len(kinds)), math.inf)
-        for sigma, masses in sides:
-            mass = np.array([float(masses[i]) for i in index.tolist()])
-            room = np.minimum(room, _caps(float(epsilon), known, sigma, mass, sizes[:, None]))
-        possible = np.flatnonzero((_floor(room) * copies).sum(axis=1) >= sizes)
-        if len(possible):
-            return first + int(possible[0])
-        start = first + len(sizes)
-    return start
+    kinds = Counter(zip(*(masses for _, masses in sides), strict=True))
+    caps = [
+        (copies, [_cap(epsilon, known, sigma, mass) for (sigma, _), mass in zip(sides, kind, strict=True)])
+        for kind, copies in kinds.items()
+    ]
+    for n in range(start, min(rows, start + TRIES // (len(kinds) * len(sides))) + 1):
+        if sum(copies * max(0, min(cap(n) for cap in of)) for copies, of in caps) >= n:
+            return n
+        start = n + 1
+    return min(start, rows + 1)
 
 
 def _start(epsilon: Fraction, known: int, sigma: Fraction | None, masses: Sequence[Fraction], rows: int) -> int:
@@ -61,21 +50,25 @@ def _start(epsilon: Fraction, known: int, sigma: Fraction | None, masses: Sequen
     return math.ceil(lacking / gain)
 
 
-def _caps(epsilon: float, known: int, sigma: Fraction | None, mass: Floats, n: Floats) -> Floats:
-    left = n - known
-    if sigma is None:
-        caps = np.minimum(epsilon * mass * left, left * (1 - (1 - mass) / epsilon))
-        return np.asarray(np.minimum(caps, left - 1))
-    others = n + float(sigma) - 1
-    ratio = epsilon * left / others
-    with np.errstate(divide="ignore", invalid="ignore"):
-        first = np.where(ratio >= 1 - SLACK, math.inf, ratio * (mass - 1) / (1 - ratio))
-        slope = epsilon * others - left
-        second = left * (epsilon * others - (n + float(sigma) - mass)) / slope
-    second = np.where(slope <= SLACK * others, math.inf, second)
-    return np.asarray(np.minimum(np.minimum(first, second), left - 1))
+def _cap(epsilon: Fraction, known: int, sigma: Fraction | None, mass: Fraction) -> Callable[[int], int]:
+    """The most rows of a value in a block of n. In integers: doubles lose (epsilon - 1) n where epsilon is near 1."""
+    p, q = epsilon.as_integer_ratio()
+    unit = math.lcm(mass.denominator, 1 if sigma is None else sigma.denominator)
+    m, s = int(mass * unit), int((sigma or 0) * unit)
 
+    def infinite(n: int) -> int:
+        left = n - known
+        second = left * (p * unit - q * (unit - m)) // (p * unit)
+        return min(p * m * left // (q * unit), second, left - 1)
 
-def _floor(room: Floats) -> Floats:
-    """Whole rows; where in doubt, one more, so that the bound is never too high."""
-    return np.asarray(np.floor(np.maximum(room, 0.0) * (1 + SLACK) + SLACK))
+    def finite(n: int) -> int:
+        left, others = n - known, (n - 1) * unit + s
+        most = left - 1
+        lacking, slope = q * others - p * left * unit, p * others - q * left * unit
+        if lacking > 0:
+            most = min(most, p * left * (m - unit) // lacking)
+        if slope > 0:
+            most = min(most, left * (p * others - q * (n * unit + s - m)) // slope)
+        return most
+
+    return infinite if sigma is None else finite

@@ -14,7 +14,7 @@ from fractions import Fraction
 from qblock import adversary as adversaries
 from qblock.blocks import Reference
 from qblock.models.anonymity import KAnonymity
-from qblock.models.base import Model
+from qblock.models.base import DIGITS, Model, decimal
 from qblock.models.closeness import TCloseness
 from qblock.models.diversity import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, RecursiveCLDiversity
 from qblock.models.diversity_pd import NpdRecursiveCLDiversity, PdRecursiveCLDiversity
@@ -23,11 +23,12 @@ from qblock.models.likeness import AlphaKAnonymity, BetaLikeness, DeltaDisclosur
 from qblock.models.nt_closeness import NtCloseness
 from qblock.models.population import DeltaPresence, KMap
 from qblock.models.proximity import DeltaLDiversity, EpsilonMAnonymity
-from qblock.models.ratios import double
 
 Shares = tuple[Fraction, ...]
-UP = Fraction(1) + Fraction(1, 10**12)
-"""Logarithms are rounded away from what would be a stronger bound."""
+UP = Fraction(1) + Fraction(1, 10**30)
+"""Logarithms of 60 digits are rounded away from what would be a stronger bound."""
+MOST_DELTA = 700
+"""Of delta-disclosure: beyond it no share of any table is limited."""
 NO_SHARE = "it limits no value's share below all of a block"
 
 
@@ -168,8 +169,10 @@ def _bounds(model: Model, reference: Reference, shares: list[Fraction]) -> tuple
             return "it compares with larger blocks, whose shares it does not limit"
         case BetaLikeness():
             return [share * (1 + _gain(model, share)) for share in shares], nothing
+        case DeltaDisclosure() if model.delta > MOST_DELTA:
+            return NO_SHARE
         case DeltaDisclosure():
-            factor = Fraction(math.exp(min(double(model.delta), 700.0))) * UP
+            factor = Fraction(DIGITS.exp(decimal(model.delta))) * UP
             least = [share / factor for share in shares] if model.absent == "violation" else nothing
             return [share * factor for share in shares], least
         case EpsilonPrivacy():
@@ -212,7 +215,7 @@ def _share_of_entropy(effective: Fraction, values: int) -> Fraction:
 def _gain(model: BetaLikeness, share: Fraction) -> Fraction:
     if model.variant == "basic" or not share:
         return Fraction(model.beta)
-    return min(Fraction(model.beta), Fraction(-math.log(share)) * UP)
+    return min(Fraction(model.beta), Fraction(DIGITS.minus(DIGITS.ln(decimal(share)))) * UP)
 
 
 def _nearest(distance: str, reference: Reference) -> Fraction | None:

@@ -131,7 +131,7 @@ class BetaLikeness(Model):
 @lru_cache(maxsize=1024)
 def _exceeds(count: int, n: int, own: int, mass: int) -> bool:
     share = Fraction(own, mass)
-    return decimal(Fraction(count, n) / share - 1) > -DIGITS.ln(decimal(share))
+    return decimal(Fraction(count, n) / share - 1) > DIGITS.minus(DIGITS.ln(decimal(share)))
 
 
 @dataclass(frozen=True, kw_only=True)
