@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -65,7 +64,8 @@ class Lattice:
 
     def nodes(self) -> Iterator[Node]:
         """Every node, finer ones first: by height, then by levels."""
-        yield from sorted(itertools.product(*(range(s) for s in self.shape)), key=lambda n: (sum(n), n))
+        for total in range(sum(self.heights) + 1):
+            yield from _of_height(self.heights, total)
 
     def parents(self, node: Node) -> list[Node]:
         """The direct generalizations of a node."""
@@ -74,3 +74,14 @@ class Lattice:
     def children(self, node: Node) -> list[Node]:
         """The direct specializations of a node."""
         return [(*node[:i], n - 1, *node[i + 1 :]) for i, n in enumerate(node) if n > 0]
+
+
+def _of_height(heights: Node, total: int) -> Iterator[Node]:
+    """The nodes whose levels add up to a total, in order of their levels."""
+    if not heights:
+        yield ()
+        return
+    least = max(0, total - sum(heights[1:]))
+    for level in range(least, min(heights[0], total) + 1):
+        for rest in _of_height(heights[1:], total - level):
+            yield (level, *rest)

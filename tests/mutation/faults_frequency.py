@@ -88,7 +88,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
         "hubs: the largest goes though it is needed",
         "frequency/sources.py",
-        "        return not self._wanted[up(hub.node)].any()",
+        "        return self._wanted is not None and not self._wanted[up(hub.node)].any()",
         "        return False",
         tests=(f"{SAMPLES}::test_a_hub_that_no_open_node_needs_goes_before_a_larger_one",),
     ),

@@ -69,10 +69,13 @@ def _print_search(found: dict[str, Any], words: dict[str, tuple[str, ...]], *, e
     """words: what readers see of each quasi-identifier at each level; every: whether all minimal nodes are listed."""
     out = console()
     names = found["quasi_identifiers"]
-    out.print(
-        f"{found['rows']:,} rows; a lattice of {found['nodes_total']:,} nodes, {found['nodes_evaluated']:,} of them "
-        f"evaluated with {found['queries']:,} statements in {found['seconds']:.1f} s ({found['strategy']})"
-    )
+    lattice = f"a lattice of {found['nodes_total']:,} nodes"
+    evaluated = f"{lattice}, {found['nodes_evaluated']:,} of them evaluated"
+    if found["strategy"] == "none":
+        evaluated = f"{lattice}, too large for a search, so that splits begin at its top alone;"
+    with_ = f"with {found['queries']:,} statements in {found['seconds']:.1f} s"
+    how = "" if found["strategy"] == "none" else f" ({found['strategy']})"
+    out.print(f"{found['rows']:,} rows; {evaluated} {with_}{how}")
     if found["minimal"] and "recoding" not in found:
         print_minimal(found["minimal"], words, every=every)
     out.print(found["why"])

@@ -25,6 +25,11 @@ AT_ONCE = 3
 RIDGE = 0.3
 
 
+def worth_hubs(rows: int) -> bool:
+    """Whether a table of so many rows is large enough for hubs."""
+    return rows >= LEAST_ROWS
+
+
 class Counted(Protocol):
     """What hubs are stored in."""
 
@@ -61,7 +66,7 @@ class Expected:
         self._found.append(np.log(max(-self.rows * np.log1p(-full), 1.0)))
 
     def everywhere(self, shape: tuple[int, ...]) -> Floats:
-        """float64 over the lattice."""
+        """float64 over a lattice of this shape, with the same bottom."""
         weights = self._prior
         if self._nodes:
             features = np.array(self._nodes)
@@ -71,7 +76,7 @@ class Expected:
         total = np.full(shape, weights[-1])
         start = 0
         for axis, height in enumerate(self._heights):
-            values = np.append(0.0, np.cumsum(weights[start : start + height]))
+            values = np.append(0.0, np.cumsum(weights[start : start + height]))[: shape[axis]]
             total += values.reshape([-1 if i == axis else 1 for i in range(total.ndim)])
             start += height
         found: Floats = -self.rows * np.expm1(-np.exp(np.minimum(total, 50.0)) / self.rows)
@@ -81,13 +86,12 @@ class Expected:
 class Hubs:
     """The plan of one kind of question: about block sizes, or with some sensitive attributes.
 
-    most, least: float64 over the lattice, bounds of the rows of each frequency set; cost: rows that its counts are
-    read from.
+    shape: of the nodes that are searched, a lattice with the same bottom; most, least: float64 over them, bounds of the
+    rows of each frequency set; cost: rows that its counts are read from.
     """
 
-    def __init__(self, sets: Counted, sensitive: tuple[int, ...]) -> None:
+    def __init__(self, sets: Counted, sensitive: tuple[int, ...], shape: tuple[int, ...]) -> None:
         self._sets, self._sensitive = sets, sensitive
-        shape = sets.lattice.shape
         values = float(np.prod([sets.coding.sizes[i] for i in sensitive])) if sensitive else 1.0
         self._expected = Expected(sets.coding.labels, sets.rows, values)
         self.most: Floats = np.full(shape, float(sets.rows))
@@ -97,6 +101,7 @@ class Hubs:
 
     def learn(self, node: Node, rows: int) -> None:
         """Take into account how many rows a node's frequency set has."""
+        # Of a node beyond those that are searched, only what it says of these.
         above, below = up(node), down(node)
         np.minimum(self.most[above], rows, out=self.most[above])
         np.maximum(self.least[below], rows, out=self.least[below])
@@ -108,7 +113,7 @@ class Hubs:
         wanted: float64 over the lattice, how often each node may be asked.
         """
         sets = self._sets
-        if sets.rows >= LEAST_ROWS and sets.rows_read >= self._next:
+        if sets.rows_read >= self._next:
             for _ in range(AT_ONCE):
                 best = self._best(wanted)
                 if best is None:

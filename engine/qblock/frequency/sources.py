@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from qblock.blocks import Floats, Ints
 from qblock.errors import QblockError
 from qblock.frequency.coding import Coding, Mask, finer
-from qblock.frequency.hubs import Hubs
+from qblock.frequency.hubs import Hubs, worth_hubs
 from qblock.frequency.slices import Slices
 from qblock.lattice import Lattice, Node, up
 from qblock.warehouse import queries
@@ -74,7 +74,7 @@ class Sources:
         self._slices = Slices(self, self._read)
         self._lock = threading.RLock()
         self._plans: dict[tuple[int, ...], Hubs] = {}
-        self._wanted: Floats = np.ones(self.lattice.shape)
+        self._wanted: Floats | None = None
         self._texts: dict[tuple[object, ...], tuple[str, list[str]]] = {}
 
     @property
@@ -123,12 +123,14 @@ class Sources:
     def expect(self, wanted: Floats, sensitive: Sequence[int] = ()) -> Floats:
         """Store the hubs that pay for nodes to be asked; the rows that each node's counts would be read from.
 
-        wanted: float64 over the lattice, how often each may be asked.
+        wanted: over the nodes that are searched, a lattice with the same bottom, how often each may be asked.
         """
-        kind = tuple(sensitive)
         self._wanted = wanted
-        if kind not in self._plans:
-            self._plans[kind] = Hubs(self, kind)
+        if not worth_hubs(self.rows):
+            return np.broadcast_to(float(self.rows), wanted.shape)
+        kind = tuple(sensitive)
+        if kind not in self._plans or self._plans[kind].cost.shape != wanted.shape:
+            self._plans[kind] = Hubs(self, kind, wanted.shape)
         return self._plans[kind].look(wanted)
 
     def statement(self, node: Node, sensitive: Sequence[int]) -> Query:
@@ -198,7 +200,7 @@ class Sources:
 
     def _idle(self, hub: FrequencySet) -> bool:
         """Whether no node that may still be asked is counted from it."""
-        return not self._wanted[up(hub.node)].any()
+        return self._wanted is not None and not self._wanted[up(hub.node)].any()
 
     def _drop(self, hub: FrequencySet) -> None:
         self._hubs.remove(hub)

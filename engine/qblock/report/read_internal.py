@@ -18,8 +18,9 @@ from qblock.report.read_epsilon import read_curves, read_epsilon
 from qblock.report.what_if import Lattice, measure_of, what_if
 from qblock.report.what_if_searched import MOST_SEARCHED, searched
 from qblock.search.beliefs import BayesAdversary, beliefs_at
+from qblock.search.extent import too_large
 from qblock.search.progress import Progress
-from qblock.search.run import SearchResult, node_json, open_task, run_search
+from qblock.search.run import node_json, open_task, run_search
 from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
 from qblock.source.in_words import levels_in_words
@@ -54,10 +55,9 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
     past = history(spec)
     with open_task(spec, name_values=False) as task:
         whole = len(task.lattice) <= MOST_NODES
-        found = run_search(task, progress=progress, all_nodes=whole, recoding="full_domain")
+        said = _said(task, whole, progress)
         words = levels_in_words(spec, task.source.hierarchies)
-        said = found.to_json()
-        lattice = _lattice(found, said, words, whole, _published(past))
+        lattice = _lattice(task, said, words, whole, _published(past))
         epsilon, grants_shown = read_epsilon(task, _marked(lattice))
         why_not = _why_not(task)
         questions = None
@@ -87,6 +87,14 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         spec_digest=spec_digest(spec),
         head=past["ledger_head"],
     )
+
+
+def _said(task: Task, whole: bool, progress: Progress | None) -> dict[str, Any]:
+    """The answer of a search for a node, with all nodes where the lattice is shown whole; of a lattice that is too
+    large for a search nothing but its size."""
+    if too_large(task) is None:
+        return run_search(task, progress=progress, all_nodes=whole, recoding="full_domain").to_json()
+    return {"nodes_total": len(task.lattice), "chosen": None, "satisfying": None, "minimal": None}
 
 
 def _why_not(task: Task) -> str | None:
@@ -125,6 +133,8 @@ def _beliefs(task: Task, node: Node | None, adversary: BayesAdversary | None) ->
 
 
 def _candidate(said: Mapping[str, Any]) -> str:
+    if said["minimal"] is None:
+        return f"The lattice of full-domain recoding has {said['nodes_total']:,} nodes, too many for a search."
     if said["chosen"] is None:
         return "No node of full-domain recoding satisfies the spec."
     some = "Some" if said["satisfying"] is None else f"{said['satisfying']:,}"
@@ -143,18 +153,18 @@ def _published(past: Mapping[str, Any]) -> tuple[int, ...] | None:
 
 
 def _lattice(
-    found: SearchResult,
+    task: Task,
     said: Mapping[str, Any],
     words: Mapping[str, tuple[str, ...]],
     whole: bool,
     published: tuple[int, ...] | None,
 ) -> LatticeShown:
-    metric = found.task.spec.search.choose_by
-    minimal = tuple(map(tuple, said["minimal"]))
+    metric = task.spec.search.choose_by
+    minimal = tuple(map(tuple, said["minimal"] or ()))
     chosen = None if said["chosen"] is None else tuple(said["chosen"]["levels"])
     nodes = said.get("nodes") if whole else None
     if nodes is None:
-        task, metrics = found.task, Metrics(found.task)
+        metrics = Metrics(task)
         first = list(dict.fromkeys([*([] if chosen is None else [chosen]), *minimal]))
         looked = (node_json(task, metrics, node) for node in near(task.lattice, first, max(MOST_NEAR, len(first))))
         nodes = [one for one in looked if one["satisfied"]]

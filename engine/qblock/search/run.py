@@ -18,6 +18,7 @@ from qblock.search import search
 from qblock.search.answer import metrics_json, requirements_json, weights_json
 from qblock.search.assessment import Assessment
 from qblock.search.choose import candidates, choose
+from qblock.search.extent import MOST_BEFORE_A_MAP, check_listed, check_searchable
 from qblock.search.nodes import pinned_node
 from qblock.search.progress import Pace, Progress, Stage
 from qblock.search.recoding import Recoded, check_same, named, specialized
@@ -97,8 +98,8 @@ def recoded(task: Task, found: Recoded, relation: Admitted | None = None) -> Ite
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """What a search found. outcome: None for a pinned node. chosen: None where nothing satisfies; of a recoding map the
-    verdict over its boxes. recoded: the map, where one was searched for; full_domain: with it, what
+    """What a search found. outcome: None where no lattice was searched. chosen: None where nothing satisfies; of a
+    recoding map the verdict over its boxes. recoded: the map, where one was searched for; full_domain: with it, what
     would have been chosen without, as JSON. begun: the node that splits of a map begin at; by sizes also one that fails
     other models."""
 
@@ -133,16 +134,17 @@ class SearchResult:
     def to_json(self) -> dict[str, Any]:
         lattice = self.task.lattice
         chosen = self.chosen
+        how = "pinned" if self.choice == "pinned" else "none"
         answer: dict[str, Any] = {
             "release": self.task.spec.release,
             "rows": self.task.source.rows,
             "quasi_identifiers": list(self.quasi_identifiers),
             "heights": list(lattice.heights),
             "nodes_total": len(lattice),
-            "nodes_evaluated": self.outcome.nodes_evaluated if self.outcome else 1,
+            "nodes_evaluated": self.outcome.nodes_evaluated if self.outcome else int(how == "pinned"),
             "queries": self.queries,
-            "strategy": self.outcome.strategy if self.outcome else "pinned",
-            "optimality": self.outcome.optimality if self.outcome else "pinned",
+            "strategy": self.outcome.strategy if self.outcome else how,
+            "optimality": self.outcome.optimality if self.outcome else how,
             "why": self.why,
             "choice": self.choice,
             "seconds": round(self.seconds, 3),
@@ -230,6 +232,13 @@ def run_search(
     full: dict[str, Any] | None = None
     begun: Node | None = None
     settled = spec.pinned is not None or stated is not None
+    of_map = (recoding or spec.search.recoding) == "multidimensional" and not settled
+    # A map needs no lattice: where it is large, the splits begin at its top alone.
+    searched = not settled and not (of_map and len(task.lattice) > MOST_BEFORE_A_MAP)
+    if searched:
+        check_searchable(task)
+    if all_nodes:
+        check_listed(task, "`--nodes all`")
     if not settled or all_nodes:
         task.bring_near()
     task.warnings += repeated_people(task.spec, task.source.session)
@@ -241,6 +250,8 @@ def run_search(
 
     minimal: list[Node] = []
     outcome: Outcome | None = None
+    chosen: Assessment | None = None
+    why = ""
     if spec.pinned is not None:
         chosen = task.assess(pinned_node(task, spec.pinned))
         why = "the node is pinned in the spec: it was checked, not searched"
@@ -252,7 +263,7 @@ def run_search(
         why = f"the recoding map of version {spec.map_version} is named in the spec: it was checked, not searched"
         if not chosen.satisfied:
             why = f"the recoding map of version {spec.map_version}, over this data, fails {failed(chosen)}"
-    else:
+    elif searched:
         by_sizes = spec.search.choose_from == "sizes"
         evaluator = _BySizes(task) if by_sizes else task
         by, strategy = spec.search.choose_by, strategy or spec.search.strategy
@@ -261,7 +272,6 @@ def run_search(
         outcome = search(evaluator, strategy=strategy, tally=tally("search"), contest=contest)
         minimal, why = outcome.minimal, outcome.why
         among = outcome.satisfying() if contest else candidates(outcome, by, suppression=task.budget > 0)
-        chosen = None
         if among:
             best = choose(among, lambda n: ranked.rank(n, by), by, lambda n: ranked.bound(n, by), tally("choice"))
             chosen = task.assess(best)
@@ -270,12 +280,12 @@ def run_search(
             begun = best if chosen.satisfied or by_sizes else None
             if not chosen.satisfied:
                 why = f"the node {list(best)}, chosen by block sizes alone, fails {failed(chosen)}"
-    if (recoding or spec.search.recoding) == "multidimensional" and not settled:
+    if of_map:
         if chosen is not None and chosen.satisfied:
             figures = metrics_json(metrics.of(chosen))
             full = {"levels": list(chosen.node), "suppressed": chosen.suppressed, "metrics": figures}
         recoded = specialized(task, begun, lambda: tally("boxes"))
-        chosen, why = of_map(recoded)
+        chosen, why = verdict_of(recoded, searched=searched)
     if all_nodes:
         nodes, told = [], tally("nodes")
         for node in task.in_turn():
@@ -305,8 +315,11 @@ def run_search(
     )
 
 
-def of_map(recoded: Recoded | None) -> tuple[Assessment | None, str]:
-    """The verdict over the boxes of a map, and where it comes from in words."""
+def verdict_of(recoded: Recoded | None, *, searched: bool) -> tuple[Assessment | None, str]:
+    """The verdict over the boxes of a map, and where it comes from in words. searched: whether there was a search for
+    a node, too."""
+    if recoded is None and not searched:
+        return None, "the most general labels do not satisfy the spec: there is no map"
     if recoded is None:
         return None, "neither the most general labels nor a node of the lattice satisfies the spec: there is no map"
     found = recoded.assessment
@@ -340,9 +353,11 @@ def failed(assessment: Assessment) -> str:
 def refusal(result: SearchResult) -> Refused:
     """Why nothing can be published, in words for a person: how far the top node is from what is asked."""
     task = result.task
-    if result.outcome is None or (result.choice != "minimal" and result.minimal):
+    if result.choice == "pinned" or (result.choice != "minimal" and result.minimal):
         return Refused(result.why)
     top = task.assess(task.lattice.top)
+    if top.satisfied:
+        return Refused(result.why)
     general = "the most general node"
     if task.lattice.top != task.source.frequency_sets.lattice.top:
         general += " within `max`"

@@ -15,7 +15,7 @@ from qblock.blocks import Blocks, Containing, Floats, Ints, Reference
 from qblock.errors import InputError
 from qblock.frequency import FrequencySets, Sizes, number, positions
 from qblock.frequency.portions import ALL, SAMPLED, Portion
-from qblock.lattice import Lattice, Node, down, is_generalization
+from qblock.lattice import Lattice, Node
 from qblock.models import KAnonymity, Model
 from qblock.models.multi import monotone, split
 from qblock.recoding.unions import united
@@ -31,6 +31,8 @@ from qblock.spec import GuardTable, Requirement, Spec
 QUARANTINED = "{} rows wait until their hierarchies cover them (uncovered: quarantine)"
 SOME, SIZES = 0.1, 0.3
 """What counting some blocks costs of counting all, and sizes of counting values."""
+CONTAINING = 64
+"""Bytes that a pair of a block and a value takes in each generalization of a node, about."""
 TASKS = itertools.count()
 """Several tasks may share one session, each with temporary tables of its own."""
 
@@ -149,15 +151,11 @@ class Task:
 
     def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
         sets = self.source.frequency_sets
-        # Levels that may not be published are not asked for either.
-        inside = down(self.lattice.top)
-        whole = np.zeros(sets.lattice.shape)
-        whole[inside] = wanted
         if sizes or self.sizes_only or not self._needed:
-            return sets.expect(whole)[inside]
-        total = sets.expect(whole)[inside] * SIZES if self.least > 1 else np.zeros(self.lattice.shape)
+            return sets.expect(wanted)
+        total = sets.expect(wanted) * SIZES if self.least > 1 else np.zeros(1)
         for i in self._needed:
-            total += sets.expect(whole, (i,))[inside]
+            total = total + sets.expect(wanted, (i,))
         return total
 
     def in_turn(self) -> Iterator[Node]:
@@ -358,8 +356,16 @@ class Task:
         sets, sensitive = self.source.frequency_sets, requirement.sensitive[0]
         result = []
         # Natural supersets, whether or not they may be published: of the whole lattice, above `max` too.
-        for coarser in sets.lattice.nodes():
-            if coarser != node and is_generalization(coarser, node):
+        above = Lattice(tuple(h - level for h, level in zip(sets.lattice.heights, node, strict=True)))
+        if len(above) * len(blocks.count) * CONTAINING > sets.memory:
+            place = self.spec.at_requirement(requirement)
+            raise InputError(
+                f"{place}: (n,t)-closeness of variant lattice looks at all {len(above):,} generalizations of node "
+                f"{list(node)}, more than memory holds; write `variant: own_or_top`, or raise `search.memory_limit`"
+            )
+        for steps in above.nodes():
+            coarser = tuple(map(sum, zip(node, steps, strict=True)))
+            if coarser != node:
                 leaves = [d.leaves for d in self.source.dimensions]
                 keys = self.generalize(blocks.keys, coarser)
                 if sets.entities:

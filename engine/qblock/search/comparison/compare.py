@@ -17,6 +17,7 @@ from qblock.metrics import BY_NAME, METRICS, Published
 from qblock.models import Value, measured
 from qblock.search.assessment import NodeCounts, Part, worst
 from qblock.search.definitions import Definition, collect, read_definitions, with_definitions
+from qblock.search.extent import check_listed
 from qblock.search.progress import Pace, Progress
 from qblock.search.task import Task
 from qblock.search.unasked import NotComputed
@@ -103,6 +104,8 @@ def compare(
     Raises InputError for an unknown attribute or a file with errors.
     """
     started, before = time.perf_counter(), task.statements
+    if nodes is None:
+        check_listed(task, "a comparison")
     source = task.source
     unknown = [name for name in sensitives if name not in source.sensitives]
     if unknown:

@@ -13,9 +13,10 @@ from qblock.lattice import Node
 from qblock.metrics.boxes import MEASURED
 from qblock.search.answer import metrics_json, requirements_json, weights_json
 from qblock.search.assessment import Assessment
+from qblock.search.extent import too_large
 from qblock.search.progress import Pace, Progress
 from qblock.search.recoding import specialized
-from qblock.search.run import SearchResult, of_map, refusal, run_search
+from qblock.search.run import SearchResult, refusal, run_search, verdict_of
 from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
 from qblock.spec import Spec
@@ -118,17 +119,22 @@ def compare_recodings(task: Task, *, progress: Progress | None = None) -> Recodi
     `check_both`."""
     check_both(task.spec)
     clock, best_only = _Clock(task), task.spec.search.answer == "best"
-    found = run_search(task, progress=progress, best_only=best_only, recoding="full_domain")
-    full = _of_node(found, clock)
-    refused = None if full is not None else str(refusal(found))
-    why = found.why if refused is None else refused
+    full: Side | None = None
+    begun: Node | None = None
+    refused = too_large(task)
+    why, searched = refused or "", refused is None
+    if searched:
+        found = run_search(task, progress=progress, best_only=best_only, recoding="full_domain")
+        full, begun = _of_node(found, clock), found.begun
+        refused = None if full is not None else str(refusal(found))
+        why = found.why if refused is None else refused
 
     def tally() -> Pace | None:
         return None if progress is None else Pace("boxes", progress, lambda: task.source.frequency_sets.rows_read)
 
     clock.lap()
-    made = specialized(task, found.begun, tally)
-    chosen, why_map = of_map(made)
+    made = specialized(task, begun, tally)
+    chosen, why_map = verdict_of(made, searched=searched)
     mapped = None
     if made is not None and chosen is not None and chosen.satisfied:
         metrics, shares = made.metrics(FIGURES), made.shares()

@@ -37,11 +37,6 @@ class Metrics:
         self._leaf_sets: dict[int, Leaves] = {}
         self._alone: dict[tuple[int, int, str], float] = {}
         self._ranked: dict[tuple[Node, str], Any] = {}
-        self._discernibility: Ints = np.zeros(task.lattice.shape, dtype=np.int64)
-        """Over the lattice: it is at least this much, since it never falls upward and finer nodes are known."""
-        if not self._sets.entities:
-            for node, small in self._sets.known_small().items():
-                self._bounded(node, small)
 
     @property
     def shown(self) -> tuple[str, ...]:
@@ -104,7 +99,7 @@ class Metrics:
             return None
         if name in MARGINAL:
             return self.unsuppressed(node, name)
-        return int(self._discernibility[node]) if name == "discernibility" else None
+        return int(self._least_discernibility[node]) if name == "discernibility" else None
 
     def contest(self, name: str) -> Contest | None:
         """The search for a best node by a metric of which something is known of all nodes beforehand; else None."""
@@ -171,6 +166,15 @@ class Metrics:
             )
         return self._alone[key]
 
+    @cached_property
+    def _least_discernibility(self) -> Ints:
+        """int64 over the lattice: it is at least this much, since it never falls upward and finer nodes are known."""
+        least = np.zeros(self._task.lattice.shape, dtype=np.int64)
+        if not self._sets.entities:
+            for node, small in self._sets.known_small().items():
+                np.maximum(least[up(node)], small.squares or 0, out=least[up(node)])
+        return least
+
     def _learn(self, node: Node, size: Ints, blocks: Ints) -> None:
         self._floor(node, BY_NAME["discernibility"].of(self._sized(node, size, blocks)))
 
@@ -179,8 +183,9 @@ class Metrics:
             self._floor(node, small.squares)
 
     def _floor(self, node: Node, least: float) -> None:
-        floor = self._discernibility[up(node)]
-        np.maximum(floor, least, out=floor)
+        if "_least_discernibility" in self.__dict__:
+            floor = self._least_discernibility[up(node)]
+            np.maximum(floor, least, out=floor)
 
     @cached_property
     def _marginals(self) -> list[tuple[Ints, Ints]]:
