@@ -34,6 +34,8 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
+from qblock.warehouse import duckdb_session
+
 Warehouse = Callable[..., str]
 OLDEST = "postgresql15"
 """The oldest PostgreSQL that is supported, by the name that QBLOCK_TEST_REQUIRE has for it."""
@@ -277,6 +279,14 @@ def warehouse(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) 
         return url
 
     return create
+
+
+def sql_engine(url: str | sa.URL) -> sa.Engine:
+    """An engine of SQLAlchemy's for the database of a URL."""
+    parsed = sa.make_url(url)
+    if parsed.get_backend_name() == "duckdb":
+        return duckdb_session.attached_engine(Path(parsed.database or ""), read_only=False)
+    return sa.create_engine(parsed.set(drivername="postgresql+psycopg"), poolclass=sa.NullPool)
 
 
 def create_table(

@@ -104,7 +104,6 @@ class Nursery:
 
 def _serve() -> None:
     import duckdb  # noqa: F401
-    import duckdb_sqlalchemy  # noqa: F401
 
     # PyArrow imports it with the first array that it makes of Python's values.
     import pandas  # noqa: F401

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
+from engines import sql_engine
 
 from qblock.joint.admission import Admission, freeze
 from qblock.joint.crosswalk import Book, open_book, prepare
@@ -75,8 +76,7 @@ def publish(spec: Spec, version: int, node: tuple[int, ...], **more: Any) -> Ver
 
 
 def change(url: str, statement: str, **values: Any) -> None:
-    parsed = sa.make_url(url)
-    engine = sa.create_engine(parsed.set(drivername="postgresql+psycopg") if parsed.drivername != "duckdb" else parsed)
+    engine = sql_engine(url)
     with engine.begin() as connection:
         connection.execute(sa.text(statement), values)
     engine.dispose()

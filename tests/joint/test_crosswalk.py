@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
+from engines import sql_engine
 
 from qblock.errors import InputError
 from qblock.joint.crosswalk import Book, decoded, open_book, prepare
@@ -163,9 +164,7 @@ def test_the_form_of_several_attributes_is_checked_in_joint_cells(warehouse, tmp
 
 def insert(url: str, columns: dict[str, list[object]], first: int) -> None:
     """Append the rows from `first` on."""
-    engine = sa.create_engine(
-        sa.make_url(url).set(drivername="duckdb" if url.startswith("duckdb") else "postgresql+psycopg")
-    )
+    engine = sql_engine(url)
     table = sa.table("people", *(sa.column(name) for name in columns))
     with engine.begin() as connection:
         rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]

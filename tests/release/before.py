@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from engines import sql_engine
 
 from qblock.ledger import kept
 from qblock.ledger.stores import place_of
@@ -49,7 +50,7 @@ def crosswalk(job: Job, statement: str) -> list[tuple[Any, ...]]:
     place = place_of(job.spec)
     path = place.folder / "crosswalk.duckdb"
     url = place.url if job.engine == "postgresql" else sa.URL.create("duckdb", database=str(path))
-    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    engine = sql_engine(url)
     with engine.begin() as connection:
         if job.engine == "postgresql":
             connection.exec_driver_sql("SET LOCAL search_path = qblock")

@@ -187,7 +187,7 @@ def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ..
     """The columns of the view, and a few rows spread over it."""
     if spec.publish.url is not None:
         file = database_file(parse_url(spec.publish.url.url), spec.directory)
-        engine = duckdb_session.create_engine(sa.URL.create("duckdb", database=str(file)), read_only=True)
+        engine = duckdb_session.file_engine(file)
     else:
         engine = postgresql_session.create_engine(parse_url(spec.source.url.url))
     view = sa.table(spec.view, schema=spec.publish.schema)

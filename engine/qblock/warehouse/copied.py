@@ -169,6 +169,9 @@ def _values(table: Tabular, schema: pa.Schema) -> list[str]:
     for i, field in enumerate(schema):
         type_ = table.types.get(field.name)
         value = converted(f"c{i}", type_) if type_ is not None else f"c{i}"
+        if pa.types.is_null(field.type):
+            # In DuckDB 2 NULL alone has a type, which no column can be compared as.
+            value = f"CAST({value} AS INTEGER)"
         number = pa.types.is_floating(field.type) or (type_ is not None and type_.word == "float")
         found.append(f"CASE WHEN isnan({value}) THEN NULL ELSE {value} END" if number else value)
     return found

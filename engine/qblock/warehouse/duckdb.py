@@ -20,6 +20,7 @@ from qblock.errors import InputError, QblockError
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.arrow import MANY
 from qblock.warehouse.duckdb_beside import DuckdbBeside
+from qblock.warehouse.duckdb_dialect import ARROW
 from qblock.warehouse.duckdb_files import check_database
 from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.memory import of_embedded
@@ -134,8 +135,8 @@ class DuckdbFacts:
         return [name if schema == "main" else f"{schema}.{name}" for schema, name in rows]
 
     def fetch(self, connection: sa.Connection, statement: Any, parameters: Mapping[str, Any]) -> pa.Table:
-        result = connection.execute(statement, parameters, execution_options={"duckdb_arrow": True})
-        return result.cursor.to_arrow_table()  # type: ignore[union-attr]
+        result = connection.execute(statement, parameters, execution_options={ARROW: True})
+        return result.cursor.table  # type: ignore[union-attr]
 
     def counts(self, connection: sa.Connection, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
         columns = connection.connection.driver_connection.execute(sql).fetchnumpy()  # type: ignore[union-attr]
@@ -249,7 +250,7 @@ class DuckdbWarehouse:
     def __init__(self, path: Path | None, memory_limit: str | None = None) -> None:
         self.path = path
         self._spill = SpillFolder()
-        self._engine = duckdb_session.create_engine(sa.make_url("duckdb:///:memory:"), poolclass=sa.pool.StaticPool)
+        self._engine = duckdb_session.memory_engine()
         self._memory_limit = memory_limit
 
     @contextmanager

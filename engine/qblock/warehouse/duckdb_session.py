@@ -9,10 +9,10 @@ from typing import Any
 
 import duckdb
 import sqlalchemy as sa
-from duckdb_sqlalchemy import ConnectionWrapper
 
 from qblock.warehouse import duckdb_attached
 from qblock.warehouse.dialects import SharedDialect
+from qblock.warehouse.duckdb_dialect import Connection, DuckdbDialect
 from qblock.warehouse.duckdb_files import check_database
 
 SETTINGS: dict[str, str] = {
@@ -53,27 +53,28 @@ def attached_engine(file: Path, *, read_only: bool) -> sa.Engine:
     file are found as in a connection to it."""
 
     def connect(_: Any) -> Any:
-        raw: Any = duckdb_attached.connect(file, _in_memory, read_only=read_only)
-        return ConnectionWrapper(raw)
+        return Connection(duckdb_attached.connect(file, _in_memory, read_only=read_only))
 
     return _dialect().engine(sa.make_url("duckdb://"), connect)
 
 
-def create_engine(url: sa.URL, *, poolclass: type[sa.pool.Pool] = sa.NullPool, read_only: bool = False) -> sa.Engine:
-    """An engine whose connections have SETTINGS."""
-    shared = _dialect()
-    more = {"read_only": True} if read_only else {}
+def memory_engine() -> sa.Engine:
+    """An engine with one connection, to a database in memory."""
 
-    def connect(_: Any) -> Any:
-        arguments, parameters = shared.dialect.create_connect_args(url)
-        return _settled(shared.dialect.connect(*arguments, **parameters, **more))
+    def open_memory(_: Any) -> Any:
+        return Connection(_settled(duckdb.connect(":memory:")))
 
-    return shared.engine(url, connect, poolclass)
+    return _dialect().engine(sa.make_url("duckdb://"), open_memory, sa.StaticPool)
+
+
+def file_engine(file: Path) -> sa.Engine:
+    """An engine whose connections read a file."""
+    return _dialect().engine(sa.make_url("duckdb://"), lambda _: Connection(connect(file, read_only=True)))
 
 
 @cache
 def _dialect() -> SharedDialect:
-    return SharedDialect(sa.create_engine("duckdb://", poolclass=sa.NullPool).dialect)
+    return SharedDialect(DuckdbDialect())
 
 
 def _in_memory(spilled: str) -> duckdb.DuckDBPyConnection:

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb_sqlalchemy
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from qblock.errors import InputError
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse
+from qblock.warehouse.duckdb_dialect import DuckdbDialect
 from qblock.warehouse.facts import Facts
 from qblock.warehouse.protocol import Warehouse
 
@@ -102,7 +102,7 @@ DUCKDB = Engine(
     "DuckDB",
     lambda: DuckdbFacts,
     # A driver's own way of writing parameters would double every percent sign in a name.
-    lambda: duckdb_sqlalchemy.Dialect(paramstyle="named"),
+    lambda: DuckdbDialect(paramstyle="named"),
     "duckdb:///FILE",
     lambda url, directory, memory: DuckdbWarehouse(database_file(url, directory), memory),
     is_file=True,
