@@ -26,7 +26,7 @@ from integration.sources import execute, quoted
 from qblock.spec import load_spec
 
 pytestmark = pytest.mark.either_engine
-OPEN = "qblock: who a row is about:"
+OPEN = "qblock: Person column not set"
 
 PEOPLE: dict[str, list[Any]] = {
     "patient_id": list(range(100, 130)),
@@ -55,8 +55,9 @@ def init(qblock, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..
 
 
 def decide(spec: Path) -> None:
-    """As a person does who finds that all candidates are sensitive."""
-    text = spec.read_text("utf-8").replace("role: ???", "role: sensitive").replace("role: '???'", "role: sensitive")
+    """As a person does who finds that all candidates are sensitive, and that others know what has a hierarchy."""
+    text = re.sub(r"role: '?\?\?\?'?, hierarchy", "role: quasi_identifier, hierarchy", spec.read_text("utf-8"))
+    text = text.replace("role: ???", "role: sensitive").replace("role: '???'", "role: sensitive")
     spec.write_text(re.sub(r"(?m)^(  .*): \?\?\?(?=  #)", r"\1: sensitive", text), "utf-8")
 
 
@@ -161,7 +162,7 @@ def test_any_table(warehouse, qblock, init, tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     size = draw.choice([1, 3, 30, 120])
     names = draw.sample(NAMES, 6)
-    columns = {name: random_column(draw, size) for name in names} | {"always": (["a", "b", "a"] * size, "VARCHAR")}
+    columns = {name: random_column(draw, size) for name in names} | {"always": (["a", "b", "c"] * size, "VARCHAR")}
     table, schema = draw.choice(NAMES), draw.choice(NAMES)
     url = warehouse(
         table,
@@ -172,10 +173,13 @@ def test_any_table(warehouse, qblock, init, tmp_path: Path, seed: int) -> None:
     ran = init(url, quoted(schema, table), None, "--json")
     # Which of two columns says who a row is about may be left open.
     said = (
-        "" if ran.json["entity"]["how"] != "open" else f"{OPEN} {ran.json['entity']['why']} (--entity COLUMN says it)\n"
+        ""
+        if ran.json["entity"]["how"] != "open"
+        else f"qblock: {ran.json['entity']['why']} (--entity COLUMN sets it)\n"
     )
     assert (ran.status, ran.err) == (0, said)
-    left = [column["name"] for column in ran.json["columns"] if column["role"] == "left out"]
+    left = [column["name"] for column in ran.json["columns"] if column["role"] in ("left out", "decide")]
+    left = [name for name in left if name not in ran.json["open"]]
     spec = load_spec(tmp_path / "made" / "release.yaml")
     assert [*spec.attributes] == [name for name in columns if name not in left]
     found = qblock("search", tmp_path / "made" / "release.yaml", "--json")
@@ -192,7 +196,7 @@ def test_names_that_would_share_a_file(warehouse, qblock, init, tmp_path: Path) 
     assert init(url, "名前").status == 0
     spec = load_spec(tmp_path / "made" / "release.yaml")
     files = [spec.attributes[name].hierarchy.file for name in spec.quasi_identifiers]  # type: ignore[union-attr]
-    assert len({file.lower() for file in files}) == len(files) == 4
+    assert len({file.lower() for file in files}) == len(files) == 5
     assert qblock("search", tmp_path / "made" / "release.yaml", "--json").status == 0
 
 

@@ -96,10 +96,10 @@ def test_decimals_that_lie_close_together_have_narrow_ranges(
 
 
 def test_ranges_of_whole_numbers_are_written_like_others(proposed: Proposed) -> None:
-    distances, children = [40 + i % 50 + 0.5 for i in range(600)], [i % 4 for i in range(600)]
-    ran, form = proposed(AGES, distance=distances, children=children, ward=["abc"[i % 3] for i in range(600)])
+    weights, children = [40 + i % 50 + 0.5 for i in range(600)], [i % 4 for i in range(600)]
+    ran, form = proposed(AGES, weight=weights, children=children, ward=["abc"[i % 3] for i in range(600)])
     assert form.labels == "half_open"
     spec = load_spec(Path(ran.json["files"][-1]))
     labels = {name: getattr(of.hierarchy, "labels", None) for name, of in spec.attributes.items() if of.hierarchy}
-    assert labels == {"age": "half_open", "distance": "plain", "children": "half_open", "sex": None}
+    assert labels == {"age": "half_open", "weight": "plain", "children": "half_open", "ward": None, "sex": None}
     assert "# `labels: half_open` writes" in spec.path.read_text("utf-8")

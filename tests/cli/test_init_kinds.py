@@ -69,7 +69,7 @@ def test_what_is_no_code_is_not_taken_for_one(roles: Any) -> None:
         numbered=column([f"B{i:04}" for i in range(50)]),
         illness=column(["cold", "flu"]),
     )
-    assert found.pop("illness")[1] == "the name suggests something private"
+    assert found.pop("illness")[1] == "the name suggests health"
     assert {name: role for name, (role, _) in found.items()} == {
         **dict.fromkeys(found, "quasi_identifier"),
         "borrower_no": "identifying",

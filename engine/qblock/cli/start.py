@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from qblock.cli.output import Json, answer, console, table
-
-if TYPE_CHECKING:
-    from qblock.api import Candidate, ProposedColumn
+from qblock.cli.output import Json, answer, console
+from qblock.cli.proposal import ask_person, ask_sensitive, proposal_lines
 
 
 def register(app: typer.Typer) -> None:
@@ -83,88 +80,18 @@ def init(
         directory,
         force=force,
         entity=entity,
-        ask=_ask if there else None,
+        ask=ask_person if there else None,
         sensitive=sensitive,
-        ask_sensitive=_ask_sensitive if there else None,
+        ask_sensitive=ask_sensitive if there else None,
     )
     if found.entity.how == "open":
-        print(f"qblock: who a row is about: {found.entity.why} (--entity COLUMN says it)", file=sys.stderr)
+        print(f"qblock: {found.entity.why} (--entity COLUMN sets it)", file=sys.stderr)
     if json_:
         answer(found.to_dict())
         return
     out = console()
-    if found.types:
-        named = ", ".join(f"{name} ({type_})" for name, type_ in found.types)
-        out.print(f"Types of {len(found.types)} of {len(found.columns)} columns, the others are text: {named}")
-    for note in found.notes:
-        out.print(f"Note: {note}.")
-    undecided = dict(found.open)
-    rows = [
-        [c.name, "???" if c.name in undecided else c.role, c.values, f"{c.nulls:,}", c.reason] for c in found.columns
-    ]
-    out.print(table("", ["column", "role", "values", "NULLs", "why"], rows))
-    whose = [
-        [c.column, f"{c.distinct:,}", f"{c.rows_mean:.3g}", f"{c.rows_most:,}", c.meaning]
-        for c in found.entity.candidates
-    ]
-    if whose:
-        out.print(
-            table("\nWho a row may be about", ["column", "values", "rows of each", "at most", "as entity"], whose)
-        )
-    out.print(f"\nWho a row is about: {found.entity.why}")
-    out.print(found.alone)
-    out.print(REGIMES[found.regime])
-    out.print("\nWritten: " + ", ".join(str(file) for file in found.files))
-    out.print(f"Lattice: {found.nodes:,} nodes{TOO_MANY if found.nodes > MOST_NODES else ''}")
-    spec = found.files[-1]
-    if undecided:
-        where = ", ".join(f"{name} (line {line})" for name, line in undecided.items())
-        out.print(f"Next: decide in {spec} whether these are sensitive: {where}; then `qblock search {spec}`")
-    else:
-        out.print(f"Next: check the roles and hierarchies, then `qblock search {spec}`")
-
-
-REGIMES = {
-    "steady": "Published again and again: who comes, leaves or changes is shown in batches. The spec names other ways.",
-    "once": "Published once: a later run with changed data will be refused. The spec names other ways.",
-}
-"""What the spec is as it is written."""
-
-
-MOST_NODES = 2_000
-TOO_MANY = (
-    ": a search of so many takes long. Give columns fewer levels, `max: LEVEL`, or a role that is not quasi_identifier"
-)
-NOBODY = "rows are counted, not people; a later run with changed data is refused, or nothing protects versions together"
-
-
-def _ask(candidates: Sequence[Candidate]) -> str:
-    """Who a row is about, by a number on the terminal; standard output is for the answer."""
-    print("Who is a row about?", file=sys.stderr)
-    choices = [*((one.column, one.meaning) for one in candidates), ("none", NOBODY)]
-    for number, (name, means) in enumerate(choices, 1):
-        print(f"  {number}  {name}: {means}", file=sys.stderr)
-    while True:
-        given = int(typer.prompt("Number", default=1, type=int, err=True))
-        if 1 <= given <= len(choices):
-            return choices[given - 1][0]
-        print(f"a number from 1 to {len(choices)}", file=sys.stderr)
-
-
-def _ask_sensitive(candidates: Sequence[ProposedColumn]) -> list[str]:
-    """Which columns are sensitive, by their numbers on the terminal."""
-    print("Which columns are sensitive: what nobody may learn about a person?", file=sys.stderr)
-    for number, one in enumerate(candidates, 1):
-        print(f"  {number}  {one.name}: {one.reason}", file=sys.stderr)
-    print("  0  none of them: they are left out", file=sys.stderr)
-    every = ",".join(str(number) for number in range(1, len(candidates) + 1))
-    while True:
-        given = str(typer.prompt("Numbers", default=every, err=True)).replace(",", " ").split()
-        if given == ["0"]:
-            return ["none"]
-        if given and all(one.isdecimal() and 1 <= int(one) <= len(candidates) for one in given):
-            return [candidates[int(one) - 1].name for one in dict.fromkeys(given)]
-        print(f"numbers from 1 to {len(candidates)} with commas between, or 0", file=sys.stderr)
+    for line in proposal_lines(found):
+        out.print(line)
 
 
 def schema(

@@ -127,8 +127,8 @@ def said(sets: Sequence[Apart]) -> dict[str, str]:
     for one in sets:
         for name in one.columns:
             others = [other for other in one.columns if other != name]
-            together = f"with {' and '.join(others)}" if others else "alone"
-            words.setdefault(name, f"{together} it tells {percent(one.share)} of the people apart")
+            together = f"with {' and '.join(others)} " if others else ""
+            words.setdefault(name, f"{together}unique for {percent(one.share)} of the people")
     return words
 
 

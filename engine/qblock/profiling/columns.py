@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from qblock.hierarchy import Hierarchy, suppress
 from qblock.profiling.codes import CODES, Code
 from qblock.profiling.profiles import CONTINUOUS, FEW, FEW_NUMBERS, LEAST_CODES, LENGTHS, OWN, Profile
-from qblock.profiling.words import numbers_rows, suggests
+from qblock.profiling.words import numbers_rows, private_topic, suggests
 from qblock.spec.repeats import MOST_ROWS
 from qblock.warehouse import Column, Session, TableName
 from qblock.warehouse.values import is_value
@@ -32,6 +32,14 @@ LONGEST_NAME = 40
 """The longest name of a release and of a hierarchy file."""
 LONGEST_KEY = 120
 """A longer key needs a question mark before it in YAML."""
+FLAG = 2
+"""Values of a flag at most."""
+SMALL_CODES = 10
+"""Numbers of which there are no more are codes."""
+NUMBERS = ("integer", "decimal", "float", "boolean")
+UNKNOWN = "assumed known to outsiders; please check"
+CONSTANT = "has one value"
+WEIGHT = "a survey weight"
 MOST = Fraction(9, 10)
 """The share of rows by whose form a column of codes is known; the others are hidden."""
 
@@ -47,34 +55,39 @@ class Proposal:
 
 
 def propose(profiles: Sequence[Profile], rows: int) -> list[Proposal]:
-    """A role for every column; when in doubt a column is a quasi-identifier, or left out."""
-    made = [_propose(p, rows) for p in profiles]
-    if not any(p.role == "sensitive" for p in made) and sum(p.role == "quasi_identifier" for p in made) > 1:
-        for i in reversed(range(len(made))):
-            candidate = made[i]
-            if candidate.role == "quasi_identifier" and not suggests(candidate.profile.column.name, "quasi"):
-                reason = "no name suggests a sensitive attribute; this is the last column that does not look public"
-                made[i] = Proposal(candidate.profile, "sensitive", sensitive_entry(candidate.profile), reason)
-                break
-    return made
+    """A role for every column. What nobody can tell is left to a person (decide), and not published meanwhile.
+
+    Where nothing else would be what others know, columns that are no flags are."""
+    proposals = [_propose(p, rows) for p in profiles]
+    if any(p.role == "quasi_identifier" for p in proposals):
+        return proposals
+    return [
+        replace(p, role="quasi_identifier", reason=UNKNOWN) if p.role == "decide" and p.profile.distinct > FLAG else p
+        for p in proposals
+    ]
 
 
 def _propose(p: Profile, rows: int) -> Proposal:
-    name, kind = p.column.name, p.kind
-    private, quasi = suggests(name, "sensitive"), suggests(name, "quasi")
+    name, kind, few = p.column.name, p.kind, _is_code(p, rows)
+    topic, quasi = private_topic(name), suggests(name, "quasi")
+    private = topic is not None and not (topic.visible and quasi)
     code = _code(p, rows, quasi=quasi)
+    if p.distinct + (p.nulls > 0) <= 1 and rows > 1:
+        return Proposal(p, "left out", None, CONSTANT if p.distinct else "has no value")
     if code is not None and code.role == "identifying":
         return Proposal(p, "identifying", "identifying", code.says)
     mostly = _mostly(p, rows, often_digits=quasi or private)
     if mostly is not None and (private or mostly.role == "identifying" or 2 * p.long > rows - p.nulls):
         return mostly
-    if private:
-        return Proposal(p, "sensitive", sensitive_entry(p), "the name suggests something private")
+    if private and topic is not None:
+        return Proposal(p, "sensitive", sensitive_entry(p), f"the name suggests {topic.says}")
     if code is not None and code.role == "sensitive":
         return Proposal(p, "sensitive", sensitive_entry(p), code.says)
+    if suggests(name, "weight") and kind in NUMBERS and not few:
+        return Proposal(p, "left out", None, WEIGHT)
     numbered = numbers_rows(name) and p.distinct > FEW_NUMBERS and rows <= MOST_ROWS * p.distinct
     if numbered or not quasi:
-        if suggests(name, "identifying"):
+        if suggests(name, "identifying") and not few:
             return Proposal(p, "identifying", "identifying", "the name suggests an identifier; never published")
         if p.distinct >= OWN * rows and rows > 20 and kind not in CONTINUOUS:
             return Proposal(p, "identifying", "identifying", "nearly every row has its own value; never published")
@@ -86,20 +99,37 @@ def _propose(p: Profile, rows: int) -> Proposal:
         if kind != "text":
             reason = "some values are infinite, not a number, or not in the years 1 to 9999; not published"
         return Proposal(p, "left out", None, reason)
+    entry, rest = _known(p, hierarchy, rows)
+    if code is not None or quasi:
+        known = code.says if code is not None else "others may know it"
+        also = f"; {topic.says}: sensitive if you name it so" if topic is not None else ""
+        return Proposal(p, "quasi_identifier", entry, f"{known}{rest}{also}")
+    if p.distinct <= FLAG:
+        return Proposal(p, "decide", entry, "two values: a flag")
+    if few or kind in ("decimal", "float"):
+        return Proposal(p, "decide", entry, "few codes" if few else "a measurement")
+    return Proposal(p, "quasi_identifier", entry, f"{UNKNOWN}{rest}")
+
+
+def _known(p: Profile, hierarchy: Any, rows: int) -> tuple[dict[str, Any], str]:
+    """The entry of a quasi-identifier, and what is said of values that are hidden in it."""
     entry: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": hierarchy}
     if p.nulls:
         entry["nulls"] = "top"
     others = rows - p.nulls - p.codes[LENGTHS.index(hierarchy["digits"])] if "digits" in hierarchy else 0
-    if others:
-        entry["uncovered"] = "top"
-        rest = f"{others} rows are not {hierarchy['digits']} digits and become *"
-        if others == 1:
-            rest = f"1 row is not {hierarchy['digits']} digits and becomes *"
-        return Proposal(p, "quasi_identifier", entry, f"others may know it; {rest}")
-    if code is not None:
-        return Proposal(p, "quasi_identifier", entry, code.says)
-    known = "others may know it" if quasi else "others may know it, as far as one can tell: check"
-    return Proposal(p, "quasi_identifier", entry, known)
+    if not others:
+        return entry, ""
+    entry["uncovered"] = "top"
+    some = "1 row is" if others == 1 else f"{others} rows are"
+    become = "becomes" if others == 1 else "become"
+    return entry, f"; {some} not {hierarchy['digits']} digits and {become} *"
+
+
+def _is_code(p: Profile, rows: int) -> bool:
+    """Whether values are too few to tell people apart, whatever the column is called: a person of 0 and 1 is no
+    identifier."""
+    most = SMALL_CODES if p.kind in NUMBERS else FLAG
+    return p.distinct <= most and rows > MOST_ROWS * p.distinct
 
 
 def _code(p: Profile, rows: int, *, quasi: bool) -> Code | None:

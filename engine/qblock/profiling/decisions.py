@@ -17,34 +17,42 @@ KEYS = ("digits", "ranges", "edges", "dates", "file")
 OPEN = "???"
 """What stands where a decision is needed: no command reads a spec with it."""
 AskSensitive = Callable[[Sequence[Proposal]], Sequence[str]]
-"""Given the candidates, the names of those that are sensitive."""
-
-
-def candidates(proposals: Sequence[Proposal]) -> list[Proposal]:
-    """The columns that may be sensitive."""
-    return [p for p in proposals if p.role == "sensitive"]
+"""Given all columns, the names of those that are sensitive."""
 
 
 def decided(
-    proposals: Sequence[Proposal], given: Sequence[str] | None, ask: AskSensitive | None, table: object
+    proposals: Sequence[Proposal],
+    given: Sequence[str] | None,
+    ask: AskSensitive | None,
+    table: object,
+    person: str | None,
 ) -> tuple[list[Proposal], tuple[str, ...]]:
     """The proposals as somebody decided them, and the names of the columns that are left open.
 
     given: the names of the sensitive columns (`none`: there is none), None where an option says nothing; ask: None
-    where nobody can be asked. Candidates that are not named are left out of the spec. Raises InputError for no column.
+    where nobody can be asked; person: the column that says who a row is about. Candidates that are not named are left
+    out of the spec. Raises InputError for no column. Where no column is a quasi-identifier, all that a person decides
+    is left open.
     """
-    found = candidates(proposals)
-    if given is None and ask is not None and found:
-        given = ask(found)
+    if given is None and ask is not None:
+        given = ask(proposals)
+    left = [] if given is not None else ["sensitive"]
+    if not any(p.role == "quasi_identifier" and p.profile.column.name not in (given or ()) for p in proposals):
+        left.append("decide")
+    open_ = tuple(
+        p.profile.column.name for p in proposals if p.role in left and p.profile.column.name not in (given or ())
+    )
     if given is None:
-        return list(proposals), tuple(p.profile.column.name for p in found)
+        return list(proposals), open_
     chosen = [] if list(given) == [NOBODY] else list(given)
     known = {p.profile.column.name for p in proposals}
     for name in chosen:
         if name not in known:
             sentence, near = no_column(f"--sensitive: table {table}", name, sorted(known))
             raise InputError(sentence, suggestions=near)
-    return [_as_decided(p, chosen) for p in proposals], ()
+    if person in chosen:
+        raise InputError(f"--sensitive: {person} says who a row is about and is never published; name other columns")
+    return [_as_decided(p, chosen) for p in proposals], open_
 
 
 def _as_decided(p: Proposal, chosen: Sequence[str]) -> Proposal:

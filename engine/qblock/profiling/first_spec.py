@@ -9,7 +9,7 @@ from pathlib import Path
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
-from qblock.profiling import apart, counts, decisions, ends, people
+from qblock.profiling import apart, choice, counts, decisions, ends, people
 from qblock.profiling.apart import Apart
 from qblock.profiling.columns import FILE, Proposal, file_name, leaves_of, of_one_form, propose
 from qblock.profiling.decisions import AskSensitive
@@ -97,6 +97,7 @@ def init(
             if entity not in (None, people.NOBODY):
                 given = people.named(entity, proposals, rows, session, name)
                 proposals = people.about(proposals, given.column)
+            proposals = choice.chosen(proposals, rows, session, name)
             proposals, hierarchies = _settle(proposals, session, name)
             quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
             people_ = [one.column for one in who.candidates] + ([] if given is None else [given.column])
@@ -111,12 +112,12 @@ def init(
     settled = Entity.settled(who, given, entity, ask)
     if settled.chosen is not None:
         proposals = people.about(proposals, settled.chosen.column)
-    proposals, left = decisions.decided(proposals, sensitive, ask_sensitive, name)
-    quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
     person = None if settled.chosen is None else settled.chosen.column
+    proposals, left = decisions.decided(proposals, sensitive, ask_sensitive, name, person)
+    quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
     sets = apart.minimal(apart.apart(sampled, quasi, person))
     proposals = apart.reasoned(proposals, sets)
-    if not quasi:
+    if not quasi and not any(p.role == "decide" for p in proposals):
         reasons = "; ".join(f"{p.profile.column.name}: {p.role}, {p.reason}" for p in proposals)
         raise InputError(f"no column of {name} can be a quasi-identifier ({reasons}); write a spec by hand")
     named = [p.entry["hierarchy"].get("file") for p in proposals if _has_file(p)]
@@ -138,7 +139,7 @@ def init(
 
 def _lines_of_open(text: str) -> list[int]:
     """The lines on which a spec leaves something open, by their numbers."""
-    marked = re.compile(r"^  \S.*: (\{role: )?['\"]?\?\?\?")
+    marked = re.compile(r"^  [^\s#].*: (\{role: )?['\"]?\?\?\?")
     return [number for number, line in enumerate(text.split("\n"), 1) if marked.match(line)]
 
 

@@ -234,9 +234,9 @@ class Entity:
         if self.chosen is not None:
             return [meaning(self.chosen), *self._rows_apart(self.chosen)]
         if self.how == "open":
-            names = [one.column for one in self.who.candidates]
-            several = f"one of {', '.join(names)} may say it" if len(names) > 1 else f"{names[0]} may say it"
-            return [f"left open, {several}; rows are counted, not people"]
+            names = ", ".join(one.column for one in self.who.candidates)
+            word = "candidate" if len(self.who.candidates) == 1 else "candidates"
+            return [f"Person column not set ({word}: {names}): counting rows, not people"]
         if self.how == "nobody":
             return ["no column looks as if it said so; rows are counted, not people"]
         return ["no column says so; rows are counted, not people"]

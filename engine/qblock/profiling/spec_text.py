@@ -112,9 +112,14 @@ def render(
     for p in proposals:
         name = _key(p.profile.column.name)
         if p.profile.column.name in left:
-            lines.append(f"  {name}: {_flow(decisions.left_open(p.entry))}  # sensitive? {p.reason}")
+            lines.append(
+                f"  {name}: {_flow(decisions.left_open(p.entry))}  # {'sensitive? ' * (p.role != 'decide')}{p.reason}"
+            )
             continue
-        entry = f"  {name}: {_flow(p.entry)}" if p.entry is not None else f"  # {' '.join(name.split())}: left out"
+        if p.role == "decide":
+            lines.append(f"  # {_plain(name)}: {_flow(p.entry)}  # decide: {p.reason}")
+            continue
+        entry = f"  {name}: {_flow(p.entry)}" if p.entry is not None else f"  # {_plain(name)}: left out"
         lines.append(f"{entry}  # {p.reason}")
     lines.append("privacy:")
     chosen = entity.chosen

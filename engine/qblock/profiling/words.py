@@ -1,15 +1,17 @@
-"""What the name of a column suggests, by words of several languages (words.json)."""
+"""What the name of a column suggests, by words of several languages (words.toml)."""
 
 from __future__ import annotations
 
-import json
 import re
+import tomllib
 import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-About = Literal["identifying", "quasi", "code", "sensitive"]
+About = Literal["identifying", "code", "quasi", "weight"]
 NUMBERED = re.compile(
     r"_(person|patient(en)?|kunden?|client|customer|user|member|mitglied|employee|mitarbeiter|student|insured|resident"
     r"|paziente|paciente|pacjent)_?(no|nr|num|number|nummer|numero|nbr|code|key|id)_"
@@ -26,9 +28,26 @@ def folded(name: str) -> str:
 
 
 def suggests(name: str, about: About) -> bool:
-    """Whether a name has a word of that kind: as a whole word where it identifies, anywhere in it otherwise."""
-    found = folded(name)
-    return _pattern(about).search(found) is not None or (about == "identifying" and NUMBERED.search(found) is not None)
+    """Whether a name has a word of that kind."""
+    shown = folded(name)
+    return _patterns()[about].search(shown) is not None or (
+        about == "identifying" and NUMBERED.search(shown) is not None
+    )
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A private matter. says: in words; visible: whether others may know it all the same, such as somebody's origin."""
+
+    says: str
+    visible: bool
+    pattern: re.Pattern[str]
+
+
+def private_topic(name: str) -> Topic | None:
+    """The private matter that a name suggests; one that nobody sees before one that others may know."""
+    shown = folded(name)
+    return next((topic for topic in _topics() if topic.pattern.search(shown)), None)
 
 
 def numbers_rows(name: str) -> bool:
@@ -37,7 +56,28 @@ def numbers_rows(name: str) -> bool:
 
 
 @cache
-def _pattern(about: About) -> re.Pattern[str]:
-    listed = json.loads(Path(__file__).with_name("words.json").read_text("utf-8"))[about]
-    words = "|".join(sorted({re.escape(word) for language in listed.values() for word in language}))
-    return re.compile(f"_({words})_" if about == "identifying" else f"({words})")
+def _words() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
+
+
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    return {about: _pattern(listed) for about, listed in _words().items() if about != "private"}
+
+
+@cache
+def _topics() -> tuple[Topic, ...]:
+    topics = [
+        Topic(listed.get("says", key), listed.get("visible", False), _pattern(listed))
+        for key, listed in _words()["private"].items()
+    ]
+    return tuple(sorted(topics, key=lambda topic: topic.visible))
+
+
+def _pattern(listed: Mapping[str, Any]) -> re.Pattern[str]:
+    """Any of the words of all languages, as words.toml writes them."""
+    words = {word for language in listed.values() if isinstance(language, list) for word in language}
+    starts = ["" if word.startswith("*") else "(?<![a-z])" for word in sorted(words)]
+    ends = ["" if word.endswith("*") else "(?![a-z])" for word in sorted(words)]
+    cores = [re.escape(word.strip("*")) for word in sorted(words)]
+    return re.compile("|".join(map("".join, zip(starts, cores, ends, strict=True))))

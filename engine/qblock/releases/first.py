@@ -43,6 +43,7 @@ class Proposed:
     nodes: int = 1
     apart: tuple[tuple[tuple[str, ...], float], ...] = ()
     alone: str = ""
+    rows: int = 0
     types: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -51,6 +52,7 @@ class Proposed:
         names = ("name", "role", "distinct", "approximate", "reason")
         columns = [{name: getattr(column, name) for name in names} for column in self.columns]
         return {
+            "rows": self.rows,
             "files": [str(file) for file in self.files],
             "columns": columns,
             "entity": self.entity.to_dict(),
@@ -79,7 +81,7 @@ def propose_spec(
     url: of a database with the table, or the path of Parquet or CSV files without one. force: replace files that exist.
     entity: the column that says who a row is about, or `none`. Without it the best guess is written, where there is a
     clear one. ask: given the candidates where there are several, says which one (its name, or `none`). sensitive: the
-    names of the sensitive columns (`none`: there is none); ask_sensitive: given the candidates, says which ones.
+    names of the sensitive columns (`none`: there is none); ask_sensitive: given all columns, says which ones.
     Without either their roles are left open in the spec.
 
     Raises InputError for a table that cannot be read, or of which no column can be a quasi-identifier.
@@ -103,7 +105,7 @@ def propose_spec(
     types = tuple((name, str(type_)) for name, type_ in made.recognized.types.items())
     entity_ = Entity.of(made.entity)
     notes = made.recognized.notes
-    return Proposed(columns, made.files, entity_, made.regime, open_, made.nodes, sets, alone, types, notes)
+    return Proposed(columns, made.files, entity_, made.regime, open_, made.nodes, sets, alone, made.rows, types, notes)
 
 
 def _column(p: Proposal) -> ProposedColumn:

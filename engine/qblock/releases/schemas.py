@@ -265,6 +265,7 @@ CANDIDATE = keys(
 )
 FIRST = keys(
     {
+        "rows": WHOLE,
         "files": TEXTS,
         "columns": many(PROPOSED),
         "entity": keys(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Number = int | float | str | None
 """As JSON has it: infinity is the text "inf", and nothing is None."""
-Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive", "left out"]
+Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive", "decide", "left out"]
 
 
 @dataclass(frozen=True)

@@ -64,10 +64,12 @@ class FileTable:
         self._format = FORMATS[Path(text).suffix.lower()]
 
     def names(self) -> list[str]:
-        """The names of the columns of the first file, in order."""
+        """The names of the columns of the first file, in order; without those that have none, such as numbers of rows
+        that another program wrote, unless no column has one."""
         what, path = next(iter(self._each()))
         with _readable(path, what) as file:
-            return self._format.names(file, what)
+            names = self._format.names(file, what)
+        return [name for name in names if name] or names
 
     def check(self, needed: Mapping[str, str]) -> None:
         for what, path in self._each():
