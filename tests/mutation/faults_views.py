@@ -7,6 +7,7 @@ from mutation.mutation import Mutation
 LABELS = ("tests/hierarchy/test_bounds.py",)
 BOUNDS = "tests/publish/test_bounds.py"
 HELPERS = "tests/publish/test_helpers.py"
+SEE = "tests/publish/test_readers_see.py"
 ON_SPARK = "tests/publish/test_spark_spec.py"
 
 VIEWS: tuple[Mutation, ...] = (
@@ -82,10 +83,45 @@ VIEWS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "helpers: what takes private counts is said to be reached",
-        "publish/helpers.py",
-        "    if tightest is None or needs_more(spec, requirement):",
-        "    if tightest is None:",
+        "publish/recheck.py",
+        "    if needs_more(spec, requirement) or isinstance(requirement.prior, PriorTable):",
+        "    if isinstance(requirement.prior, PriorTable):",
         tests=(f"{HELPERS}::test_what_takes_more_than_the_published_rows_is_not_said_to_be_reached",),
+    ),
+    Mutation(
+        "helpers: what is reached over rows that nobody sees is told",
+        "publish/recheck.py",
+        "    return spec.shows_every_row or not requirement.model.needs & WHOLE_TABLE",
+        "    return True",
+        tests=(f"{SEE}::test_no_model_tells_of_the_suppressed",),
+    ),
+    Mutation(
+        "helpers: what is reached over values that nobody sees is told",
+        "publish/recheck.py",
+        'WHOLE_TABLE = frozenset({"distribution", "domain"})',
+        'WHOLE_TABLE = frozenset({"distribution"})',
+        tests=(f"{SEE}::test_nothing_is_told_of_values_that_are_not_shown",),
+    ),
+    Mutation(
+        "helpers: what is reached by another table is told",
+        "publish/recheck.py",
+        "needs_more(spec, requirement) or isinstance(requirement.prior, PriorTable):",
+        "needs_more(spec, requirement):",
+        tests=(f"{SEE}::test_nothing_is_told_of_the_table_that_a_prior_is_from",),
+    ),
+    Mutation(
+        "helpers: rows that are set aside count as shown",
+        "spec/model.py",
+        "        return self.entity is None and not self.suppression_limit and not aside",
+        "        return self.entity is None and not self.suppression_limit",
+        tests=(f"{SEE}::test_nothing_is_told_of_values_that_are_not_shown",),
+    ),
+    Mutation(
+        "helpers: people who wait count as shown",
+        "spec/model.py",
+        "        return self.entity is None and not self.suppression_limit and not aside",
+        "        return not self.suppression_limit and not aside",
+        tests=(f"{SEE}::test_nothing_is_told_of_people_who_wait",),
     ),
     Mutation(
         "helpers: whoever lost the view keeps them",

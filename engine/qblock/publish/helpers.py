@@ -25,8 +25,8 @@ from qblock.ledger.kept import PublishedColumn
 from qblock.models import Tightest
 from qblock.models.examples import in_words
 from qblock.publish.bounds import Bound
-from qblock.publish.recheck import needs_more
-from qblock.spec import Spec
+from qblock.publish.recheck import known_to_readers
+from qblock.spec import Requirement, Spec
 from qblock.warehouse.protocol import quote
 
 Kind = Literal["columns", "levels", "blocks", "version", "guarantees"]
@@ -223,11 +223,11 @@ def shown_of(
     spec: Spec,
     facts: Facts,
     labels: Sequence[Mapping[str, int]],
-    tightest: Sequence[Tightest | None],
+    tightest: Sequence[Tightest],
     version: Version,
 ) -> Shown:
     """What the helper views show. labels: of each quasi-identifier the labels that are published, with their rows;
-    tightest: of each requirement, None where the published rows do not suffice."""
+    tightest: of each requirement, of which readers get what they could work out."""
     total = sum(labels[0].values()) if labels else 0
     found: dict[Kind, list[Row]] = {"columns": [], "levels": [], "version": [], "guarantees": []}
     published = dict(zip(spec.quasi_identifiers, labels, strict=True))
@@ -270,19 +270,15 @@ def shown_of(
     return Shown(version.version, found)
 
 
-def _guarantees(spec: Spec, requirement: Any, tightest: Tightest | None) -> list[Row]:
-    said = in_words(requirement.model, requirement.sensitive)
-    if tightest is None or needs_more(spec, requirement):
-        model = requirement.model
-        asked = [f"{b.parameter} = {getattr(model, b.parameter)}" for b in model.about.bounds]
-        return [(model.name, ", ".join(requirement.sensitive) or None, one, True, None, said) for one in asked]
-    found = []
+def _guarantees(spec: Spec, requirement: Requirement, tightest: Tightest) -> list[Row]:
+    said, known = in_words(requirement.model, requirement.sensitive), known_to_readers(spec, requirement)
+    about = ", ".join(requirement.sensitive) or None
+    rows: list[Row] = []
     for guarantee in Guarantee.of(requirement, tightest, "recheck"):
-        reached = None if guarantee.reached is None else f"{guarantee.parameter} = {guarantee.reached}"
-        asked_text = f"{guarantee.parameter} = {guarantee.asked}"
-        about = ", ".join(requirement.sensitive) or None
-        found.append((guarantee.model, about, asked_text, guarantee.holds, reached, said))
-    return found
+        parameter = guarantee.parameter
+        reached = f"{parameter} = {guarantee.reached}" if known and guarantee.reached is not None else None
+        rows.append((guarantee.model, about, f"{parameter} = {guarantee.asked}", guarantee.holds, reached, said))
+    return rows
 
 
 def _levels(hierarchy: Hierarchy, published: Mapping[str, int]) -> dict[str, list[int]]:

@@ -21,10 +21,13 @@ from qblock.models.multi import tightest as worst
 from qblock.publish.people import column_of
 from qblock.search.assessment import Assessment, same
 from qblock.spec import Requirement, Spec
+from qblock.spec.prior import PriorTable
 from qblock.warehouse.protocol import Session
 
 PRIVATE = frozenset({"population", "containing", "guards"})
 """What a model may need besides the published rows."""
+WHOLE_TABLE = frozenset({"distribution", "domain"})
+"""What a model may take from all rows of the source, those that readers do not see included."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +48,14 @@ class Counted:
 def needs_more(spec: Spec, requirement: Requirement) -> bool:
     """Whether a guarantee cannot be computed from the published rows alone, which do not say who a row is about."""
     return spec.count == "entities" or bool(requirement.model.needs & PRIVATE)
+
+
+def known_to_readers(spec: Spec, requirement: Requirement) -> bool:
+    """Whether the published rows and the spec alone say what a guarantee reaches; a reader may be told it then, and
+    else could solve it for what the rows hide."""
+    if needs_more(spec, requirement) or isinstance(requirement.prior, PriorTable):
+        return False
+    return spec.shows_every_row or not requirement.model.needs & WHOLE_TABLE
 
 
 def count_again(

@@ -347,6 +347,13 @@ class Spec:
         return self.entity is not None and self.versions.joint != "none"
 
     @property
+    def shows_every_row(self) -> bool:
+        """Whether every row of the source is published, whatever the source holds: none may be suppressed or set aside,
+        and nobody can wait, leave or be erased where the spec does not say who a row is about."""
+        aside = any(attribute.uncovered == "quarantine" for attribute in self.attributes.values())
+        return self.entity is None and not self.suppression_limit and not aside
+
+    @property
     def bundles(self) -> bool:
         """Whether somebody may have several rows, which are checked together as one value."""
         return self.count == "entities"
