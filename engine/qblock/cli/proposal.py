@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from qblock.errors import counted
+
 if TYPE_CHECKING:
     from qblock.api import Candidate, Proposed, ProposedColumn
 
@@ -86,7 +88,8 @@ def _group(title: str, columns: Sequence[ProposedColumn], open_: dict[str, int])
 def _search(proposed: Proposed) -> str:
     """How many combinations of levels there are, and what lowers that."""
     known = [column.name for column in proposed.columns if column.role == "quasi_identifier"]
-    combinations = f"{len(known)} columns can be coarsened in {proposed.nodes:,} combinations"
+    columns = counted(len(known), "column")
+    combinations = f"{columns} can be coarsened in {proposed.nodes:,} combinations"
     if proposed.nodes <= MOST_NODES or proposed.regime == "once":
         return f"{combinations}."
     return f"{combinations}: a search takes long. Remove {known[-1]}, or add `max: 2` to the hierarchies of others."

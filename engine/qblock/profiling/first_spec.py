@@ -13,6 +13,7 @@ from qblock.profiling import apart, choice, counts, decisions, ends, people
 from qblock.profiling.apart import Apart
 from qblock.profiling.columns import FILE, Proposal, file_name, leaves_of, of_one_form, propose
 from qblock.profiling.decisions import AskSensitive
+from qblock.profiling.derived import without_derived
 from qblock.profiling.people import Ask, Entity
 from qblock.profiling.profiles import FEW, profile
 from qblock.profiling.spec_text import k_of, render, source_of_files, source_of_table
@@ -97,14 +98,16 @@ def init(
             if entity not in (None, people.NOBODY):
                 given = people.named(entity, proposals, rows, session, name)
                 proposals = people.about(proposals, given.column)
+            whose = given or who.best
+            persons = rows if whose is None else whose.distinct
+            proposals = without_derived(proposals, rows, persons, session, name)
             proposals = choice.chosen(proposals, rows, session, name)
             proposals, hierarchies = _settle(proposals, session, name)
             quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
             people_ = [one.column for one in who.candidates] + ([] if given is None else [given.column])
             proposals = ends.with_ends(proposals, session, name, rows, people_, k_of(rows))
             proposals = of_one_form(counts.with_edges(proposals, session, name, people_, k_of(rows)))
-            likely = given or who.best
-            person = None if likely is None else likely.column
+            person = None if whose is None else whose.column
             sampled = apart.sample(session, name, rows, quasi, people_, person)
     finally:
         warehouse.close()

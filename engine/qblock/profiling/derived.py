@@ -1,0 +1,194 @@
+"""Columns that are made from others: copies, recodes, squares and logarithms. They tell nothing more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import sqlalchemy as sa
+
+from qblock.profiling.columns import NUMBERS, Proposal
+from qblock.profiling.words import suggests
+from qblock.warehouse import Session, TableName
+from qblock.warehouse.values import is_value
+
+LEAST_ROWS = 100
+"""In fewer, columns depend on each other by chance."""
+MOST_READ = 500_000_000
+"""Values that are compared; of a table with more the columns further to the right are not looked at."""
+SURE = 20
+"""Rows that would have shown it, had the columns nothing to do with each other."""
+LEAST_CORRELATION = 0.99999
+NEAR = 0.002
+"""How near the ends of a column are to those of a square or logarithm before it is computed."""
+LARGEST = 1e15
+ROLES = ("quasi_identifier", "sensitive", "decide")
+
+
+def without_derived(
+    proposals: Sequence[Proposal], rows: int, people: int, session: Session, table: TableName
+) -> list[Proposal]:
+    """The proposals, where columns that are made from others are left out, each with what it is made from.
+
+    people: whom the rows are about, at most. One GROUP BY for each column tells which others have one value wherever it
+    has one; squares and logarithms whose ends fit are correlated in one statement.
+    """
+    if rows < LEAST_ROWS:
+        return list(proposals)
+    most = math.isqrt(MOST_READ // rows)
+    looked_at = [p for p in proposals if p.role in ROLES and not p.profile.approximate][:most]
+    source = _Source(session, session.relation(table))
+    computed = _computed(looked_at, source)
+    rest = [p for p in looked_at if _name(p) not in computed]
+    reasons = _recoded(rest, rows, people, source) | computed
+    return [
+        replace(p, role="left out", entry=None, reason=reasons[_name(p)]) if _name(p) in reasons else p
+        for p in proposals
+    ]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The table that is read."""
+
+    session: Session
+    relation: sa.TableClause
+
+    def value(self, p: Proposal) -> sa.ColumnElement[Any]:
+        column = p.profile.column
+        value = self.session.comparable(self.relation.c[column.name], column)
+        return sa.case((value, 1), (sa.not_(value), 0)) if column.kind == "boolean" else value
+
+
+def _recoded(columns: Sequence[Proposal], rows: int, people: int, source: _Source) -> dict[str, str]:
+    """Of each column that another one decides, the reason. What others know is kept, however it is decided."""
+    ordered = sorted(columns, key=lambda p: (not suggests(_name(p), "quasi"), p.role != "sensitive"))
+    decided = {
+        (_name(p), name)
+        for p in ordered
+        if people - _groups(p) >= SURE
+        for name in _decided_by(p, [one for one in ordered if one is not p], source)
+    }
+    spread = _spread([p for p in ordered if any(_name(p) == name for _, name in decided)], rows, source)
+    reasons: dict[str, str] = {}
+    for i, p in enumerate(ordered):
+        name = _name(p)
+        sources = [
+            one
+            for one in ordered
+            if (_name(one), name) in decided
+            and (people - _groups(one)) * spread[name] >= SURE
+            # Of copies the first is kept.
+            and ((name, _name(one)) not in decided or ordered.index(one) < i)
+        ]
+        sources = [one for one in sources if _name(one) not in reasons] or sources
+        copies = [one for one in sources if (name, _name(one)) in decided]
+        if copies:
+            reasons[name] = f"a copy of {_name(copies[0])}"
+        elif sources and not suggests(name, "quasi"):
+            reasons[name] = f"made from {_name(min(sources, key=_groups))}"
+    return reasons
+
+
+def _decided_by(p: Proposal, others: Sequence[Proposal], source: _Source) -> list[str]:
+    """The columns that have one value, or none, wherever this one has one."""
+    others = [one for one in others if _groups(one) <= _groups(p)]
+    if not others:
+        return []
+    columns = []
+    for i, one in enumerate(others):
+        value = source.value(one)
+        there = sa.func.count(value)
+        same = (sa.func.min(value) == sa.func.max(value)) & (there == sa.func.count())
+        columns.append(sa.case((same | (there == 0), 1), else_=0).label(f"same_{i}"))
+    grouped = sa.select(*columns).select_from(source.relation).group_by(source.value(p))
+    groups = grouped.subquery("qblock_groups")
+    query = sa.select(*(sa.func.min(groups.c[f"same_{i}"]).label(f"same_{i}") for i in range(len(others))))
+    answer = source.session.fetch(query).to_pylist()[0]
+    return [_name(one) for i, one in enumerate(others) if answer[f"same_{i}"] == 1]
+
+
+def _spread(columns: Sequence[Proposal], rows: int, source: _Source) -> dict[str, float]:
+    """The share of rows that have not the most frequent value."""
+    shares = {}
+    for p in columns:
+        count = sa.func.count().label("n")
+        counts = sa.select(count).select_from(source.relation).group_by(source.value(p))
+        most = source.session.scalar(sa.select(sa.func.max(counts.subquery("qblock_counts").c.n)))
+        shares[_name(p)] = 1 - int(most) / rows
+    return shares
+
+
+def _computed(columns: Sequence[Proposal], source: _Source) -> dict[str, str]:
+    """Of each column that is the square or logarithm of another one, or moves with it, the reason."""
+    ends = {_name(p): ends for p in columns if (ends := _ends(p)) is not None}
+    numbers = [p for p in columns if _name(p) in ends]
+    pairs = [
+        (form, a, b)
+        for j, b in enumerate(numbers)
+        for i, a in enumerate(numbers)
+        for form in FORMS
+        if i != j and (form != "multiple" or i < j) and _fits(form, ends[_name(a)], ends[_name(b)])
+    ]
+    if not pairs:
+        return {}
+    figures: list[Any] = []
+    for k, (form, a, b) in enumerate(pairs):
+        base, other = (sa.cast(source.value(p), sa.Double) for p in (a, b))
+        figures.append(sa.func.corr(_transformed(form, base), other).label(f"corr_{k}"))
+        figures.append(sa.func.count(sa.case((base.is_not(None) & other.is_not(None), 1))).label(f"n_{k}"))
+    answer = source.session.fetch(sa.select(*figures).select_from(source.relation)).to_pylist()[0]
+    reasons: dict[str, str] = {}
+    for k, (form, a, b) in enumerate(pairs):
+        sure = answer[f"n_{k}"] >= LEAST_ROWS / 2 and (answer[f"corr_{k}"] or 0) >= LEAST_CORRELATION
+        if sure and _name(a) not in reasons:
+            reasons.setdefault(_name(b), f"{FORMS[form]} {_name(a)}")
+    return reasons
+
+
+FORMS: Mapping[str, str] = {"square": "the square of", "logarithm": "the logarithm of", "multiple": "a multiple of"}
+
+
+def _fits(form: str, base: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether the ends of a column may be those of a transformed one."""
+    (low, high), (least, greatest) = base, other
+    if form == "square":
+        power = math.log10(greatest / high**2) if low >= 0 < high and greatest > 0 else 0.5
+        scale = 10.0 ** round(power)
+        return _near(greatest, scale * high**2) and abs(least - scale * low**2) <= NEAR * greatest and high > 1
+    if form == "logarithm":
+        return any(
+            high > 0 and _near(greatest, factor * math.log(high)) and (low <= 0 or _near(least, factor * math.log(low)))
+            for factor in (1, 1 / math.log(10), 1 / math.log(2))
+        )
+    return 0 < low < high and 0 < least < greatest and _near(greatest / high, least / low)
+
+
+def _near(a: float, b: float) -> bool:
+    return abs(a - b) <= NEAR * max(abs(a), abs(b)) + 1e-6
+
+
+def _transformed(form: str, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
+    if form == "square":
+        return value * value
+    return sa.case((value > 0, sa.func.ln(value))) if form == "logarithm" else value
+
+
+def _ends(p: Proposal) -> tuple[float, float] | None:
+    least, greatest = p.profile.least or "", p.profile.greatest or ""
+    numeric = p.profile.kind in NUMBERS and p.profile.distinct > 2
+    if not numeric or not (is_value(least, "decimal") and is_value(greatest, "decimal")):
+        return None
+    ends = float(least), float(greatest)
+    return ends if max(map(abs, ends)) < LARGEST else None
+
+
+def _groups(p: Proposal) -> int:
+    """Values, NULL among them."""
+    return p.profile.distinct + (p.profile.nulls > 0)
+
+
+def _name(p: Proposal) -> str:
+    return p.profile.column.name
