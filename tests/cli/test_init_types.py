@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from qblock.errors import InputError
 from qblock.profiling.text_types import recognize
 from qblock.spec import load_spec
 from qblock.spec.column_types import column_type
@@ -192,3 +193,22 @@ def test_whole_numbers_are_that_in_a_column_of_decimals(
     assert spec.attributes["children"].hierarchy.form == "edges"  # type: ignore[union-attr]
     assert spec.attributes["age"].hierarchy.form == "ranges"  # type: ignore[union-attr]
     assert qblock("search", tmp_path / "made" / "release.yaml", "--quiet").status == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "tool"), [("a.csv.gz", "gunzip -k"), ("a.parquet.zst", "unzstd"), ("a.CSV.GZ", "gunzip")]
+)
+def test_compressed_files_are_refused_with_what_to_do(qblock: Any, tmp_path: Path, name: str, tool: str) -> None:
+    with pytest.raises(InputError) as caught:
+        FileTable(name, tmp_path, "here")
+    said = str(caught.value)
+    assert f"compressed files are not read; decompress them ({tool}" in said
+    assert f"name {name.rpartition('.')[0]!r}" in said
+    ran = qblock("init", name, "--directory", tmp_path / "made")
+    assert (ran.status, "compressed files are not read" in ran.err) == (2, True)
+    (tmp_path / "release.yaml").write_text(f"version: 1\nrelease: a\nsource: {{file: {name}}}\n")
+    spec = qblock("search", tmp_path / "release.yaml")
+    assert (spec.status, f"source.file: compressed files are not read; decompress them ({tool}" in spec.err) == (
+        2,
+        True,
+    )

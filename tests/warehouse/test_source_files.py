@@ -9,6 +9,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -272,3 +273,34 @@ def test_a_file_that_is_changed_while_it_is_read_is_told(tmp_path: Path, monkeyp
     monkeypatch.setattr(csv_files, "batches", written_meanwhile)
     found = refused(tmp_path, "a.csv", "x", error=QblockError)
     assert found == "a.csv was changed while it was read; run again when nobody writes it"
+
+
+def partitions(folder: Path, ending: str, column: str) -> None:
+    for year in (2020, 2021):
+        inner = folder / f"year={year}"
+        inner.mkdir()
+        table = pa.table({column: [str(year)], "y": ["1"]})
+        pq.write_table(table, inner / "a.parquet") if ending == "parquet" else write(
+            inner, "a.csv", f"{column},y\n{year},1\n"
+        )
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("pattern", ["year=*/a.{}", "*/*.{}", "**/*.{}"])
+def test_a_column_in_the_names_of_folders_is_not_lost(tmp_path: Path, ending: str, pattern: str) -> None:
+    partitions(tmp_path, ending, "x")
+    said = refused(tmp_path, pattern.format(ending), "x")
+    assert "the column year is in the names of folders and not in the files" in said
+    statement = said.split('duckdb -c "')[1].rstrip('"')
+    with duckdb.connect() as connection:
+        connection.execute(f"SET file_search_path = '{tmp_path}'")
+        connection.execute(statement.replace("'all.parquet'", f"'{tmp_path / 'all.parquet'}'"))
+    assert {str(year) for year, _ in read(tmp_path, "all.parquet", "year", "x")[0]} == {"2020", "2021"}
+
+
+def test_a_partition_by_itself_and_a_column_that_is_there_are_read(tmp_path: Path) -> None:
+    partitions(tmp_path, "csv", "year")
+    assert sorted(read(tmp_path, "*/a.csv", "year")[0]) == [("2020",), ("2021",)]
+    write(tmp_path / "year=2020", "b.csv", "x\n1\n")
+    write(tmp_path / "year=2020", "c.csv", "x\n2\n")
+    assert sorted(read(tmp_path, "year=2020/[bc].csv", "x")[0]) == [("1",), ("2",)]

@@ -68,7 +68,7 @@ def init(
     ask_sensitive: the sensitive columns in the same way; without either they are left open. Raises InputError
     when a file is already there, unless `force`; nothing is written then.
     """
-    path = url if "://" not in url and ending(url) is not None else None
+    path = url if "://" not in url and (ending(url) is not None or table is None) else None
     if (path is None) != (table is not None):
         raise InputError(
             "files are a table by themselves; leave TABLE out"

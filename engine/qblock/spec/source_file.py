@@ -7,12 +7,22 @@ from qblock.spec.document import Document, Scalar
 from qblock.spec.fields import text_of
 
 ENDINGS = (".parquet", ".csv")
+COMPRESSED = {"gz": "gunzip -k", "bz2": "bunzip2 -k", "xz": "unxz -k", "zst": "unzstd", "zip": "unzip"}
 FORM = "{file: stays.parquet}, or {file: stays.csv, types: {age: integer}}"
 
 
 def ending(text: str) -> str | None:
     """The one of ENDINGS that a path or pattern has."""
     return next((found for found in ENDINGS if text.lower().endswith(found)), None)
+
+
+def compressed(text: str) -> str | None:
+    """What is said of a path of compressed files; None of any other."""
+    inner, dot, last = text.rpartition(".")
+    if not dot or last.lower() not in COMPRESSED or ending(inner) is None:
+        return None
+    tool = COMPRESSED[last.lower()]
+    return f"compressed files are not read; decompress them ({tool} {text!r}) and name {inner!r}"
 
 
 def read_source_file(document: Document) -> None:
@@ -40,6 +50,8 @@ def read_source_file(document: Document) -> None:
         document.wrong(
             place, "{it} is not a path; name files of this machine, or write `url` and `table` of a database"
         )
+    elif compressed(text) is not None:
+        document.wrong(place, compressed(text) or "")
     elif ending(text) is None:
         document.wrong(place, f"{{it}} does not end in {' or '.join(ENDINGS)}; write {FORM}")
     elif "types" in source and ending(text) != ".csv":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
@@ -15,6 +16,7 @@ import pyarrow as pa
 from qblock.errors import InputError, QblockError
 from qblock.files import open_input
 from qblock.spec.column_types import ColumnType
+from qblock.spec.source_file import compressed
 from qblock.warehouse import csv_files, parquet_files
 from qblock.warehouse.arrow import one_schema, taken, taken_schema
 from qblock.warehouse.copied import check_names, no_column
@@ -22,6 +24,8 @@ from qblock.warehouse.protocol import FileFacts, SourceFacts
 
 FORMATS = {".parquet": parquet_files, ".csv": csv_files}
 ENDINGS = " or ".join(FORMATS)
+PARTITION = re.compile(r"([^=]+)=.*")
+"""A folder of a partition, as other programs name it."""
 
 
 def found_files(text: str, directory: Path, place: str) -> list[Path]:
@@ -35,6 +39,9 @@ def found_files(text: str, directory: Path, place: str) -> list[Path]:
         )
     if "\0" in text:
         raise InputError(f"{place}: the path has a NUL character; remove it")
+    packed = compressed(text)
+    if packed is not None:
+        raise InputError(f"{place}: {packed}")
     ending = Path(text).suffix.lower()
     if ending not in FORMATS:
         raise InputError(
@@ -76,10 +83,25 @@ class FileTable:
             with _readable(path, what) as file:
                 names = self._format.names(file, what)
             check_names(what, names, needed)
+            self._check_partition(path, names)
             for name in self.types:
                 if name not in names:
                     sentence, near = no_column(f"{self._place}: types: {what}", name, names)
                     raise InputError(sentence, suggestions=near)
+
+    def _check_partition(self, path: Path, names: Sequence[str]) -> None:
+        """Raise InputError where folders that differ (year=2020) have a column that the files lack: it would be lost
+        without a word."""
+        shared = set.intersection(*(set(one.parts) for one in self._paths))
+        folders = [PARTITION.fullmatch(part) for part in path.parts[:-1] if part not in shared]
+        lost = [match[1] for match in folders if match and match[1] not in names]
+        if lost:
+            form = Path(self.name).suffix.lower().removeprefix(".")
+            raise InputError(
+                f"{self._place}: {self.name}: the column {lost[0]} is in the names of folders and not in the files, "
+                f"which are read as they are; write one file: duckdb -c \"COPY (FROM read_{form}('{self.name}', "
+                f"hive_partitioning = true)) TO 'all.parquet'\""
+            )
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
         found = []
