@@ -119,6 +119,7 @@ def test_flags_and_codes_are_left_to_a_person(
         "nothing": [None] * ROWS,
         "fnlwgt": [draw.randrange(10_000, 99_999) for _ in range(ROWS)],
         "reading": [draw.random() for _ in range(ROWS)],
+        "points": [draw.randrange(100) for _ in range(ROWS)],
     }
     url = warehouse("people", columns, {"q7": "INTEGER", "nothing": "INTEGER"})
     monkeypatch.setenv("WAREHOUSE_URL", url)
@@ -135,6 +136,7 @@ def test_flags_and_codes_are_left_to_a_person(
         "nothing": "left out",
         "fnlwgt": "left out",
         "reading": "decide",
+        "points": "decide",
     }
     assert (found["wave"][1], found["nothing"][1]) == ("has one value", "has no value")
     assert found["fnlwgt"][1] == "a survey weight"
@@ -185,7 +187,7 @@ def test_those_that_single_out_most_are_proposed(
     columns: dict[str, list[Any]] = {"age": [draw.randrange(20, 80) for _ in range(ROWS)]}
     for i in range(9):
         values = draw.randrange(11, 40)
-        columns[f"m{i}"] = [draw.randrange(values) for _ in range(ROWS)]
+        columns[f"m{i}"] = [f"{draw.randrange(values)} x" for _ in range(ROWS)]
     columns["city"] = [draw.choice("abcd") for _ in range(ROWS)]
     url = warehouse("people", columns)
     monkeypatch.setenv("WAREHOUSE_URL", url)
@@ -252,3 +254,17 @@ def test_nothing_that_is_printed_is_wider_than_a_screen(qblock: Any, warehouse: 
     assert ran.status == 0, ran.err
     wide = [line for line in ran.out.splitlines() if len(line.rstrip()) > 80]
     assert [line for line in wide if str(tmp_path) not in line] == []
+
+
+@pytest.mark.either_engine
+def test_where_no_name_says_anything_numbers_are_taken(qblock: Any, warehouse: Any, tmp_path: Path) -> None:
+    draw = random.Random(4)
+    columns: dict[str, list[Any]] = {
+        f"v{i}": [draw.randrange(20 + i) for _ in range(ROWS)] for i in range(MOST_COLUMNS + 2)
+    }
+    columns["yes"] = [draw.randrange(2) for _ in range(ROWS)]
+    ran = qblock("init", warehouse("people", columns), "people", "--directory", tmp_path / "made", "--yes", "--json")
+    assert ran.status == 0, ran.err
+    roles = [column["role"] for column in ran.json["columns"]]
+    assert roles.count("quasi_identifier") == MOST_COLUMNS
+    assert roles[-1] == "decide"

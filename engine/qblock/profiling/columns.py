@@ -106,8 +106,8 @@ def _propose(p: Profile, rows: int) -> Proposal:
         return Proposal(p, "quasi_identifier", entry, f"{known}{rest}{also}")
     if p.distinct <= FLAG:
         return Proposal(p, "decide", entry, "two values: a flag")
-    if few or kind in ("decimal", "float"):
-        return Proposal(p, "decide", entry, "few codes" if few else "a measurement")
+    if few or kind in NUMBERS:
+        return Proposal(p, "decide", entry, "few codes" if few else "a number of which the name says nothing")
     return Proposal(p, "quasi_identifier", entry, f"{UNKNOWN}{rest}")
 
 
