@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from qblock.cli.proposal import parse_columns
+from qblock.api import ProposedColumn
+from qblock.cli.proposal import ask_sensitive, parse_columns
 from qblock.profiling.choice import MOST_COLUMNS, MOST_NODES
 from qblock.profiling.words import folded, private_topic, suggests
 from qblock.spec import load_spec
@@ -241,6 +242,29 @@ NUMBERED = ["age", "zip code", "1", "a,b", "none of it"]
 )
 def test_columns_are_picked_by_numbers_and_names(typed: str, picked: list[str] | None) -> None:
     assert parse_columns(typed, NUMBERED) == picked
+
+
+@pytest.mark.parametrize(
+    ("typed", "picked", "said"),
+    [
+        ([""], ["income"], "Which columns are sensitive"),
+        (["?", "2"], ["age"], "distinct values: 7; why of age"),
+        (["1", "id, 3", "9", "none"], ["none"], "id: leads to a person and is never published"),
+    ],
+)
+def test_what_leads_to_a_person_is_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    typed: list[str],
+    picked: list[str],
+    said: str,
+) -> None:
+    roles = {"id": "identifying", "age": "quasi_identifier", "income": "sensitive"}
+    columns = [ProposedColumn(name, role, 7, 0, f"why of {name}", False, "7") for name, role in roles.items()]
+    monkeypatch.setattr("typer.prompt", lambda *_, **__: typed.pop(0))
+    assert ask_sensitive(columns) == picked
+    assert typed == []
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.either_engine

@@ -134,11 +134,15 @@ def ask_sensitive(columns: Sequence[ProposedColumn]) -> list[str]:
         text = str(typer.prompt("Sensitive", default="", show_default=False, err=True)).strip()
         if text == "?":
             for number, column in enumerate(columns, 1):
-                _tell(f"  {number}  {column.name}: {column.role}, {column.values} values; {column.reason}")
+                _tell(f"  {number}  {column.name}: {column.role}, distinct values: {column.values}; {column.reason}")
             continue
         picked = parse_columns(text, names) if text else (marked or ["none"])
-        if picked is not None:
+        people = [column.name for column in columns if column.role == "identifying" and column.name in (picked or ())]
+        if picked is not None and not people:
             return picked
+        if people:
+            _tell(f"{', '.join(people)}: leads to a person and is never published; choose among the others.")
+            continue
         _tell(f"Numbers from 1 to {len(names)} or names, with commas between; `none`, or ? to see why.")
 
 
