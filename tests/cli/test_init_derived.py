@@ -79,7 +79,7 @@ def decides(one: list[Any], other: list[Any]) -> bool:
     values = defaultdict(set)
     for a, b in zip(one, other, strict=True):
         values[a].add(b)
-    return all(len(found) == 1 for found in values.values())
+    return all(len(reasons) == 1 for reasons in values.values())
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -94,8 +94,8 @@ def test_what_decides_what_is_what_a_loop_over_rows_tells(warehouse: Any, seed: 
         recode = {value: draw.choice([None, 1, 2, 3]) for value in set(source)}
         columns[f"r{i}"] = [recode[value] if draw.random() < 0.999 or i % 2 else 4 for value in source]
     columns["rare"] = [int(i == 7) for i in range(ROWS)]
-    found = left_out(warehouse("people", columns, dict.fromkeys(columns, "INTEGER")))
-    for name, reason in found.items():
+    reasons = left_out(warehouse("people", columns, dict.fromkeys(columns, "INTEGER")))
+    for name, reason in reasons.items():
         source = columns[reason.split()[-1]]
         assert decides(source, columns[name])
         assert reason.startswith("a copy") == decides(columns[name], source)
@@ -105,9 +105,9 @@ def test_what_decides_what_is_what_a_loop_over_rows_tells(warehouse: Any, seed: 
         by_chance = (1 - max(Counter(values).values()) / ROWS) * (ROWS - 16) < derived.SURE
         copies = all(decides(values, columns[other]) for other in others)
         if others and not (constant or by_chance or copies):
-            assert name in found
+            assert name in reasons
         if not others:
-            assert name not in found
+            assert name not in reasons
 
 
 def test_values_of_few_people_are_no_recode(warehouse: Any) -> None:

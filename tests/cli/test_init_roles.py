@@ -70,17 +70,17 @@ NAMES = [(name, topic) for topic, names in PRIVATE.items() for name in names.spl
 
 @pytest.mark.parametrize(("name", "topic"), NAMES, ids=[name for name, _ in NAMES])
 def test_a_private_matter_is_known_by_its_name(name: str, topic: str) -> None:
-    found = private_topic(name)
-    assert found is not None
-    assert not found.visible
+    proposed = private_topic(name)
+    assert proposed is not None
+    assert not proposed.visible
     expected = {topic, "health"} if name == "depression_score" else {topic, "money"} if "unemploy" in name else {topic}
-    assert found.says in expected
+    assert proposed.says in expected
 
 
 @pytest.mark.parametrize("name", PUBLIC.split())
 def test_what_others_see_is_not_private(name: str) -> None:
-    found = private_topic(name)
-    assert found is None or (found.visible and suggests(name, "quasi"))
+    proposed = private_topic(name)
+    assert proposed is None or (proposed.visible and suggests(name, "quasi"))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -124,8 +124,8 @@ def test_flags_and_codes_are_left_to_a_person(
     }
     url = warehouse("people", columns, {"q7": "INTEGER", "nothing": "INTEGER"})
     monkeypatch.setenv("WAREHOUSE_URL", url)
-    found = roles(qblock, url, tmp_path / "made")
-    assert {name: role for name, (role, _) in found.items()} == {
+    proposed = roles(qblock, url, tmp_path / "made")
+    assert {name: role for name, (role, _) in proposed.items()} == {
         "age": "quasi_identifier",
         "gender": "quasi_identifier",
         "person": "decide",
@@ -139,8 +139,8 @@ def test_flags_and_codes_are_left_to_a_person(
         "reading": "decide",
         "points": "decide",
     }
-    assert (found["wave"][1], found["nothing"][1]) == ("has one value", "has no value")
-    assert found["fnlwgt"][1] == "a survey weight"
+    assert (proposed["wave"][1], proposed["nothing"][1]) == ("has one value", "has no value")
+    assert proposed["fnlwgt"][1] == "a survey weight"
     text = (tmp_path / "made" / "release.yaml").read_text("utf-8")
     assert "\n  # arm: {role: quasi_identifier, hierarchy: " in text
     # Nothing is open in a way that stops a search: what is left to a person is not published.
@@ -170,7 +170,7 @@ def greedy(columns: dict[str, list[Any]], known: list[str], most: int) -> list[s
         while rest and len(taken) < most:
             alone = {}
             for name in rest:
-                rows = list(zip(*(columns[one] for one in [*taken, name]), strict=True))
+                rows = list(zip(*(columns[other] for other in [*taken, name]), strict=True))
                 alone[name] = sum(count == 1 for count in Counter(rows).values())
             best = max(rest, key=lambda name: alone[name])
             taken.append(best)
@@ -192,10 +192,10 @@ def test_those_that_single_out_most_are_proposed(
     columns["city"] = [draw.choice("abcd") for _ in range(ROWS)]
     url = warehouse("people", columns)
     monkeypatch.setenv("WAREHOUSE_URL", url)
-    found = roles(qblock, url, tmp_path / "made", "--sensitive", "none")
+    proposed = roles(qblock, url, tmp_path / "made", "--sensitive", "none")
     expected = greedy(columns, known, MOST_COLUMNS)
-    assert {name for name, (role, _) in found.items() if role == "quasi_identifier"} == set(expected)
-    assert {role for name, (role, _) in found.items() if name not in expected} == {"decide"}
+    assert {name for name, (role, _) in proposed.items() if role == "quasi_identifier"} == set(expected)
+    assert {role for name, (role, _) in proposed.items() if name not in expected} == {"decide"}
     assert qblock("search", tmp_path / "made" / "release.yaml").status == 0
 
 

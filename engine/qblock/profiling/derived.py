@@ -69,22 +69,22 @@ def _recoded(columns: Sequence[Proposal], rows: int, people: int, source: _Sourc
         (_name(p), name)
         for p in ordered
         if people - _groups(p) >= SURE
-        for name in _decided_by(p, [one for one in ordered if one is not p], source)
+        for name in _decided_by(p, [column for column in ordered if column is not p], source)
     }
     spread = _spread([p for p in ordered if any(_name(p) == name for _, name in decided)], rows, source)
     reasons: dict[str, str] = {}
     for i, p in enumerate(ordered):
         name = _name(p)
         sources = [
-            one
-            for one in ordered
-            if (_name(one), name) in decided
-            and (people - _groups(one)) * spread[name] >= SURE
+            column
+            for column in ordered
+            if (_name(column), name) in decided
+            and (people - _groups(column)) * spread[name] >= SURE
             # Of copies the first is kept.
-            and ((name, _name(one)) not in decided or ordered.index(one) < i)
+            and ((name, _name(column)) not in decided or ordered.index(column) < i)
         ]
-        sources = [one for one in sources if _name(one) not in reasons] or sources
-        copies = [one for one in sources if (name, _name(one)) in decided]
+        sources = [column for column in sources if _name(column) not in reasons] or sources
+        copies = [column for column in sources if (name, _name(column)) in decided]
         if copies:
             reasons[name] = f"a copy of {_name(copies[0])}"
         elif sources and not suggests(name, "quasi"):
@@ -94,12 +94,12 @@ def _recoded(columns: Sequence[Proposal], rows: int, people: int, source: _Sourc
 
 def _decided_by(p: Proposal, others: Sequence[Proposal], source: _Source) -> list[str]:
     """The columns that have one value, or none, wherever this one has one."""
-    others = [one for one in others if _groups(one) <= _groups(p)]
+    others = [column for column in others if _groups(column) <= _groups(p)]
     if not others:
         return []
     columns = []
-    for i, one in enumerate(others):
-        value = source.value(one)
+    for i, column in enumerate(others):
+        value = source.value(column)
         there = sa.func.count(value)
         same = (sa.func.min(value) == sa.func.max(value)) & (there == sa.func.count())
         columns.append(sa.case((same | (there == 0), 1), else_=0).label(f"same_{i}"))
@@ -107,7 +107,7 @@ def _decided_by(p: Proposal, others: Sequence[Proposal], source: _Source) -> lis
     groups = grouped.subquery("qblock_groups")
     query = sa.select(*(sa.func.min(groups.c[f"same_{i}"]).label(f"same_{i}") for i in range(len(others))))
     answer = source.session.fetch(query).to_pylist()[0]
-    return [_name(one) for i, one in enumerate(others) if answer[f"same_{i}"] == 1]
+    return [_name(column) for i, column in enumerate(others) if answer[f"same_{i}"] == 1]
 
 
 def _spread(columns: Sequence[Proposal], rows: int, source: _Source) -> dict[str, float]:

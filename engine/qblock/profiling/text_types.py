@@ -62,15 +62,15 @@ def recognize(table: FileTable) -> TextTypes:
     for _, batches in table.parts(names, schema):
         row = 0
         for batch in batches:
-            for one, column in zip(seen, batch.columns, strict=True):
-                _look(one, column, row)
+            for state, column in zip(seen, batch.columns, strict=True):
+                _look(state, column, row)
             row += batch.num_rows
     types, notes = {}, []
-    for name, one in zip(names, seen, strict=True):
-        type_ = _type(name, one)
+    for name, state in zip(names, seen, strict=True):
+        type_ = _type(name, state)
         if type_ is not None:
             types[name] = type_
-        elif (note := _note(name, one)) is not None:
+        elif (note := _note(name, state)) is not None:
             notes.append(note)
     return TextTypes(types, tuple(notes))
 
