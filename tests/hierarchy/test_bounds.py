@@ -33,7 +33,9 @@ INF = math.inf
         ("integer", "90+", 90, INF),
         ("integer", "20 \u2013 29", 20, 30),
         ("integer", "15-19 (other 2)", 15, 20),
-        ("integer", "15-19 or (missing)", -INF, INF),
+        ("integer", "15-19 or (missing)", 15, 20),
+        ("integer", ">=15 or (missing)", 15, INF),
+        ("integer", "(missing)", -INF, INF),
         ("integer", "19-15", -INF, INF),
         ("integer", "forty", -INF, INF),
         ("integer", "1.5", -INF, INF),
@@ -77,6 +79,11 @@ def test_the_bounds_of_a_label_of_numbers(kind: Any, label: str, low: float, hig
         ("2026-13", "-infinity", "infinity"),
         ("2026-02-30", "-infinity", "infinity"),
         ("*", "-infinity", "infinity"),
+        ("[2024-01-05 10:00, 2024-01-06)", "2024-01-05", "2024-01-06"),
+        ("[2024-01-05 10:00, 2024-01-06 12:00)", "2024-01-05", "2024-01-07"),
+        ("<2024-01-05 10:00", "-infinity", "2024-01-06"),
+        ("<2024-01-05", "-infinity", "2024-01-05"),
+        (">=2024-01-05 10:00 or (missing)", "2024-01-05", "infinity"),
     ],
 )
 def test_the_bounds_of_a_label_of_dates(label: str, first: str, until: str) -> None:

@@ -14,6 +14,7 @@ CUT = ("tests/recoding/test_replay.py::test_a_cut_needs_the_order_that_it_was_ma
 NAMED = ("tests/recoding/test_replay.py::test_a_cut_stays_where_the_label_has_another_name",)
 GAINED = ("tests/recoding/test_replay.py::test_a_label_that_gained_a_smaller_value_stays",)
 TEXTS = ("tests/recoding/test_texts.py",)
+MISSING = ("tests/recoding/test_labels.py::test_a_missing_value_costs_few_rows",)
 OF_VERSION = ("tests/release/test_maps.py",)
 FIGURES = ("tests/recoding/test_figures.py",)
 
@@ -64,8 +65,8 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "map: labels with the same first child are one",
         "recoding/ladder.py",
-        "key = (level, codes.tobytes(), stated)",
-        "key = (level, codes[:1].tobytes(), stated)",
+        "key = (level, codes.tobytes(), stated, bounds)",
+        "key = (level, codes[:1].tobytes(), stated, None)",
         tests=SEARCH,
     ),
     Mutation(
@@ -113,8 +114,8 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "replay: a label with another name is on no side of its cut",
         "recoding/ladder.py",
-        "found[i] = low <= first and last <= high",
-        "found[i] = low < first and last <= high",
+        "found[i] = before and (least is None or least <= first)",
+        "found[i] = before and (least is None or least < first)",
         tests=NAMED,
     ),
     Mutation(
@@ -141,23 +142,58 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "replay: a label that gained a smaller value leaves its side",
         "recoding/ladder.py",
-        "elif name in bounds.names:",
-        "elif False:",
+        "if name is None or name in bounds.names:",
+        "if name is None:",
         tests=GAINED,
     ),
     Mutation(
-        "map: values joined into a half-open range end before the last",
+        "map: a cut is the value of the first who is above it",
         "recoding/ladder.py",
-        'f"[{first}, {int(last) + 1})"',
-        'f"[{first}, {int(last)})"',
+        "else round_number(a, b))",
+        "else b)",
         tests=TEXTS,
     ),
     Mutation(
-        "map: neighbouring months read like a month",
+        "map: a cut of moments is the first who is above it",
         "recoding/ladder.py",
-        "all(map(WHOLE.fullmatch, ends)) and list(ends) == sorted(ends, key=int)",
-        "all(map(WHOLE.fullmatch, ends))",
+        "else round_moment(a, b))",
+        "else b)",
         tests=TEXTS,
+    ),
+    Mutation(
+        "map: the outermost label ends with the greatest value",
+        "recoding/ladder.py",
+        "replace(last, low=point, high=around.high,",
+        "replace(last, low=point, high=around.high or last.leaves[1],",
+        tests=TEXTS,
+    ),
+    Mutation(
+        "map: a label of whole numbers ends beyond them",
+        "hierarchy/written.py",
+        "int(end - first) + closed",
+        "int(end - first) + 1",
+        tests=TEXTS,
+    ),
+    Mutation(
+        "map: the steps of cuts do not nest",
+        "hierarchy/rounding.py",
+        "yield ten / 2",
+        "yield ten / 5",
+        tests=TEXTS,
+    ),
+    Mutation(
+        "map: a missing value stays with half of the others",
+        "search/recoding/propose.py",
+        "            if null[p]:\n",
+        "            if False:\n",
+        tests=MISSING,
+    ),
+    Mutation(
+        "map: labels speak of missing values where there is none",
+        "search/recoding/propose.py",
+        "cuts = [ladder.cut(asked.label(p), level, code, null=null[p]) for",
+        "cuts = [ladder.cut(asked.label(p), level, code) for",
+        tests=SEARCH,
     ),
     Mutation(
         "named map: boxes that fail are suppressed beyond the limit",

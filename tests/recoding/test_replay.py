@@ -18,9 +18,10 @@ from reference.recoding import Attribute, Box, Recoding
 
 from qblock.errors import InputError
 from qblock.hierarchy import Hierarchy
-from qblock.recoding import Ladder, Tree, ladders
+from qblock.recoding import Ladder, Tree
 from qblock.search.run import open_task
 from qblock.search.task import Task
+from qblock.source import ladders_of
 
 from .answers import Answer, answered, box_of, replayed
 from .drawn import Drawn, drawn, written
@@ -83,8 +84,7 @@ def opened(made: Drawn, table: Recoding, warehouse: Any, folder: Path, name: str
 
 def restored(task: Task, found: Any) -> Tree:
     source = task.source
-    kinds = [source.columns[name].kind for name in source.quasi_identifiers]
-    return Tree.of_json(json.loads(json.dumps(found)), ladders(source.hierarchies, kinds))
+    return Tree.of_json(json.loads(json.dumps(found)), ladders_of(source.spec, source.hierarchies, source.columns))
 
 
 def check_replay(answer: Answer, table: Recoding, tree: Tree, found: dict[Combination, int]) -> None:
@@ -167,16 +167,41 @@ def test_a_cut_needs_the_order_that_it_was_made_in() -> None:
         Tree.of_json(found, [ages(("8",), ("9",), ("10",), ("unknown",))])
 
 
-def test_a_value_between_those_of_a_side_belongs_to_it() -> None:
-    tree = cut(ages(("1",), ("2",), ("5",), ("7",)), 0, 3)
+def test_a_value_on_a_side_of_a_cut_belongs_to_it() -> None:
+    """Also where another cut would be the round one by now, and beyond what there was; a label that is one value keeps
+    it."""
+    tree = cut(ages(("1",), ("2",), ("5",), ("9",), ("11",)), 0, 3)
     texts = tree.texts(tree.boxes())
-    assert sorted(texts.values()) == ["1-5", "7"]
-    again = Tree.of_json(json.loads(json.dumps(tree.to_json(texts))), [ages(("7",), ("4",), ("1",), ("0",), ("5",))])
-    assert sides(again) == [{"1", "4", "5"}, {"7"}]
+    assert sorted(texts.values()) == ["<6", ">=6"]
+    found = json.loads(json.dumps(tree.to_json(texts)))
+    later = [ages(("14",), ("6",), ("4",), ("1",), ("-3",), ("5",)), ages(("5",), ("6",)), ages(("1",))]
+    for ladder, expected in zip(
+        later, ([{"-3", "1", "4", "5"}, {"6", "14"}], [{"5"}, {"6"}], [{"1"}, set()]), strict=True
+    ):
+        again = Tree.of_json(found, [ladder])
+        assert sides(again) == expected
+        assert sorted(again.texts(again.boxes()).values()) == ["<6", ">=6"]
+        again_found = json.loads(json.dumps(again.to_json(again.texts(again.boxes()))))
+        assert again_found["splits"][0]["bounds"] == found["splits"][0]["bounds"]
+    alone = cut(ages(("1",), ("2",), ("5",), ("7",)), 0, 3)
+    texts = alone.texts(alone.boxes())
+    again = Tree.of_json(json.loads(json.dumps(alone.to_json(texts))), [ages(("8",), ("7",), ("6",), ("0",), ("5",))])
+    assert sides(again) == [{"0", "5"}, {"7"}]
     (part,) = again.starts.values()
-    again.child(part, 3)
-    # What was said stays true, and stays.
-    assert sorted(again.texts(again.boxes()).values()) == ["0", "1-5", "7"]
+    for code in (0, 2):
+        again.child(part, code)
+    assert sorted(again.texts(again.boxes()).values()) == ["6", "7", "8", "<6"]
+
+
+def test_null_beside_a_side_that_it_was_not_cut_with_stands_alone() -> None:
+    tree = cut(ages(("1",), ("2",), ("5",), ("9",), ("11",)), 0, 3)
+    found = json.loads(json.dumps(tree.to_json(tree.texts(tree.boxes()))))
+    ladder = Ladder(ages(("1",), ("7",), ("8",)).hierarchy.add_null_leaf(), "integer")
+    again = Tree.of_json(found, [ladder])
+    (part,) = again.starts.values()
+    assert ladder.null is not None
+    assert again.child(part, ladder.null) not in again.splits[part].others
+    assert sorted(again.texts(again.boxes()).values()) == ["(missing)", "<6", ">=6"]
 
 
 def test_a_cut_stays_where_the_label_has_another_name() -> None:

@@ -74,7 +74,11 @@ class Attribute:
 
     def children(self, leaves: Leaves) -> list[Leaves]:
         """The largest sets of the hierarchy that this one holds, in their order."""
-        held = {one for level in self.levels for one in level if one < leaves}
+        labels = {one for level in self.levels for one in level}
+        if None in leaves and leaves not in labels and self.order is not None:
+            # Some of the values and NULL: it stays with as few of them as it can.
+            return [frozenset({leaf}) for leaf in self.order if leaf in leaves]
+        held = {one for one in labels if one < leaves}
         largest = [one for one in held if not any(one < other for other in held)]
         order = self.order
         if order is not None:
@@ -143,10 +147,14 @@ class Recoding:
         assert order is not None
         sizes, whole = [len(self.inside(one)) for _, one in children], len(self.inside(box))
         places = sorted(range(1, len(children)), key=lambda i: (abs(2 * sum(sizes[:i]) - whole), i))
+        missing = children[-1][0] == {None}
+        if missing:
+            # Rows without a value go first, alone or with the few greatest.
+            places = [*reversed(range(1, len(children)))]
         for place in places[:MOST]:
             first = min(map(order.index, children[place][0]))
             low = frozenset(leaf for leaf in box[at] if order.index(leaf) < first)
-            yield [_with(box, at, low), _with(box, at, box[at] - low)]
+            yield [_with(box, at, low), _with(box, at, box[at] - low - (set() if missing else {None}))]
 
     def _rests(self, box: Box, at: int, children: list[tuple[Leaves, Box]], passing: list[bool]) -> Iterator[list[Box]]:
         alone = [child for child, passed in zip(children, passing, strict=True) if passed]

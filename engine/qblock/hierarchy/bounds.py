@@ -1,7 +1,7 @@
 """The bounds of a label of numbers or of dates, half-open: what an analyst filters by, instead of by its text.
 
-They are read from the label alone, never from values of the data. A label that cannot be read (`*`, a name, a box that
-has NULL in it) is open at both ends, so that no filter drops its rows.
+They are read from the label alone, never from values of the data. A label that cannot be read (`*`, a name) is open at
+both ends, so that no filter drops its rows; one that has NULL in it has the bounds of its known values.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from qblock.canonical import decimal_text
 from qblock.comparison import NUMBER, Kind
 from qblock.hierarchy.core import Hierarchy
 from qblock.hierarchy.labels import Labels
+from qblock.hierarchy.written import MISSING
 
 Of = Literal["numbers", "dates"]
 End = Fraction | float | date | None
@@ -33,7 +34,7 @@ TO = re.compile(r" to |\s*[-\u2013\u2014]\s*")
 BEYOND = re.compile(r"(?P<sign><=?|>=?|\u2264|\u2265)\s*(?P<end>\S.*)")
 AT_LEAST = re.compile(r"(?P<end>\S.*?)\s*\+")
 REST = re.compile(r"(?P<within>.*) \(other \d+\)")
-DAY = re.compile(r"(?P<day>\d{4}-\d{2}-\d{2})(?:[ T]\d{2}:\d{2}[\d:.+]*)?(?P<before> BC| \(BC\))?", re.ASCII)
+DAY = re.compile(r"(?P<day>\d{4}-\d{2}-\d{2})(?P<time>[ T]\d{2}:\d{2}[\d:.+]*)?(?P<before> BC| \(BC\))?", re.ASCII)
 YEAR = re.compile(r"\d{4}", re.ASCII)
 MONTH = re.compile(r"(\d{4})-(\d{2})", re.ASCII)
 QUARTER = re.compile(r"(\d{4})-Q([1-4])", re.ASCII)
@@ -77,7 +78,7 @@ class Reader:
 
     def _read(self, label: str) -> Ends:
         rest = REST.fullmatch(label)
-        text = (rest["within"] if rest else label).strip()
+        text = (rest["within"] if rest else label).strip().removesuffix(f" or {MISSING}")
         found = self._one(text)
         if found is None:
             found = self._interval(text) or self._range(text) or self._beyond(text) or OPEN
@@ -120,7 +121,7 @@ class Reader:
         if found is None:
             return None
         low = self._point(found["low"], after=found["open"] == "(")
-        high = self._point(found["high"], after=found["close"] == "]")
+        high = self._point(found["high"], after=found["close"] == "]" or self._within_a_day(found["high"]))
         return None if low is False or high is False else (low, high)
 
     def _point(self, text: str, *, after: bool) -> End | Literal[False]:
@@ -131,6 +132,11 @@ class Reader:
             return Fraction(text)
         ends = self._one(text)
         return False if ends is None else ends[1] if after else ends[0]
+
+    def _within_a_day(self, text: str) -> bool:
+        """Whether an end has a time, so that some of its day is before it."""
+        found = DAY.fullmatch(text) if self.of == "dates" else None
+        return bool(found and found["time"])
 
     def _range(self, text: str) -> Ends | None:
         """`15-19`, `-10 to -6`, `2024-01 to 2024-03`: all of the first and all of the last."""
@@ -147,7 +153,8 @@ class Reader:
         if found is None:
             return None
         sign = found.groupdict().get("sign", ">=")
-        end = self._point(found["end"], after=sign in ("<=", "\u2264", ">"))
+        after = sign in ("<=", "\u2264", ">") or (sign == "<" and self._within_a_day(found["end"]))
+        end = self._point(found["end"], after=after)
         if end is False:
             return None
         return (None, end) if sign in ("<", "<=", "\u2264") else (end, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from typing import Literal
 
@@ -11,6 +11,9 @@ from qblock.comparison import Kind
 from qblock.hierarchy.cuts import Grid
 from qblock.hierarchy.numbers import decimal_texts
 
+MISSING = "(missing)"
+"""How the leaf of NULL, and of values that a hierarchy does not cover, reads where it stands alone: `*` would read like
+all values."""
 LabelForm = Literal["plain", "half_open"]
 """How ranges of whole numbers are written: 15-19, or [15, 20), as those of other numbers are in any case."""
 
@@ -44,3 +47,32 @@ def writer(grid: Grid, kind: Kind, per: int, labels: LabelForm) -> Callable[[int
 
 def _dates_from_to(low: int, high: int) -> str:
     return f"{date.fromordinal(low)}" + (f" to {date.fromordinal(high)}" if high > low else "")
+
+
+def interval_of_numbers(low: str | None, high: str | None, closed: bool, *, whole: bool) -> str:
+    """low <= number < high, of which one may be open: 25-29, [2.5, 3), <15, >=90. closed: whether high belongs to it;
+    whole: whether ranges of whole numbers have both ends."""
+    if low is None:
+        return f"<{'=' * closed}{high}"
+    if high is None:
+        return f">={low}"
+    if whole and (first := Fraction(low)).denominator == 1 and (end := Fraction(high)).denominator == 1:
+        return whole_ranges([int(first)], int(end - first) + closed)[0]
+    return f"[{low}, {high}{'])'[not closed]}"
+
+
+def interval_of_moments(low: str | None, high: str | None, closed: bool, *, units: bool) -> str:
+    """The same of dates, from the first to the last month, or day; of times half-open. units: whether months may be
+    written."""
+    days = [None if end is None or len(end) > len("2024-01-01") else date.fromisoformat(end) for end in (low, high)]
+    first, end = days
+    if low is not None and high is not None:
+        if first is None or end is None:
+            return f"[{low}, {high}{'])'[not closed]}"
+        if units and not closed and first.day == end.day == 1:
+            last = end - timedelta(days=1)
+            return " to ".join(dict.fromkeys(f"{day.year:04}-{day.month:02}" for day in (first, last)))
+        return _dates_from_to(first.toordinal(), end.toordinal() - (not closed))
+    if low is None:
+        return f"<{'=' * closed}{high}"
+    return f">={low}"

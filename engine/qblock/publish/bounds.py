@@ -12,16 +12,14 @@ import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.comparison import NUMBERS
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.bounds import OPEN, Ends, Reader, date_texts, double_texts, range_text
 from qblock.hierarchy.labels import texts
 from qblock.ledger.kept import PublishedColumn
-from qblock.source import SourceTable
+from qblock.source import SourceTable, reader_of
 from qblock.spec import Spec
 from qblock.spec.model import RangesShown
-from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable
 from qblock.warehouse.arrow import whole_numbers
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, Session
@@ -104,14 +102,11 @@ def bounds_of(
 def _bound(
     spec: Spec, name: str, column: Column, engine: str, ranges: RangesShown, hierarchy: Hierarchy | None, joined: bool
 ) -> Bound | None:
-    form, facts = spec.attributes[name].hierarchy, ENGINES[engine].facts
-    dates = isinstance(form, Dates) or column.kind in ("date", "timestamp", "timestamptz")
-    dates = dates or (isinstance(form, Cuts) and form.cuts.grid.of_dates)
-    if isinstance(form, Digits) or not (dates or column.kind in NUMBERS):
+    facts = ENGINES[engine].facts
+    reader = reader_of(spec, name, column.kind, hierarchy, joined=joined)
+    if reader is None:
         return None
-    own = hierarchy if isinstance(form, CsvFile | DimensionTable) else None
-    weeks = isinstance(form, Dates) and "iso_year" in form.dates
-    reader = Reader("dates" if dates else "numbers", column.kind, weeks, own, joined)
+    dates = reader.of == "dates"
     if ranges == "native":
         kind = "date" if dates else column.type if column.type in facts.range_types else "number"
         type_ = facts.range_types[kind]

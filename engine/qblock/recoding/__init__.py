@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from qblock.recoding.keys import Keys
-from qblock.recoding.ladder import Label, Ladder, ladders
+from qblock.recoding.ladder import Label, Ladder
 from qblock.recoding.parted import Found, PartedLeaves
 from qblock.recoding.replay import replay
 from qblock.recoding.tree import Split, Tree
 
-__all__ = ["Found", "Keys", "Label", "Ladder", "PartedLeaves", "Split", "Tree", "ladders", "replay"]
+__all__ = ["Found", "Keys", "Label", "Ladder", "PartedLeaves", "Split", "Tree", "replay"]

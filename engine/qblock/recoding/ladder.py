@@ -2,13 +2,17 @@
 
 A label stands for a set of leaves. One of the hierarchy is divided into its children; a group of children is divided
 into smaller groups until each stands alone. A level that divides a label into itself is no step.
+
+Neighbours of an ordered hierarchy are told by the cuts around them, not by the first and the last of them, which may be
+the values of single people. A cut is where a label of the hierarchy ends, or between values a round one (rounding.py).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
+from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
@@ -16,15 +20,16 @@ import numpy as np
 
 from qblock import comparison
 from qblock.blocks import Ints, Mask
-from qblock.comparison import NUMBER, NUMBERS
+from qblock.canonical import decimal_text
+from qblock.comparison import NUMBERS, Key
 from qblock.hierarchy import Hierarchy
+from qblock.hierarchy.bounds import Reader
+from qblock.hierarchy.rounding import moment_text, next_year, round_moment, round_number, this_year
+from qblock.hierarchy.written import MISSING, interval_of_moments, interval_of_numbers
 
-MISSING = "(missing)"
-"""How the leaf of NULL, and of values that a hierarchy does not cover, reads where it stands alone: `*` would read like
-all values."""
-INTERVAL = re.compile(r"(?P<open>\[?)(?P<low>-?[^\[\], ]+?)(?P<mark>-| to |, )(?P<high>-?[^\[\], ]+?)(?P<end>\)?)")
+KNOWN = "(known)"
+"""How all values read where NULL stands alone beside them."""
 Form = Literal["plain", "range", "rest"]
-WHOLE = re.compile(r"-?\d+", re.ASCII)
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +38,7 @@ class Label:
 
     level: of the hierarchy; codes: of its labels there, in their order; leaves: how many leaves they stand for;
     form: `plain` for one label; of several, `range` for neighbours and `rest` for others. within: the plain label whose
-    children they are. stated: how it reads, where that was said before.
+    children they are. bounds: of a range. stated: how it reads, where that was said before.
     """
 
     level: int
@@ -42,16 +47,25 @@ class Label:
     form: Form
     within: Label | None = None
     stated: str | None = None
+    bounds: Bounds | None = None
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Neighbours of an ordered hierarchy, from one label to another: their names, and the first leaf of the first and
-    the last leaf of the last. null: whether the leaf of NULL is one of them."""
+    """What neighbours of an ordered hierarchy are between.
+
+    names: of the first and the last label; leaves: the first leaf of the first and the last leaf of the last. low,
+    high: the cuts around them, low <= value < high, each None where `within` ends; they have no meaning where `exact`,
+    which is for a single label and for labels that no cut is known between: then only what lies between the leaves
+    belongs to them. null: whether the leaf of NULL is one of them.
+    """
 
     names: tuple[str | None, str | None]
     leaves: tuple[str | None, str | None]
     null: bool = False
+    low: str | None = None
+    high: str | None = None
+    exact: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,28 +80,39 @@ class Sides:
 
 class Ladder:
     """kind: how the column compares; finest: the level of the finest labels; half_open: whether its ranges are written
-    so. Labels are interned, so that one object stands for one set of labels."""
+    so; reader: of the bounds of its labels; ends: the least and the greatest value where they are declared. Labels are
+    interned, so that one object stands for one set of labels."""
 
-    def __init__(self, hierarchy: Hierarchy, kind: str | None, finest: int = 0, *, half_open: bool = False) -> None:
+    def __init__(
+        self,
+        hierarchy: Hierarchy,
+        kind: str | None,
+        finest: int = 0,
+        *,
+        half_open: bool = False,
+        reader: Reader | None = None,
+        ends: tuple[str, str] | None = None,
+    ) -> None:
         self.hierarchy, self.finest, self._half_open = hierarchy, finest, half_open
+        self._reader = reader or Reader("numbers" if kind in NUMBERS else "dates", kind or "text")  # type: ignore[arg-type]
+        self._ends = ends
         self._codes = hierarchy.codes.astype(np.int64)
         leaves = hierarchy.leaves
         self.null = leaves.index(None) if None in leaves else None
         numeric = kind in NUMBERS or kind == "date" or (kind or "").startswith("timestamp")
-        keys = [(1, (0, 0)) if leaf is None else (0, comparison.key(leaf, kind)) for leaf in leaves] if numeric else []
+        self._kind = kind
+        keys = [(1, (0, 0)) if leaf is None else (0, self._place(leaf)) for leaf in leaves] if numeric else []
         self.ordered = bool(keys) and all(key[1][0] != comparison.OTHER for key in keys)
-        self._keys = keys
         self.leaf_order: Ints = np.zeros(len(leaves), dtype=np.int64)
         if self.ordered:
             self.leaf_order[sorted(range(len(leaves)), key=keys.__getitem__)] = np.arange(len(leaves))
             self.ordered = all(self._contiguous(level) for level in range(hierarchy.height))
-        self._kind = kind
-        self._known: dict[tuple[int, bytes, str | None], Label] = {}
+        self._known: dict[tuple[int, bytes, str | None, Bounds | None], Label] = {}
         self._ranks: dict[int, Ints] = {}
         # Labels are few, and parts that have them many.
         self._members: dict[tuple[Label, int], Ints] = {}
         self._grains: dict[Label, int | None] = {}
-        self._cuts: dict[tuple[Label, int, int], Sides] = {}
+        self._cuts: dict[tuple[Label, int, int, bool], Sides] = {}
         self._dividing: dict[tuple[int, int], Mask] = {}
         self._sorted: dict[int, tuple[Ints, Ints]] = {}
         self._places: dict[int, dict[str | None, int]] = {}
@@ -101,28 +126,40 @@ class Ladder:
         """One label of the hierarchy."""
         return self._interned(level, np.array([code], dtype=np.int64), "plain", None)
 
-    def group(self, level: int, codes: Ints, within: Label, stated: str | None = None) -> Label:
-        """Labels of one level that are published as one. within: what they are part of; stated: how they read, where
-        that was said before: of labels that there are no more, one or none may be left."""
+    def group(
+        self, level: int, codes: Ints, within: Label, stated: str | None = None, bounds: Bounds | None = None
+    ) -> Label:
+        """Labels of one level that are published as one. within: what they are part of; bounds: what neighbours are
+        between; stated: how they read, where that was said before: of labels that there are no more, one or none may
+        be left."""
         whole = within if within.within is None else within.within
         form: Form = "range" if self.ordered else "rest"
-        if len(codes) == 1:
-            found = self.plain(level, int(codes[0]))
-        elif len(codes) == len(self.members(whole, level)):
-            found = whole
+        cut = bounds is not None and not bounds.exact
+        codes = codes[np.argsort(self.rank(level)[codes])]
+        if len(codes) == 1 and not cut:
+            label = self.plain(level, int(codes[0]))
+        elif len(codes) == len(self.members(whole, level)) and not cut:
+            label = whole
         else:
-            codes = codes[np.argsort(self.rank(level)[codes])]
-            found = self._interned(level, codes, form, whole)
+            label = self._interned(level, codes, form, whole, bounds=bounds)
         # The number of a rest is among those that are there: what was said of one stays as it was.
-        if stated is None or (len(codes) and found.form != "rest" and self.text(found) == stated):
-            return found
-        return self._interned(level, codes, form, whole, stated)
+        if stated is None or (len(codes) and label.form != "rest" and self.text(label) == stated):
+            return label
+        return self._interned(level, codes, form, whole, stated, bounds)
 
-    def _interned(self, level: int, codes: Ints, form: Form, within: Label | None, stated: str | None = None) -> Label:
-        key = (level, codes.tobytes(), stated)
+    def _interned(
+        self,
+        level: int,
+        codes: Ints,
+        form: Form,
+        within: Label | None,
+        stated: str | None = None,
+        bounds: Bounds | None = None,
+    ) -> Label:
+        key = (level, codes.tobytes(), stated, bounds)
         if key not in self._known:
             leaves = int(self.under(level)[codes].sum())
-            self._known[key] = Label(level, codes, leaves, form, within, stated)
+            self._known[key] = Label(level, codes, leaves, form, within, stated, bounds)
         return self._known[key]
 
     def grain(self, label: Label) -> int | None:
@@ -133,7 +170,9 @@ class Ladder:
 
     def _grain(self, label: Label) -> int | None:
         if len(label.codes) > 1:
-            return label.level
+            # NULL is left with as few values as it can be.
+            null = label.bounds is not None and label.bounds.null and not label.bounds.exact
+            return self.finest if null else label.level
         code = int(label.codes[0])
         for level in range(label.level - 1, self.finest - 1, -1):
             if self._divides(level, label.level)[code]:
@@ -152,16 +191,59 @@ class Ladder:
             self._members[label, level] = found[np.argsort(self.rank(level)[found])]
         return self._members[label, level]
 
-    def cut(self, label: Label, level: int, at: int) -> Sides:
-        """A label of an ordered hierarchy in two: what is before the label of this code, and it with what follows."""
-        if (label, level, at) not in self._cuts:
+    def cut(self, label: Label, level: int, at: int, *, null: bool = True) -> Sides:
+        """A label of an ordered hierarchy in two: what is before the label of this code, and it with what follows.
+        null: whether the leaf of NULL goes with these; else it is on neither side, and stands alone."""
+        if (label, level, at, null) not in self._cuts:
             members = self.members(label, level)
+            if not null:
+                members = members[members != self.null_at(level)]
             above = self.rank(level)[members] >= self.rank(level)[at]
             sides = members[~above], members[above]
-            self._cuts[label, level, at] = self._sides(
-                label, level, sides, [self._bounds(level, side) for side in sides]
-            )
-        return self._cuts[label, level, at]
+            bounds = self._cut_bounds(label, level, *sides)
+            self._cuts[label, level, at, null] = self._sides(label, level, sides, bounds)
+        return self._cuts[label, level, at, null]
+
+    def _cut_bounds(self, label: Label, level: int, below: Ints, above: Ints) -> tuple[Bounds, Bounds]:
+        """What both sides of a cut are between."""
+        around = label.bounds or Bounds((None, None), (None, None), exact=False)
+        first, last = self._bounds(level, below), self._bounds(level, above)
+        if last.names == (None, None):
+            # NULL alone: what is before it ends where the label does.
+            return replace(first, low=around.low, high=around.high, exact=around.exact or _single(first)), last
+        point = self._point(level, int(below[-1]), int(above[0]))
+        exact = around.exact or point is None
+        return (
+            replace(first, low=around.low, high=point, exact=exact or _single(first)),
+            replace(last, low=point, high=around.high, exact=exact or _single(last)),
+        )
+
+    def _point(self, level: int, below: int, above: int) -> str | None:
+        """The cut between two neighbouring labels, by their codes; None where none is known."""
+        if level:
+            ends = [self._reader.bounds(self.name(level, code)) for code in (below, above)]
+            (_, end), (start, _) = ends
+            if end is None or start is None or start < end:  # type: ignore[operator]
+                return None
+            if not isinstance(end, float):
+                return end.isoformat() if isinstance(end, date) else decimal_text(end)
+            # Labels that are values.
+        values = self._leaves(level, below)[1], self._leaves(level, above)[0]
+        (low, a), (high, b) = (self._place(value or "") for value in values)
+        if self._kind in NUMBERS:
+            if low and high:
+                return None
+            # The next one of one digit more, where the other is infinite.
+            most = 10 ** len(str(int(abs(b if low else a))))
+            return decimal_text(Fraction(-most) if low else Fraction(most) if high else round_number(a, b))
+        if low and high:
+            return None
+        return moment_text(this_year(b) if low else next_year(a) if high else round_moment(a, b))
+
+    def _place(self, text: str) -> Key:
+        """Where a value, or a cut, stands among the others: a number of any type by its decimals."""
+        key = comparison.key(text, self._kind)
+        return (0, Fraction(text)) if self._kind in NUMBERS and key[0] == 0 else key
 
     def cut_again(self, label: Label, level: int, bounds: Sequence[Bounds], stated: Sequence[str | None]) -> Sides:
         """A label in two as it was cut before. stated: how the sides read."""
@@ -176,12 +258,12 @@ class Ladder:
         bounds: Sequence[Bounds],
         stated: Sequence[str | None] = (None, None),
     ) -> Sides:
-        labels = [self.group(level, side, label, text) for side, text in zip(sides, stated, strict=True)]
+        labels = [self.group(level, *of) for of in zip(sides, [label] * 2, stated, bounds, strict=True)]
         ranks = []
         for side in sides:
             there = [code for code in side.tolist() if self.name(level, code) is not None]
-            found = self.rank(level)[there].tolist() if there else [0, -1]
-            ranks.append((found[0], found[-1]))
+            places = self.rank(level)[there].tolist() if there else [0, -1]
+            ranks.append((places[0], places[-1]))
         return Sides(tuple(labels), tuple(bounds), tuple(ranks))
 
     def rank(self, level: int) -> Ints:
@@ -200,11 +282,13 @@ class Ladder:
             self._ranks[level] = rank
         return self._ranks[level]
 
+    def null_at(self, level: int) -> int:
+        """The code of the leaf of NULL at a level where it is apart from the others, else -1."""
+        return -1 if self.null is None or self.under(level)[self.null] != 1 else self.null
+
     def name(self, level: int, code: int) -> str | None:
         """The text of a label by its code, None for the leaf of NULL where it is apart from the others."""
-        if self.null is not None and code == self.null and self.under(level)[code] == 1:
-            return None
-        return self.hierarchy.labels[level][code]
+        return None if code == self.null_at(level) else self.hierarchy.labels[level][code]
 
     def code(self, level: int, name: str | None) -> int | None:
         """The code of a label by its text, None where the hierarchy has none."""
@@ -222,38 +306,70 @@ class Ladder:
         assert label.within is not None
         if label.form == "rest":
             return f"{self.text(label.within)} (other {number})"
-        codes = [code for code in label.codes.tolist() if self.name(label.level, code) is not None]
-        first, last = self._shown(label.level, codes[0]), self._shown(label.level, codes[-1])
-        found = first
-        if len(codes) > 1:
-            found = neighbours(first, last, self._kind) if self._half_open else joined(first, last)
-        return found if len(codes) == len(label.codes) else f"{found} or {MISSING}"
+        known = self._range_text(label, label.within)
+        null = label.bounds.null if label.bounds else self.null_at(label.level) in label.codes
+        return f"{known} or {MISSING}" if null else known
+
+    def _range_text(self, label: Label, within: Label) -> str:
+        """How neighbours read: by the cuts around them, else from the first to the last."""
+        bounds = label.bounds
+        if bounds is None or bounds.exact:
+            codes = [code for code in label.codes.tolist() if self.name(label.level, code) is not None]
+            first, last = self._shown(label.level, codes[0]), self._shown(label.level, codes[-1])
+            return first if len(codes) == 1 else f"{first} to {last}"
+        low, high, closed = self._outer(within)
+        low = low if bounds.low is None else bounds.low
+        high, closed = (high, closed) if bounds.high is None else (bounds.high, False)
+        if low is None and high is None:
+            return KNOWN
+        if self._kind in NUMBERS:
+            text = interval_of_numbers(low, high, closed, whole=self._kind == "integer" and not self._half_open)
+        else:
+            text = interval_of_moments(low, high, closed, units=not self._reader.weeks)
+        top = within.level == self.hierarchy.height
+        # The ends of a label that cannot be read are not known.
+        return text if top or self._outer(within)[:2] != (None, None) else f"{self.text(within)} ({text})"
+
+    def _outer(self, label: Label) -> tuple[str | None, str | None, bool]:
+        """Where a label of the hierarchy begins and ends, and whether its end belongs to it."""
+        if label.level == self.hierarchy.height:
+            return (None, None, False) if self._ends is None else (*self._ends, True)
+        text = self.text(label)
+        low, high = self._reader.bounds(text)
+        if text[:1] == "[" and text[-1:] == "]" and isinstance(low, Fraction):
+            return decimal_text(low), text[1:-1].partition(", ")[2], True
+        if isinstance(low, float) or isinstance(high, float):
+            return None, None, False
+        first, last = (
+            None if end is None else decimal_text(end) if isinstance(end, Fraction) else str(end) for end in (low, high)
+        )
+        return first, last, False
 
     def _bounds(self, level: int, codes: Ints) -> Bounds:
-        """What neighbours are between; codes: in their order."""
+        """From which label to which neighbours are; codes: in their order."""
         known = [code for code in codes.tolist() if self.name(level, code) is not None]
         null = len(known) < len(codes)
         if not known:
             return Bounds((None, None), (None, None), null)
         names = self.name(level, known[0]), self.name(level, known[-1])
-        return Bounds(names, (self._ends(level, known[0])[0], self._ends(level, known[-1])[1]), null)
+        return Bounds(names, (self._leaves(level, known[0])[0], self._leaves(level, known[-1])[1]), null)
 
     def between(self, level: int, codes: Ints, bounds: Bounds) -> Mask:
         """bool: which labels of an ordered hierarchy are between bounds, also where those that were named are gone."""
         found = np.zeros(len(codes), dtype=bool)
+        low, high = (bounds.leaves[0], bounds.leaves[1]) if bounds.exact else (bounds.low, bounds.high)
+        least, most = (None if end is None else self._place(end) for end in (low, high))
         for i, code in enumerate(codes.tolist()):
             name = self.name(level, code)
-            if name is None:
-                found[i] = bounds.null
-            elif name in bounds.names:
-                found[i] = True
-            elif bounds.leaves[0] is not None and bounds.leaves[1] is not None:
-                first, last = (comparison.key(leaf or "", self._kind) for leaf in self._ends(level, code))
-                low, high = (comparison.key(leaf, self._kind) for leaf in bounds.leaves if leaf is not None)
-                found[i] = low <= first and last <= high
+            if name is None or name in bounds.names:
+                found[i] = bounds.null if name is None else True
+            elif not bounds.exact or (least is not None and most is not None):
+                first, last = (self._place(leaf or "") for leaf in self._leaves(level, code))
+                before = most is None or (last <= most if bounds.exact else last < most)
+                found[i] = before and (least is None or least <= first)
         return found
 
-    def _ends(self, level: int, code: int) -> tuple[str | None, str | None]:
+    def _leaves(self, level: int, code: int) -> tuple[str | None, str | None]:
         """The first and the last leaf of a label in the order of values."""
         order, codes = self._by_code(level)
         leaves = order[np.searchsorted(codes, code) : np.searchsorted(codes, code, side="right")]
@@ -296,53 +412,6 @@ class Ladder:
         return int(np.count_nonzero(codes[1:] != codes[:-1])) == len(np.unique(codes)) - 1
 
 
-def joined(first: str, last: str) -> str:
-    """Neighbouring labels as one: `15-19` and `25-29` are 15-29, [0, 5) and [10, 15) are [0, 15), others `a to b`."""
-    one, other = INTERVAL.fullmatch(first), INTERVAL.fullmatch(last)
-    if one and other and (one["open"], one["end"]) == (other["open"], other["end"]):
-        low, high, mark = one["low"], other["high"], one["mark"]
-        if one["open"]:
-            return f"[{low}, {high})"
-        ends = (low, one["high"], other["low"], high)
-        # 2024-01 is a month.
-        if all(map(WHOLE.fullmatch, ends)) and list(ends) == sorted(ends, key=int):
-            return f"{low}-{high}" if mark == "-" and other["mark"] == "-" and low[0] != "-" else f"{low} to {high}"
-    if first.startswith("<") and (high := _from_to(last)[1]) is not None:
-        return f"<{high}"
-    if last.startswith(">=") and (low := _from_to(first)[0]) is not None:
-        return f">={low}"
-    if WHOLE.fullmatch(first) and WHOLE.fullmatch(last) and first[0] != "-":
-        return f"{first}-{last}"
-    return f"{first} to {last}"
-
-
-def _from_to(label: str) -> tuple[str | None, str | None]:
-    """Where a range of numbers begins, and what comes after it: of 15-19, of 15 and of [1.5, 2); None of others."""
-    found = INTERVAL.fullmatch(label)
-    if found and found["open"] and found["end"]:
-        return found["low"], found["high"]
-    low, high = (found["low"], found["high"]) if found else (label, label)
-    if WHOLE.fullmatch(low) and WHOLE.fullmatch(high) and int(low) <= int(high):
-        return low, str(int(high) + 1)
-    return None, None
-
-
-def neighbours(first: str, last: str, kind: str | None) -> str:
-    """The same where ranges of whole numbers are half open, and so is what values are joined to: 30 and 31 are
-    [30, 32), of other numbers [30, 31], and [90, 95) and [95, 100] are [90, 100]."""
-    if first[:1] == "[" and last[-1:] == "]":
-        return f"{first.partition(', ')[0]}, {last.rpartition(', ')[2]}"
-    if not NUMBER.fullmatch(first) or not NUMBER.fullmatch(last):
-        return joined(first, last)
-    return f"[{first}, {int(last) + 1})" if kind == "integer" and WHOLE.fullmatch(last) else f"[{first}, {last}]"
-
-
-def ladders(
-    hierarchies: Sequence[Hierarchy],
-    kinds: Sequence[str | None],
-    finest: Sequence[int] | None = None,
-    half_open: Sequence[bool] | None = None,
-) -> tuple[Ladder, ...]:
-    """One for each quasi-identifier."""
-    of = zip(hierarchies, kinds, finest or [0] * len(kinds), half_open or [False] * len(kinds), strict=True)
-    return tuple(Ladder(hierarchy, kind, level, half_open=open_) for hierarchy, kind, level, open_ in of)
+def _single(bounds: Bounds) -> bool:
+    """Whether one label alone is between bounds."""
+    return bounds.names[0] == bounds.names[1] and not bounds.null

@@ -7,7 +7,7 @@ combination that nobody had when the map was made falls into exactly one of them
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -81,9 +81,10 @@ class Tree:
         """Divide a part by single labels."""
         return self._split(part, Split(attribute, level, "each"))
 
-    def cut(self, part: int, attribute: int, level: int, at: int) -> Split:
-        """Divide a part of an ordered attribute before the label of this code."""
-        return self._cut(part, attribute, level, self.ladders[attribute].cut(self.labels[part][attribute], level, at))
+    def cut(self, part: int, attribute: int, level: int, at: int, *, null: bool = True) -> Split:
+        """Divide a part of an ordered attribute before the label of this code. null: as of `Ladder.cut`."""
+        sides = self.ladders[attribute].cut(self.labels[part][attribute], level, at, null=null)
+        return self._cut(part, attribute, level, sides)
 
     def _cut(self, part: int, attribute: int, level: int, sides: Sides) -> Split:
         others = tuple(self._with(part, attribute, label) for label in sides.labels)
@@ -173,7 +174,7 @@ class Tree:
             labels = [self.labels[child][split.attribute] for child in split.others]
             found["others"] = [[child, texts.get(label)] for child, label in zip(split.others, labels, strict=True)]
         if split.bounds:
-            found["bounds"] = [[list(of.names), list(of.leaves), of.null] for of in split.bounds]
+            found["bounds"] = [asdict(bounds) for bounds in split.bounds]
         return found
 
     @classmethod
@@ -222,7 +223,10 @@ class Tree:
                 f"{ladder.hierarchy.attribute}: the recoding map is cut between neighbours, and the labels of the "
                 "hierarchy do not keep the order of its values any more; correct the hierarchy"
             )
-        bounds = [Bounds(tuple(names), tuple(leaves), null) for names, leaves, null in found["bounds"]]
+        bounds = [
+            Bounds(**{**stated, "names": tuple(stated["names"]), "leaves": tuple(stated["leaves"])})
+            for stated in found["bounds"]
+        ]
         texts = [text for _, text in found["others"]]
         sides = ladder.cut_again(self.labels[part][attribute], level, bounds, texts)
         return self._cut(part, attribute, level, sides)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from qblock.source.levels import reader_of
 from qblock.source.recoded import Recoding, ladders_of, recoded_columns, recoded_spec, stated_map
 from qblock.source.table import Admitted, SourceTable, Values, open_recoded, open_source
 
@@ -13,6 +14,7 @@ __all__ = [
     "ladders_of",
     "open_recoded",
     "open_source",
+    "reader_of",
     "recoded_columns",
     "recoded_spec",
     "stated_map",

@@ -19,9 +19,10 @@ from qblock.comparison import Matcher
 from qblock.errors import InputError, counted, quoted, shows_values
 from qblock.frequency import FrequencySets
 from qblock.hierarchy import TOP, Hierarchy, UnfitValuesError, flat, from_columns, from_csv, from_rows
+from qblock.hierarchy.bounds import Reader
 from qblock.hierarchy.labels import all_match, as_texts, one_text
 from qblock.spec import Attribute, Spec
-from qblock.spec.sources import CsvFile, DimensionTable, build
+from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, build
 from qblock.warehouse import queries
 from qblock.warehouse.dimensions import is_value
 from qblock.warehouse.protocol import Column, Session, TableName
@@ -129,6 +130,21 @@ def hierarchy_of(
     if "top" not in (attribute.nulls, attribute.uncovered):
         return hierarchy
     return hierarchy.add_null_leaf() if published or TOP not in hierarchy.leaves else hierarchy.with_null()
+
+
+def reader_of(
+    spec: Spec, name: str, kind: comparison.Kind, hierarchy: Hierarchy | None, *, joined: bool = False
+) -> Reader | None:
+    """What reads the bounds of a quasi-identifier's labels, None where these are neither numbers nor dates. kind: of
+    its column; joined: into boxes."""
+    form = spec.attributes[name].hierarchy
+    dates = isinstance(form, Dates) or kind in ("date", "timestamp", "timestamptz")
+    dates = dates or (isinstance(form, Cuts) and form.cuts.grid.of_dates)
+    if isinstance(form, Digits) or not (dates or kind in comparison.NUMBERS):
+        return None
+    own = hierarchy if isinstance(form, CsvFile | DimensionTable) else None
+    weeks = isinstance(form, Dates) and "iso_year" in form.dates
+    return Reader("dates" if dates else "numbers", kind, weeks, own, joined)
 
 
 def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable) -> Hierarchy:

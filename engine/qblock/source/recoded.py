@@ -19,10 +19,11 @@ from sqlalchemy.sql import quoted_name
 from qblock.frequency.coding import Coding
 from qblock.frequency.packing import packed
 from qblock.hierarchy import Hierarchy
+from qblock.hierarchy.cuts import shown
 from qblock.hierarchy.labels import texts
-from qblock.recoding import Keys, Label, Ladder, PartedLeaves, Tree, ladders, replay
+from qblock.recoding import Keys, Label, Ladder, PartedLeaves, Tree, replay
 from qblock.source.columns import check_covered, covered, rows_uncovered
-from qblock.source.levels import hierarchy_of, observed, origin_of
+from qblock.source.levels import hierarchy_of, observed, origin_of, reader_of
 from qblock.source.reads import columns_read
 from qblock.spec import Attribute, Spec
 from qblock.spec.sources import CsvFile, Cuts, DimensionTable, Suppress
@@ -56,10 +57,21 @@ def recoded_columns(spec: Spec, columns: Mapping[str, Column], engine: str) -> d
 
 def ladders_of(spec: Spec, hierarchies: Sequence[Hierarchy], columns: Mapping[str, Column]) -> tuple[Ladder, ...]:
     """The labels of each quasi-identifier. Of a grid of cuts the cells are the finest: no label is a value."""
-    forms = [spec.attributes[name].hierarchy for name in spec.quasi_identifiers]
-    finest = [1 if isinstance(form, Cuts) else 0 for form in forms]
-    half_open = [getattr(form, "labels", "plain") == "half_open" for form in forms]
-    return ladders(hierarchies, [columns[name].kind for name in spec.quasi_identifiers], finest, half_open)
+    ladders = []
+    for name, hierarchy in zip(spec.quasi_identifiers, hierarchies, strict=True):
+        form, kind = spec.attributes[name].hierarchy, columns[name].kind
+        grid = form.cuts.grid if isinstance(form, Cuts) else None
+        ladders.append(
+            Ladder(
+                hierarchy,
+                kind,
+                finest=0 if grid is None else 1,
+                half_open=getattr(form, "labels", "plain") == "half_open",
+                reader=reader_of(spec, name, kind, hierarchy),
+                ends=None if grid is None else (shown(grid.low), shown(grid.high)),
+            )
+        )
+    return tuple(ladders)
 
 
 class Recoding:
@@ -159,11 +171,11 @@ class Recoding:
     def _labels(self, session: Session, name: str, parts: list[int]) -> sa.TableClause:
         tree, read = self.tree, self.tree.texts(parts)
         self.read = read
-        shown = {part: tuple(read[label] for label in tree.labels[part]) for part in parts}
-        self._seen |= {labels: part for part, labels in shown.items()}
+        labels_of = {part: tuple(read[label] for label in tree.labels[part]) for part in parts}
+        self._seen |= {labels: part for part, labels in labels_of.items()}
         width = len(self.spec.quasi_identifiers)
         arrays = {"part": whole_numbers(np.array(parts, dtype=np.int64))}
-        arrays |= {f"t{i}": texts([shown[part][i] for part in parts]) for i in range(width)}
+        arrays |= {f"t{i}": texts([labels_of[part][i] for part in parts]) for i in range(width)}
         made = session.load(name, pa.table(arrays))
         session.analyze(made)
         return made

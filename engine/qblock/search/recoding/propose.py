@@ -26,8 +26,9 @@ COUNTED = 2
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A split of one part. at: the code of the label of a cut; alone: the codes of labels that stand alone beside a
-    rest; failing: the codes of labels that are suppressed, with so many rows."""
+    """A split of one part. at: the code of the label of a cut; null: whether NULL goes with what is above it; alone:
+    the codes of labels that stand alone beside a rest; failing: the codes of labels that are suppressed, with so many
+    rows."""
 
     part: int
     attribute: int
@@ -35,6 +36,7 @@ class Proposal:
     kind: Kind
     gain: Value
     at: int = 0
+    null: bool = False
     alone: tuple[int, ...] = ()
     failing: tuple[int, ...] = ()
     suppressed: int = 0
@@ -103,7 +105,9 @@ class Proposer:
     def _cuts(self, asked: Asked, left: Sequence[int]) -> Iterator[Proposal]:
         ladder, atoms = self._ladders[asked.attribute], asked.atoms
         least, entities = self._judge.least, self._counting.entities
+        most = COUNTED if entities else CUTS
         tries: dict[int, list[int]] = {}
+        null: dict[int, bool] = {}
         for p in left:
             sizes = atoms.groups.size[asked.run(p)]
             below, whole = np.cumsum(sizes)[:-1], int(sizes.sum())
@@ -111,7 +115,11 @@ class Proposer:
             fit = slice(None) if entities else (below >= least) & (whole - below >= least)
             places = np.arange(1, len(sizes))[fit]
             order = np.lexsort((places, np.abs(2 * below[fit] - whole)))
-            tries[p] = places[order][: COUNTED if entities else CUTS].tolist()
+            tries[p] = places[order][:most].tolist()
+            null[p] = int(atoms.code[asked.run(p)][-1]) == ladder.null_at(int(atoms.level[asked.run(p).start]))
+            if null[p]:
+                # NULL is cut away first: alone, else with as few values as it takes.
+                tries[p] = [*places[::-1][: most // 2].tolist(), *tries[p][: most // 2]]
         for turn in range(max(map(len, tries.values()))):
             here = [p for p, places in tries.items() if len(places) > turn]
             group = np.full(len(atoms.part), -1, dtype=np.int64)
@@ -125,12 +133,13 @@ class Proposer:
             found = [here[j] for j in passing]
             at = [int(atoms.code[asked.run(p).start + tries[p][turn]]) for p in found]
             levels = [int(atoms.level[asked.run(p).start]) for p in found]
-            cuts = [ladder.cut(asked.label(p), *of) for p, of in zip(found, zip(levels, at, strict=True), strict=True)]
+            of = zip(found, levels, at, strict=True)
+            cuts = [ladder.cut(asked.label(p), level, code, null=null[p]) for p, level, code in of]
             leaves = np.array([side.leaves for cut in cuts for side in cut.labels], dtype=np.int64)
             both = groups.select(np.array([2 * j + side for j in passing for side in (0, 1)], dtype=np.int64))
             gains = self._gained(asked, found, both, np.repeat(np.arange(len(found), dtype=np.int64), 2), leaves)
             for p, code, gain in zip(found, at, gains, strict=True):
-                yield asked.proposal(p, "cut", gain, at=code)
+                yield asked.proposal(p, "cut", gain, at=code, null=null[p])
                 del tries[p]
 
     def _rests(self, asked: Asked, left: Sequence[int]) -> Iterator[Proposal]:

@@ -284,7 +284,7 @@ class Specialization:
         if proposal.kind == "each":
             tree.each(*at)
         elif proposal.kind == "cut":
-            tree.cut(*at, proposal.at)
+            tree.cut(*at, proposal.at, null=proposal.null)
         else:
             tree.rest(*at, proposal.alone)
 
