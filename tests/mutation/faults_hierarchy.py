@@ -10,6 +10,20 @@ COLUMNS = "tests/hierarchy/test_built_by_columns.py"
 
 HIERARCHY: tuple[Mutation, ...] = (
     Mutation(
+        "finest: a cell may lie in two labels",
+        "hierarchy/builders.py",
+        "        if Fraction(point) % Fraction(step or 1):\n",
+        "        if False:\n",
+        tests=("tests/hierarchy/test_finest.py::test_cells_that_cross_a_label_are_refused",),
+    ),
+    Mutation(
+        "finest: a value is kept beside its cell",
+        "spec/sources.py",
+        "    finest = getattr(source, \"finest\", None)\n",
+        "    finest = None\n",
+        tests=("tests/hierarchy/test_finest.py::test_where_in_its_cell_a_value_lies_changes_nothing",),
+    ),
+    Mutation(
         "nesting: looked at below the second level alone",
         "hierarchy/core.py",
         "        if not label or label in seen or not level:\n",

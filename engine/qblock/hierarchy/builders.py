@@ -175,6 +175,16 @@ def ranges(
     return with_top(attribute, names, levels)
 
 
+def check_finest(step: Number | None, points: Sequence[Number]) -> None:
+    """Raise ValueError unless cells of this width, one of which begins at 0, end at all these points."""
+    for point in points if step is not None else ():
+        if Fraction(point) % Fraction(step or 1):
+            raise ValueError(
+                f"{decimal_text(Fraction(point))} is not a multiple of finest {decimal_text(Fraction(step or 1))}, so "
+                "that cells would cross a label; write a finest that all are multiples of"
+            )
+
+
 def check_edges(given: Sequence[Number]) -> None:
     """Raise ValueError for edges that do not ascend."""
     if not given:

@@ -45,17 +45,27 @@ class HierarchyError(InputError):
 
 
 @dataclass(frozen=True)
+class Cells:
+    """The values of a column whose hierarchy begins with the cells of a grid, each once, and the cell of each."""
+
+    values: Labels
+    cells: Labels
+
+
+@dataclass(frozen=True)
 class Hierarchy:
     """The generalization hierarchy of one attribute; also the taxonomy, or the flat domain, of a sensitive attribute.
 
     labels[level][leaf]: level 0 is the leaf itself, in the order of its file; the last level is `*` for every leaf (not
     so for a flat domain, which has level 0 alone). A leaf None stands for NULL; see `add_null_leaf`. columns: the same
-    by distinct label, which is what a hierarchy of many leaves is computed with.
+    by distinct label, which is what a hierarchy of many leaves is computed with. cells: where leaves are cells and not
+    values (`finest`), which values each holds: a value of the column is read as its cell, and forgotten.
     """
 
     attribute: str
     level_names: tuple[str, ...]
     labels: tuple[Sequence[str | None], ...] = field(repr=False)
+    cells: Cells | None = field(default=None, repr=False)
 
     @property
     def height(self) -> int:
@@ -96,6 +106,22 @@ class Hierarchy:
     def shown(self, level: int) -> tuple[str, ...]:
         """The labels of a level as they are published: the leaf of NULL reads `*` at level 0 too."""
         return tuple(TOP if label is None else label for label in self.labels[level])
+
+    @cached_property
+    def values(self) -> tuple[Sequence[str | None], NDArray[np.int64]]:
+        """Every value that is covered, NULL too, and the leaf of each."""
+        leaves = self.columns[0].column
+        if self.cells is None:
+            return leaves.to_pylist(), np.arange(len(leaves), dtype=np.int64)
+        values, of = self.cells.values.column.to_pylist(), self.cells.cells.of_leaf.astype(np.int64)
+        null = range(len(self.cells.cells.distinct), len(leaves))
+        return [*values, *(None for _ in null)], np.append(of, np.array(null, dtype=np.int64))
+
+    def in_cells(self, cells: Labels) -> Hierarchy:
+        """The same with a grid's cells as leaves. cells: of each leaf, each within one label of level 1."""
+        levels = [Labels.leaves_of(cells.distinct)]
+        levels += [Labels(labels.distinct, labels.of_leaf[cells.first]) for labels in self.columns[1:]]
+        return replace(self, labels=tuple(levels), cells=Cells(self.columns[0], cells))
 
     def digest(self) -> str:
         """sha256 of level names and rows, as hexadecimal text; the order of the rows does not matter."""

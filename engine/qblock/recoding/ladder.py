@@ -101,7 +101,7 @@ class Ladder:
         self.null = leaves.index(None) if None in leaves else None
         numeric = kind in NUMBERS or kind == "date" or (kind or "").startswith("timestamp")
         self._kind = kind
-        keys = [(1, (0, 0)) if leaf is None else (0, self._place(leaf)) for leaf in leaves] if numeric else []
+        keys = [(1, (0, 0)) if leaf is None else (0, self._leaf_place(leaf)) for leaf in leaves] if numeric else []
         self.ordered = bool(keys) and all(key[1][0] != comparison.OTHER for key in keys)
         self.leaf_order: Ints = np.zeros(len(leaves), dtype=np.int64)
         if self.ordered:
@@ -220,7 +220,7 @@ class Ladder:
 
     def _point(self, level: int, below: int, above: int) -> str | None:
         """The cut between two neighbouring labels, by their codes; None where none is known."""
-        if level:
+        if level or self.hierarchy.cells is not None:
             ends = [self._reader.bounds(self.name(level, code)) for code in (below, above)]
             (_, end), (start, _) = ends
             if end is None or start is None or start < end:  # type: ignore[operator]
@@ -229,7 +229,7 @@ class Ladder:
                 return end.isoformat() if isinstance(end, date) else decimal_text(end)
             # Labels that are values.
         values = self._leaves(level, below)[1], self._leaves(level, above)[0]
-        (low, a), (high, b) = (self._place(value or "") for value in values)
+        (low, a), (high, b) = (self._leaf_place(value or "") for value in values)
         if self._kind in NUMBERS:
             if low and high:
                 return None
@@ -244,6 +244,17 @@ class Ladder:
         """Where a value, or a cut, stands among the others: a number of any type by its decimals."""
         key = comparison.key(text, self._kind)
         return (0, Fraction(text)) if self._kind in NUMBERS and key[0] == 0 else key
+
+    def _leaf_place(self, leaf: str) -> Key:
+        """Where a leaf stands among the others: a cell where it begins."""
+        if self.hierarchy.cells is None:
+            return self._place(leaf)
+        begin = self._reader.bounds(leaf)[0]
+        return (
+            (comparison.OTHER, leaf)
+            if begin is None
+            else self._place(begin.isoformat() if isinstance(begin, date) else decimal_text(Fraction(begin)))
+        )
 
     def cut_again(self, label: Label, level: int, bounds: Sequence[Bounds], stated: Sequence[str | None]) -> Sides:
         """A label in two as it was cut before. stated: how the sides read."""
@@ -358,13 +369,14 @@ class Ladder:
         """bool: which labels of an ordered hierarchy are between bounds, also where those that were named are gone."""
         found = np.zeros(len(codes), dtype=bool)
         low, high = (bounds.leaves[0], bounds.leaves[1]) if bounds.exact else (bounds.low, bounds.high)
-        least, most = (None if end is None else self._place(end) for end in (low, high))
+        place = self._leaf_place if bounds.exact else self._place
+        least, most = (None if end is None else place(end) for end in (low, high))
         for i, code in enumerate(codes.tolist()):
             name = self.name(level, code)
             if name is None or name in bounds.names:
                 found[i] = bounds.null if name is None else True
             elif not bounds.exact or (least is not None and most is not None):
-                first, last = (self._place(leaf or "") for leaf in self._leaves(level, code))
+                first, last = (self._leaf_place(leaf or "") for leaf in self._leaves(level, code))
                 before = most is None or (last <= most if bounds.exact else last < most)
                 found[i] = before and (least is None or least <= first)
         return found

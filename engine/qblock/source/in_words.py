@@ -78,13 +78,20 @@ def _of_spec(spec: Spec, name: str, form: HierarchySource | None, level: int) ->
 def named(form: HierarchySource | None, level: int, names: Iterable[str]) -> str:
     """What a level shows. names: of the levels, where they are stated."""
     if not level:
-        return AS_IT_IS
+        return _finest(form)
     steps = _steps(form)
     if steps is None:
         leaf, *above = tuple(names) or ("",)
         # A name that only numbers the level says nothing more.
         steps = [f"at level {i}" if name == f"{leaf}_{i}" else f"by {name}" for i, name in enumerate(above, 1)]
     return steps[level - 1] if level <= len(steps) else HIDDEN
+
+
+def _finest(form: HierarchySource | None) -> str:
+    step = getattr(form, "finest", None)
+    if step is None:
+        return AS_IT_IS
+    return f"by {step}" if isinstance(step, str) else f"in ranges of {decimal_text(step)}"
 
 
 def _steps(form: HierarchySource | None) -> list[str] | None:

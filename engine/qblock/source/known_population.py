@@ -143,11 +143,12 @@ class KnownPopulation:
         source = self.source
         keys = np.empty((len(weight), len(source.quasi_identifiers)), dtype=np.int64)
         for i, (name, hierarchy) in enumerate(zip(source.quasi_identifiers, source.hierarchies, strict=True)):
-            matcher = Matcher(hierarchy.leaves, source.columns[name].kind)
+            covered, leaf = hierarchy.values
+            matcher = Matcher(covered, source.columns[name].kind)
             other = matcher.find(None) if source.spec.attributes[name].uncovered == "top" else None
             distinct, index = _distinct(texts[name])
             found = [other if (code := matcher.find(text)) is None else code for text in distinct]
-            codes = np.array([-1 if code is None else code for code in found], dtype=np.int64)
+            codes = np.array([-1 if code is None else leaf[code] for code in found], dtype=np.int64)
             keys[:, i] = codes[index]
         values: Values = source.sensitives[sensitive]
         distinct, index = _distinct(texts[sensitive])

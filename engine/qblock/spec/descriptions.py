@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 Told = tuple[str, tuple[Any, ...]]
+FINEST: Told = (
+    "The width of the cells that values are read as; nothing finer is counted or published.",
+    (1, 0.5),
+)
 LABELS: Told = (
     "How ranges of whole numbers are written: 15-19, or [15, 20), as those of other numbers are.",
     ("half_open",),
@@ -83,15 +87,18 @@ SECTIONS: dict[str, dict[str, Told]] = {
         "from": ("Bottom coding: what lies below the first range from here on is one open label, <15.", (15,)),
         "to": ("Top coding: what lies from the last range up to here on is one open label, >=90.", (90,)),
         "labels": LABELS,
+        "finest": FINEST,
         "max": MAX,
     },
     "Edges": {
         "edges": ("Where ranges begin: below the first, and from the last on, labels are open.", ([0, 1, 5, 10],)),
         "labels": LABELS,
+        "finest": FINEST,
         "max": MAX,
     },
     "Dates": {
         "dates": ("The calendar unit of each level, finer first.", (["month", "year"], ["week", "iso_year"])),
+        "finest": ("The unit that values are read as; nothing finer is counted or published.", ("day", "month")),
         "max": MAX,
     },
     "Cuts": {

@@ -70,10 +70,10 @@ DEFAULTS: dict[int, dict[str, dict[str, Any]]] = {
 DEFAULTS[2] = {
     **DEFAULTS[1],
     "Digits": {**DEFAULTS[1]["Digits"], "max": None},
-    "Ranges": {**DEFAULTS[1]["Ranges"], "from_": None, "to": None, "labels": "plain", "max": None},
-    "Dates": {"max": None},
+    "Ranges": {**DEFAULTS[1]["Ranges"], "from_": None, "to": None, "labels": "plain", "finest": None, "max": None},
+    "Dates": {"finest": None, "max": None},
     "Cuts": {"labels": "plain", "max": None},
-    "Edges": {"labels": "plain", "max": None},
+    "Edges": {"labels": "plain", "finest": None, "max": None},
     "Cutting": {"start": None},
     "CsvFile": {"layout": "header", "max": None},
     "Search": {**DEFAULTS[1]["Search"], "weights": {}, "recoding": "full_domain"},

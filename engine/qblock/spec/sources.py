@@ -15,7 +15,7 @@ from pydantic.dataclasses import dataclass
 
 from qblock.comparison import Kind
 from qblock.hierarchy import Grid, Hierarchy, HierarchyError, Layout, cuts, dates, digits, edges, ranges, suppress
-from qblock.hierarchy.builders import UNITS, check_edges, check_ends, check_units, check_widths
+from qblock.hierarchy.builders import UNITS, check_edges, check_ends, check_finest, check_units, check_widths
 from qblock.hierarchy.written import LabelForm
 from qblock.spec.fields import NUMBERS, Level, Name, Positive, TableName, exact_number, listed, read_items, text_of
 
@@ -62,6 +62,15 @@ def _point(raw: object) -> int | Fraction | date:
         raise ValueError("{it} is neither a number nor a date; write 0, or 2000-01-01") from None
 
 
+def _step(raw: object) -> int | Fraction:
+    step = exact_number(raw)
+    if step <= 0:
+        raise ValueError("{it} is out of range; valid: a number above 0, which each width is a multiple of")
+    return step
+
+
+Step = Annotated[int | Fraction, BeforeValidator(_step), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
+Unit = Literal["day", "week", "month", "quarter"]
 Exact = Annotated[int | Fraction, BeforeValidator(exact_number), WithJsonSchema(NUMBERS)]
 
 
@@ -104,7 +113,7 @@ class Ranges(HierarchySource):
     """Half-open intervals of growing widths; each width is a multiple of the one before.
 
     from, to: what lies outside of them is of one open label at each level, <15 or >=90; None for none. labels: how
-    ranges of whole numbers are written.
+    ranges of whole numbers are written. finest: the width of the cells that values are read as; None: as they are.
     """
 
     form = "ranges"
@@ -117,17 +126,19 @@ class Ranges(HierarchySource):
     from_: Annotated[Exact | None, Field(alias="from")] = None
     to: Exact | None = None
     labels: LabelForm = "plain"
+    finest: Step | None = None
     max: Level | None = None
 
     def __post_init__(self) -> None:
         check_ends(self.ranges, self.start, self.from_, self.to)
+        check_finest(self.finest, self.ranges)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Edges(HierarchySource):
     """Ranges that begin at each of these numbers; what lies below the first, or from the last on, has an open label.
 
-    labels: as of Ranges.
+    labels, finest: as of Ranges.
     """
 
     form = "edges"
@@ -137,12 +148,17 @@ class Edges(HierarchySource):
         WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "number"}}),
     ]
     labels: LabelForm = "plain"
+    finest: Step | None = None
     max: Level | None = None
+
+    def __post_init__(self) -> None:
+        check_finest(self.finest, self.edges)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Dates(HierarchySource):
-    """Calendar units of dates and times: (day) week iso_year, or (day) month quarter year."""
+    """Calendar units of dates and times: (day) week iso_year, or (day) month quarter year. finest: the unit that values
+    are read as; None: as they are."""
 
     form = "dates"
     dates: Annotated[
@@ -150,7 +166,12 @@ class Dates(HierarchySource):
         BeforeValidator(_units),
         WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"enum": list(UNITS)}}),
     ]
+    finest: Unit | None = None
     max: Level | None = None
+
+    def __post_init__(self) -> None:
+        if self.finest is not None:
+            check_units((self.finest, *self.dates))
 
 
 Point = Annotated[
@@ -305,6 +326,12 @@ def build(source: HierarchySource, attribute: str, values: Iterable[str], kind: 
     if form.builder is None:
         raise TypeError(f"a hierarchy from a {form.tag} is read, not built")
     made = form.builder(source, attribute, values, kind)
+    finest = getattr(source, "finest", None)
+    if finest is not None and isinstance(source, Dates):
+        made = made.in_cells(dates(attribute, values, [finest], kind).columns[1])
+    elif finest is not None and isinstance(source, Ranges | Edges):
+        start = source.start if isinstance(source, Ranges) else 0
+        made = made.in_cells(ranges(attribute, values, [finest], start, kind, labels=source.labels).columns[1])
     problems = made.check(observed=True)
     if problems:
         raise HierarchyError(f"hierarchy of {attribute}", problems, in_file=False)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError, quoted
 from qblock.hierarchy import Hierarchy
-from qblock.hierarchy.labels import all_match, texts, whole
+from qblock.hierarchy.labels import all_match, places, texts, whole
 from qblock.warehouse.arrow import whole_numbers
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Dimension
@@ -48,19 +48,29 @@ def load_dimension(
                     f"{column.type}; correct or remove it"
                 )
     null = int(whole(pc.indices_nonzero(leaves.is_null()))[0]) if leaves.null_count else None
-    arrays: dict[str, Any] = {f"c{h}": whole_numbers(codes[h]) for h in range(len(levels))}
-    arrays |= {f"t{h}": labels.column for h, labels in enumerate(levels)}
-    if column.kind == "timestamptz" and not all_match(leaves.drop_null(), IN_UTC):
+    value, columns_of = leaves, [labels.column for labels in levels]
+    numbers = [*codes, *(part.codes for part in parts)]
+    if hierarchy.cells is not None:
+        # A row for each value of the column, with the codes of its cell.
+        values, of = hierarchy.values
+        value, columns_of = texts(values), [labels.take(places(of)) for labels in columns_of]
+        numbers = [codes[of] for codes in numbers]
+    named = [*(f"c{h}" for h in range(len(levels))), *(f"p{i}" for i in range(len(parts)))]
+    arrays: dict[str, Any] = {name: whole_numbers(codes) for name, codes in zip(named, numbers, strict=True)}
+    arrays |= {f"t{h}": labels for h, labels in enumerate(columns_of)}
+    if column.kind == "timestamptz" and not all_match(value.drop_null(), IN_UTC):
         # A leaf without a zone is in UTC, whatever the session's zone is.
-        arrays["t0"] = texts([None if leaf is None else canonical_text(leaf, column) for leaf in hierarchy.leaves])
-    arrays |= {f"p{i}": whole_numbers(part.codes) for i, part in enumerate(parts)}
+        value = texts([None if leaf is None else canonical_text(leaf, column) for leaf in value.to_pylist()])
+    arrays["v"] = value
     text = session.load(f"{name}_text", pa.table(arrays))
     size: Any = sa.SmallInteger if len(leaves) < 2**15 else sa.Integer
-    leaf_value = session.convert(text.c.t0, column)
+    leaf_value = session.convert(text.c.v, column)
     columns = [leaf_value.label("leaf")]
     columns += [sa.cast(text.c[f"c{h}"], size).label(f"c{h}") for h in range(len(levels))]
     columns += [text.c[f"p{i}"].label(f"p{i}") for i in range(len(parts))]
-    columns += [session.text_of(leaf_value, column.kind).label("t0")]
+    # A value as its column has it; a cell as it is.
+    shown = session.text_of(leaf_value, column.kind) if hierarchy.cells is None else text.c.t0
+    columns += [shown.label("t0")]
     columns += [text.c[f"t{h}"].label(f"t{h}") for h in range(1, len(levels))]
     table = session.store(name, sa.select(*columns))
     session.drop(text)

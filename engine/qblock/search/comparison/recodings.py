@@ -165,7 +165,7 @@ def _shown(hierarchies: Sequence[Hierarchy], node: Node) -> list[dict[str, Any]]
         hidden = level == hierarchy.height and len(hierarchy.leaves) > 1
         name = hierarchy.level_names[level]
         labels = [] if hidden else [{"level": level, "name": name, "form": "plain", "share": 1.0}]
-        words = "hidden" if hidden else "as it is" if not level else name
+        words = "hidden" if hidden else "as it is" if not level and hierarchy.cells is None else name
         found.append(
             {"attribute": hierarchy.attribute, "hidden": float(hidden), "labels": labels, "words": f"{words} for 100 %"}
         )

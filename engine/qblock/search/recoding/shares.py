@@ -37,16 +37,17 @@ def shares(
             for (level, form), texts in sorted(counted.items())
         ]
         attribute = {"attribute": ladder.hierarchy.attribute, "hidden": hidden / total, "labels": shown}
-        found.append({**attribute, "words": in_words(shown, hidden / total)})
+        words = in_words(shown, hidden / total, cells=ladder.hierarchy.cells is not None)
+        found.append({**attribute, "words": words})
     return found
 
 
-def in_words(labels: Sequence[dict[str, Any]], hidden: float) -> str:
-    """What readers see of an attribute: `groups like 15-19 for 71 %, hidden for 7 %`."""
+def in_words(labels: Sequence[dict[str, Any]], hidden: float, *, cells: bool = False) -> str:
+    """What readers see of an attribute: `groups like 15-19 for 71 %, hidden for 7 %`. cells: whether level 0 is."""
     parts = []
     for one in labels:
         what = {"plain": "groups like {}", "range": "ranges like {}", "rest": "several together like {}"}[one["form"]]
-        as_it_is = one["form"] == "plain" and not one["level"]
+        as_it_is = one["form"] == "plain" and not one["level"] and not cells
         parts.append(f"{'as it is' if as_it_is else what.format(one['like'])} for {percent(one['share'])}")
     return ", ".join([*parts, *([f"hidden for {percent(hidden)}"] if hidden else [])])
 

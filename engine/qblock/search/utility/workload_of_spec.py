@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from qblock.comparison import Matcher
 from qblock.errors import InputError, quoted
 from qblock.metrics.workload import Query, random_workload
@@ -43,23 +45,24 @@ def workload_of(source: SourceTable) -> tuple[int, tuple[Query, ...]]:
 
 
 def _codes(source: SourceTable, place: str, name: str, wanted: Condition) -> tuple[int, ...]:
-    labels: Sequence[str | None] = (
-        source.sensitives[name].reference.domain
-        if name in source.sensitives
-        else source.hierarchies[source.quasi_identifiers.index(name)].leaves
-    )
+    labels: Sequence[str | None]
+    if name in source.sensitives:
+        labels = source.sensitives[name].reference.domain
+        leaf = np.arange(len(labels), dtype=np.int64)
+    else:
+        labels, leaf = source.hierarchies[source.quasi_identifiers.index(name)].values
     if isinstance(wanted, Between):
-        inside = [code for code, label in enumerate(labels) if _between(label, wanted, source.columns[name].kind)]
+        inside = [i for i, label in enumerate(labels) if _between(label, wanted, source.columns[name].kind)]
         if not inside:
             raise InputError(f"{place}: no value of {name} is in this range")
-        return tuple(inside)
+        return tuple(np.unique(leaf[inside]).tolist())
     named = Matcher(labels, source.columns[name].kind)
     codes = set()
     for value in wanted:
         code = named.find(value)
         if code is None:
             raise InputError(f"{place}: {quoted(value)} is not a value of {name}")
-        codes.add(code)
+        codes.add(int(leaf[code]))
     return tuple(sorted(codes))
 
 
