@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -103,3 +104,29 @@ def test_ranges_of_whole_numbers_are_written_like_others(proposed: Proposed) -> 
     labels = {name: getattr(of.hierarchy, "labels", None) for name, of in spec.attributes.items() if of.hierarchy}
     assert labels == {"age": "half_open", "weight": "plain", "children": "half_open", "ward": None, "sex": None}
     assert "# `labels: half_open` writes" in spec.path.read_text("utf-8")
+
+
+def test_values_of_single_rows_are_read_as_cells(
+    qblock: Any, warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of decimals, times and large whole numbers; not of ages, of days, or of decimals that many people share."""
+    rows = 400
+    columns: dict[str, list[Any]] = {
+        "age": [20 + i % 60 for i in range(rows)],
+        "height_cm": [150 + (i * 7919 % 50_021) / 1000 for i in range(rows)],
+        "weight_kg": [50.5 + i % 30 for i in range(rows)],
+        "income": [18_000 + i * 7919 % 90_001 for i in range(rows)],
+        "admission": [datetime(2024, 1, 1) + timedelta(minutes=i * 1117) for i in range(rows)],
+        "birth_date": [date(1950, 1, 1) + timedelta(days=i * 37) for i in range(rows)],
+    }
+    url = warehouse("people", columns, {"height_cm": "NUMERIC(9, 4)", "weight_kg": "DOUBLE PRECISION"})
+    monkeypatch.setenv("WAREHOUSE_URL", url)
+    ran = qblock("init", url, "people", "--directory", tmp_path / "made", "--sensitive", "none")
+    assert ran.status == 0, ran.err
+    attributes = load_spec(tmp_path / "made" / "release.yaml").attributes
+    finest = {
+        name: getattr(of.hierarchy, "finest", None) for name, of in attributes.items() if of.hierarchy is not None
+    }
+    expected = {"age": None, "height_cm": 1, "weight_kg": None, "income": 1000, "admission": "day", "birth_date": None}
+    assert finest.items() <= expected.items()
+    assert {"height_cm", "admission"} <= finest.keys()

@@ -10,6 +10,13 @@ COLUMNS = "tests/hierarchy/test_built_by_columns.py"
 
 HIERARCHY: tuple[Mutation, ...] = (
     Mutation(
+        "finest: init proposes none",
+        "profiling/ends.py",
+        "[_of_cells(p) if _own_values(p, rows) else p for p in proposals]",
+        "list(proposals)",
+        tests=("tests/cli/test_init_ends.py::test_values_of_single_rows_are_read_as_cells",),
+    ),
+    Mutation(
         "finest: a cell may lie in two labels",
         "hierarchy/builders.py",
         "        if Fraction(point) % Fraction(step or 1):\n",
@@ -19,7 +26,7 @@ HIERARCHY: tuple[Mutation, ...] = (
     Mutation(
         "finest: a value is kept beside its cell",
         "spec/sources.py",
-        "    finest = getattr(source, \"finest\", None)\n",
+        '    finest = getattr(source, "finest", None)\n',
         "    finest = None\n",
         tests=("tests/hierarchy/test_finest.py::test_where_in_its_cell_a_value_lies_changes_nothing",),
     ),

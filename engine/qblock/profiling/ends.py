@@ -43,6 +43,35 @@ def with_ends(
     return [_coded(p, cuts[name][0], *ends[name]) if (name := p.profile.column.name) in ends else p for p in proposals]
 
 
+def with_finest(proposals: Sequence[Proposal], rows: int) -> list[Proposal]:
+    """The proposals, where values that are nearly all of single rows are read as cells: numbers a fifth as wide as the
+    least range, which is a power of ten, and times as their days."""
+    return [_of_cells(p) if _own_values(p, rows) else p for p in proposals]
+
+
+def _own_values(p: Proposal, rows: int) -> bool:
+    """Whether a quasi-identifier of ranges or dates has more values than half of its rows."""
+    form = p.entry["hierarchy"] if p.role == "quasi_identifier" else None
+    return (
+        isinstance(form, dict)
+        and bool({"ranges", "dates"} & set(form))
+        and 2 * p.profile.distinct > rows - p.profile.nulls
+    )
+
+
+def _of_cells(p: Proposal) -> Proposal:
+    form, kind = p.entry["hierarchy"], p.profile.kind
+    if "dates" in form:
+        # A day is the least that a column of dates has.
+        finest: Any = None if kind == "date" else "day"
+    else:
+        finest = as_written(Fraction(str(form["ranges"][0])) / 5)
+        finest = None if kind == "integer" and finest <= 1 else finest
+    if finest is None:
+        return p
+    return replace(p, entry={**p.entry, "hierarchy": {**form, "finest": finest}})
+
+
 def people_where(condition: sa.ColumnElement[bool], who: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[int]:
     """How many people rows are of, whichever of these columns says so; rows where none does."""
     counts = [sa.func.count(sa.case((condition, 1)))]

@@ -107,6 +107,7 @@ def init(
             people_ = [one.column for one in who.candidates] + ([] if given is None else [given.column])
             proposals = ends.with_ends(proposals, session, name, rows, people_, k_of(rows))
             proposals = of_one_form(counts.with_edges(proposals, session, name, people_, k_of(rows)))
+            proposals = ends.with_finest(proposals, rows)
             person = None if whose is None else whose.column
             sampled = apart.sample(session, name, rows, quasi, people_, person)
     finally:
