@@ -149,6 +149,29 @@ def test_each_row_is_in_one_box_by_what_the_labels_say(tmp_path: Path, seed: int
 
 
 @pytest.mark.parametrize("seed", range(5))
+def test_a_bound_is_somebodys_value_only_where_no_rounder_number_parts_two(tmp_path: Path, seed: int) -> None:
+    """300 decimals, a value per row; and with `finest` bounds are its multiples alone."""
+    draw = random.Random(seed)
+    table = Table(0)
+    table.k, table.kinds = 5, {"a": draw.choice(["decimal", "double"])}
+    table.columns = {"a": sorted({Decimal(draw.randint(15 * 10**5, 60 * 10**5)) / 10**5 for _ in range(300)})}
+    for finest in ({}, {"finest": 1}):
+        table.attributes = {"a": {"role": "quasi_identifier", "hierarchy": {"ranges": [10, 20], **finest}}}
+        boxes = boxes_of(table.spec(duckdb(tmp_path), tmp_path, "with" if finest else "without"))
+        ends = {Decimal(end) for (label,) in boxes for end in re.findall(r"-?\d+\.?\d*", label)}
+        assert len(boxes) > 20
+        for end in ends:
+            if finest:
+                assert end % 1 == 0
+                continue
+            below = max((value for value in table.columns["a"] if value < end), default=None)
+            above = min((value for value in table.columns["a"] if value >= end), default=None)
+            if below is not None and above is not None:
+                coarser = Decimal(10) * Decimal(1).scaleb(min(0, int(end.normalize().as_tuple().exponent)))
+                assert above // coarser == below // coarser or end % coarser == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
 def test_both_engines_say_the_same(postgresql_url: str, tmp_path: Path, seed: int) -> None:
     table = Table(1000 + seed)
     assert boxes_of(table.spec(duckdb(tmp_path), tmp_path)) == boxes_of(table.spec(postgresql_url, tmp_path))
