@@ -13,6 +13,7 @@ import pytest
 from integration.sources import make_spec
 
 from qblock.errors import InputError
+from qblock.publish.hierarchies import dimension_tables, write_hierarchies
 from qblock.search.run import open_task, run_search
 from qblock.spec import read_spec
 from qblock.spec.sources import Dates, Edges, Ranges, build
@@ -77,6 +78,30 @@ privacy: [k_anonymity: {{k: 2}}]
 """
     with pytest.raises(InputError, match=said):
         read_spec(text, "spec.yaml", {})
+
+
+def test_a_taxonomy_has_no_cells() -> None:
+    text = """
+version: 1
+release: r
+source: {url: "duckdb:///a.duckdb", table: t}
+attributes:
+  a: {role: quasi_identifier, hierarchy: suppress}
+  s: {role: sensitive, taxonomy: {ranges: [10], finest: 5}}
+privacy: [k_anonymity: {k: 2}]
+"""
+    with pytest.raises(InputError, match="finest is for quasi-identifiers"):
+        read_spec(text, "spec.yaml", {})
+
+
+def test_a_file_of_cells_is_refused(warehouse: Any, tmp_path: Path) -> None:
+    attributes = {"a": {"role": "quasi_identifier", "hierarchy": {"ranges": [10], "finest": 5}}}
+    spec = make_spec(warehouse("t", {"a": [1, 2]}), "t", attributes, [{"k_anonymity": {"k": 2}}], tmp_path)
+    with open_task(spec) as task, pytest.raises(InputError, match="values of a are read as cells"):
+        write_hierarchies(task, tmp_path / "made")
+    with open_task(spec) as task, pytest.raises(InputError, match="values of a are read as cells"):
+        dimension_tables(task)
+    assert not (tmp_path / "made").exists()
 
 
 def answer(warehouse: Any, folder: Path, name: str, columns: dict[str, list[Any]], recoding: str) -> Any:

@@ -21,7 +21,7 @@ from qblock.warehouse.engines import ENGINES
 
 def write_hierarchies(task: Task, directory: Path, *, force: bool = False, layout: Layout = "header") -> list[Path]:
     """Write each hierarchy as NAME.csv into a folder. Raises InputError where a file already exists."""
-    files = {directory / f"{_file_name(h)}.csv": h for h in task.source.hierarchies}
+    files = {directory / f"{_file_name(h)}.csv": h for h in _by_values(task)}
     present = [file for file in files if file.exists()]
     if present and not force:
         raise InputError(f"{present[0]} already exists; give another --directory, or --force to replace it")
@@ -39,8 +39,20 @@ def dimension_tables(task: Task) -> dict[str, pa.Table]:
     """Each hierarchy as the rows of a dimension table, texts and leaf first, by the name that it is kept under."""
     return {
         shortened(f"hierarchy_{task.spec.release}_{_file_name(hierarchy)}"): _rows(hierarchy)
-        for hierarchy in task.source.hierarchies
+        for hierarchy in _by_values(task)
     }
+
+
+def _by_values(task: Task) -> tuple[Hierarchy, ...]:
+    """The hierarchies of a task. Raises InputError where one begins with cells, which no file says of values."""
+    for hierarchy in task.source.hierarchies:
+        if hierarchy.cells is not None:
+            where = task.spec.at("attributes", hierarchy.attribute, "hierarchy", "finest")
+            raise InputError(
+                f"{where}: values of {hierarchy.attribute} are read as cells, and a file or a table of its hierarchy "
+                "would list single values; leave finest out to get one, or keep the hierarchy in the spec"
+            )
+    return task.source.hierarchies
 
 
 def load_hierarchies(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:

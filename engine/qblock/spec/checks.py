@@ -96,6 +96,9 @@ def _attribute(document: Document, path: Path, role: str, entry: dict[str, Any])
     if isinstance(taxonomy, dict) and "max" in taxonomy:
         what = "max is the highest level that may be published, and a taxonomy is not generalized by; remove it"
         document.wrong((*path, "taxonomy", "max"), what)
+    if isinstance(taxonomy, dict) and "finest" in taxonomy:
+        what = "finest is for quasi-identifiers: sensitive values are published as they are; remove it"
+        document.wrong((*path, "taxonomy", "finest"), what)
     if role == "sensitive":
         _domain(document, path, entry)
 
