@@ -198,7 +198,9 @@ def fill(world: World, warehouse: Callable[..., str], schema: str) -> str:
 @contextmanager
 def task_of(world: World, url: str, schema: str, folder: Path, **search: Any) -> Iterator[Task]:
     """The engine's task for a world. The models are put in as they are: not every fraction has a decimal."""
-    more: dict[str, Any] = {"entity": "person", "count": "entities"} if world.people else {}
+    # The models alone: versions that are checked together ask more.
+    alone: dict[str, Any] = {"entity": "person", "count": "entities", "versions": {"joint": "none"}}
+    more: dict[str, Any] = alone if world.people else {}
     if isinstance(world.limit, Fraction):
         more["suppression_limit"] = float(world.limit)
     elif world.limit:

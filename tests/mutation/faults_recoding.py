@@ -18,7 +18,30 @@ MISSING = ("tests/recoding/test_labels.py::test_a_missing_value_costs_few_rows",
 OF_VERSION = ("tests/release/test_maps.py",)
 FIGURES = ("tests/recoding/test_figures.py",)
 
+HELD_BY_ALL = "tests/release/test_held_by_all.py"
+
 RECODING: tuple[Mutation, ...] = (
+    Mutation(
+        "map: everybody in a box may hold a value",
+        "search/recoding/judge.py",
+        "            bad |= common\n",
+        "            pass\n",
+        tests=(f"{HELD_BY_ALL}::test_what_is_searched_is_released",),
+    ),
+    Mutation(
+        "nodes: everybody in a block may hold a value",
+        "search/task.py",
+        "common = held_by_all(found) if self.forbids_held_by_all else None",
+        "common = None",
+        tests=(f"{HELD_BY_ALL}::test_what_is_searched_is_released",),
+    ),
+    Mutation(
+        "nodes: pruned although rows of another block bring a value",
+        "search/task.py",
+        "return not self.forbids_held_by_all or self._of_one_block",
+        "return True",
+        tests=(f"{HELD_BY_ALL}::test_nodes_are_pruned_only_where_nobody_is_in_two_blocks",),
+    ),
     Mutation(
         "map: a box of the least size fails",
         "search/recoding/judge.py",

@@ -108,7 +108,9 @@ class Drawn:
             nulls = {"nulls": "top"} if None in one.paths else {}
             attributes[one.name] = {"role": "quasi_identifier", "hierarchy": {"file": f"{one.name}.csv"}, **nulls}
         attributes |= {"person": "identifying", "s": self.world.declared}
-        people = {"entity": "person", "count": "entities"} if self.world.table.entity else {}
+        # The models alone: versions that are checked together ask more.
+        alone = {"entity": "person", "count": "entities", "versions": {"joint": "none"}}
+        people: dict[str, Any] = alone if self.world.table.entity else {}
         search = {"recoding": "multidimensional", **more.pop("search", {})}
         return make_spec(url, name, attributes, self.world.entries, folder, search=search, **people, **more)
 

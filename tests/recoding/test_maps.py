@@ -94,7 +94,9 @@ def test_failing_parts_are_suppressed_within_the_limit(warehouse: Any, tmp_path:
 
 def test_people_are_counted_once(warehouse: Any, tmp_path: Path) -> None:
     rows = [{"person": f"p{i % 3}", "a": "a0", "b": "b0" if i < 6 else "b1", "s": "u", "y": 1} for i in range(12)]
-    answer = found(warehouse, tmp_path, rows, ["k_anonymity: {k: 3}"], f"count: entities\n{MAP}")
+    answer = found(
+        warehouse, tmp_path, rows, ["k_anonymity: {k: 3}"], f"count: entities\nversions: {{joint: none}}\n{MAP}"
+    )
     assert answer["box_labels"] == [("a0", "b0"), ("a0", "b1")]
 
 

@@ -24,6 +24,7 @@ from qblock.joint.versions import Candidate, RecordedVersion, recorded
 from qblock.models import Model
 from qblock.models.multi import Attribute, split
 from qblock.models.multi import passes as multi_passes
+from qblock.search.assessment import HELD_BY_ALL
 from qblock.spec import Requirement, Spec
 from qblock.warehouse.queries import Query
 
@@ -158,8 +159,6 @@ def members_of(
 
 
 OTHER_VALUES = "the crosswalk holds values that are not in the domain of the version that shows them: it was altered"
-HELD_BY_ALL = "a value that everybody holds"
-"""What fails a cell of people with several rows beside the models: distinct values do not exclude it."""
 OF_A_NODE = {"containing": "coarser nodes", "guards": "what the people of each block guard"}
 """What models may need besides counts that joint cells do not have."""
 

@@ -16,23 +16,25 @@ def refusal(
     leavers: str = "",
     *,
     by_rows: bool = False,
+    of_map: bool = False,
 ) -> str:
     """The refusal of a joint check, for the person who must act. changed: why rows count as linked, if they do;
     leavers: what is said of people who left (`leavers_way_on`); by_rows: whether blocks are split by how many rows
-    somebody has."""
+    somebody has; of_map: whether blocks are the boxes of a recoding map."""
+    coarser = "ask for larger boxes (a larger k)" if of_map else "pin a coarser node (search.node)"
+    same = "keep the published map (search.node: {version: N})" if of_map else "keep the published node (search.node)"
     models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
     if verdict.versions == 1 and by_rows:
         return (
             f"{verdict.failing} of {verdict.cells} groups of people who have as many rows in a block fail, with "
             f"{verdict.rows} people in them ({models}): it may be known how many rows somebody has "
             "(versions.row_counts: known). Nothing is published; give few rows of each person in a view of the source, "
-            "or pin a coarser node (search.node)"
+            f"or {coarser}"
         )
     if verdict.versions == 1:  # of people with several rows, whom no model covers in this
         return (
             f"{verdict.failing} of {verdict.cells} blocks fail, with {verdict.rows} people in them ({models}): whoever "
-            "knows that somebody is in such a block knows one of their values. Nothing is published; pin a coarser "
-            "node (search.node)"
+            f"knows that somebody is in such a block knows one of their values. Nothing is published; {coarser}"
         )
     how = "with rows that can be linked" if verdict.mode == "linked" else "by people whose value did not change"
     because = f"{changed}. " if changed else ""
@@ -41,7 +43,7 @@ def refusal(
         f"{verdict.versions} versions together tell more than each one alone ({how}): {verdict.failing} of "
         f"{verdict.cells} joint cells fail, with {verdict.rows} people in them ({models}). Joint cells are people who "
         f"look the same in every version ever published. {because}{more}{leavers}Nothing is published; "
-        "keep the published node (search.node), wait until newcomers and leavers come in larger groups, or write "
+        f"{same}, wait until newcomers and leavers come in larger groups, or write "
         "`versions: {on_refusal: ...}` with hold_back (versions lag behind the source until they pass), pin (the "
         f"published node) or coarsen. What else is left is {UNPROTECTED}"
     )

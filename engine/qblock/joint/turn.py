@@ -228,7 +228,8 @@ class JointVersions(NotJoint):
                 # Bounds on bundles are not known.
                 lines = [] if spec.bundles else self._why(book, task, found)
                 leavers = leavers_way_on(book, spec, found)
-                raise TogetherRefused(refusal(verdict, lines, changed, leavers, by_rows=spec.by_rows))
+                of_map = task.source.recoding is not None
+                raise TogetherRefused(refusal(verdict, lines, changed, leavers, by_rows=spec.by_rows, of_map=of_map))
             if self.dry:
                 return
             record(book, found, begin(version))

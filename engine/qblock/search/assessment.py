@@ -14,6 +14,9 @@ from qblock.blocks import Blocks, Ints, Mask, Reference
 from qblock.lattice import Node
 from qblock.models import Model, Tightest
 
+HELD_BY_ALL = "a value that everybody holds"
+"""What fails a block of people with several rows beside the models: distinct values do not exclude it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -48,13 +51,15 @@ class NodeCounts:
     """Everything that the models and metrics see of a node.
 
     keys: int64[B, Q] the codes of each block; rows: int64[B], rows (never entities); parts: for each requirement of
-    the spec, the models to apply.
+    the spec, the models to apply; held_by_all: bool[B], blocks in which everybody holds some value, where that fails
+    them (`Task.forbids_held_by_all`).
     """
 
     node: Node
     keys: Ints
     rows: Ints
     parts: tuple[tuple[Part, ...], ...]
+    held_by_all: Mask | None = None
 
     @property
     def people(self) -> Ints | None:
@@ -64,8 +69,8 @@ class NodeCounts:
 
     @cached_property
     def failing(self) -> Mask:
-        """bool[B]: blocks that fail any requirement."""
-        result = np.zeros(len(self.rows), dtype=bool)
+        """bool[B]: blocks that fail any requirement, or in which everybody holds a value that is not to be certain."""
+        result = np.zeros(len(self.rows), dtype=bool) if self.held_by_all is None else self.held_by_all.copy()
         for parts in self.parts:
             for part in parts:
                 result |= part.failing(len(self.rows))
@@ -89,6 +94,18 @@ class Assessment:
     @property
     def node(self) -> Node:
         return self.counts.node
+
+    @property
+    def has_value_of_all(self) -> bool:
+        """Whether it fails for a block in which everybody holds some value."""
+        common = self.counts.held_by_all
+        return common is not None and bool((common & self.kept).any())
+
+
+def held_by_all(attributes: Sequence[Blocks]) -> Mask:
+    """bool[B]: where everybody holds some value of one of these sensitive attributes; counts are of entities."""
+    common: Mask = np.any([blocks.largest == blocks.rows for blocks in attributes], axis=0)
+    return common
 
 
 def worst(parts: Sequence[Tightest], model: Model) -> Tightest:

@@ -16,7 +16,7 @@ from qblock.models import asked as asked_of
 from qblock.models.ratios import double
 from qblock.search import search
 from qblock.search.answer import metrics_json, requirements_json, weights_json
-from qblock.search.assessment import Assessment
+from qblock.search.assessment import HELD_BY_ALL, Assessment
 from qblock.search.choose import candidates, choose
 from qblock.search.extent import MOST_BEFORE_A_MAP, check_listed, check_searchable
 from qblock.search.nodes import pinned_node
@@ -101,7 +101,7 @@ class SearchResult:
     """What a search found. outcome: None where no lattice was searched. chosen: None where nothing satisfies; of a
     recoding map the verdict over its boxes. recoded: the map, where one was searched for; full_domain: with it, what
     would have been chosen without, as JSON. begun: the node that splits of a map begin at; by sizes also one that fails
-    other models."""
+    other models. failing: the verdict of what was pinned or chosen by sizes, where it fails."""
 
     task: Task
     outcome: Outcome | None
@@ -116,6 +116,7 @@ class SearchResult:
     recoded: Recoded | None = field(default=None)
     full_domain: dict[str, Any] | None = field(default=None)
     begun: Node | None = field(default=None)
+    failing: Assessment | None = field(default=None)
 
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:
@@ -292,8 +293,9 @@ def run_search(
             nodes.append(node_json(task, metrics, node))
             if told is not None:
                 told(len(nodes), len(task.lattice) - len(nodes), 0.0)
+    failing = None
     if chosen is not None and not chosen.satisfied:
-        chosen = None
+        chosen, failing = None, chosen
     found: dict[str, Any] = {}
     if chosen is not None:
         found = metrics.of(chosen) if recoded is None else recoded.metrics(metrics.names(spec.search.choose_by))
@@ -312,6 +314,7 @@ def run_search(
         recoded if chosen is not None else None,
         full,
         begun,
+        failing,
     )
 
 
@@ -345,19 +348,21 @@ def node_json(task: Task, metrics: Metrics, node: Node) -> dict[str, Any]:
 
 
 def failed(assessment: Assessment) -> str:
-    """The models that an assessment fails, for a message."""
-    names = [t.model for t in assessment.tightest if not t.holds]
-    return ", ".join(dict.fromkeys(names)) or "the privacy models within the suppression limit"
+    """What an assessment fails, for a message."""
+    names = list(dict.fromkeys(t.model for t in assessment.tightest if not t.holds))
+    if assessment.has_value_of_all:
+        names.append(f"the check for {HELD_BY_ALL}")
+    return ", ".join(names) or "the privacy models within the suppression limit"
 
 
 def refusal(result: SearchResult) -> Refused:
     """Why nothing can be published, in words for a person: how far the top node is from what is asked."""
     task = result.task
     if result.choice == "pinned" or (result.choice != "minimal" and result.minimal):
-        return Refused(result.why)
+        return Refused(result.why + _instead_of_it(result))
     top = task.assess(task.lattice.top)
     if top.satisfied:
-        return Refused(result.why)
+        return Refused(result.why + _instead_of_it(result))
     general = "the most general node"
     if task.lattice.top != task.source.frequency_sets.lattice.top:
         general += " within `max`"
@@ -367,13 +372,29 @@ def refusal(result: SearchResult) -> Refused:
             reached = ", ".join(f"{v.parameter} {_short(v.value)}" for v in verdict.values)
             asked = ", ".join(f"{k} {_short(v)}" for k, v in asked_of(requirement.model).items() if v is not None)
             reasons.append(f"{verdict.model} asks {asked}; {general} reaches {reached}")
+    if top.has_value_of_all:
+        reasons.append(f"in {general} there is {HELD_BY_ALL}")
     detail = "; ".join(reasons) or f"even {general} has too many rows to suppress"
     kept = in_the_way(task)
     instead = "Ask for less, or coarsen the sensitive attribute"
+    if top.has_value_of_all:
+        instead = "Leave the rows with a value that everybody has out, in a view of the source"
     if kept:
         are, it = ("is", "it") if len(kept) == 1 else ("are", "them")
         instead = f"`max` of {' and of '.join(kept)} {are} in the way: raise {it}, or ask for less"
     return Refused(f"no node satisfies the spec: {detail}. {instead}")
+
+
+def _instead_of_it(result: SearchResult) -> str:
+    """What to do where people with several rows all hold a value in a block of what was pinned or chosen by sizes."""
+    if result.failing is None or not result.failing.has_value_of_all:
+        return ""
+    known = f": whoever knows that somebody is in such a block knows one of their values ({HELD_BY_ALL})"
+    if result.choice == "sizes":
+        return f"{known}. Write `search: {{choose_from: minimal}}`, which takes no such blocks, or ask for a larger k"
+    if result.task.spec.map_version is not None:
+        return f"{known}. Leave `search.node` out, so that a map without such blocks is searched for"
+    return f"{known}. Pin a coarser node, or leave `search.node` out"
 
 
 def in_the_way(task: Task) -> list[str]:

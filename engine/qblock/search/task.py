@@ -19,7 +19,7 @@ from qblock.lattice import Lattice, Node
 from qblock.models import KAnonymity, Model
 from qblock.models.multi import monotone, split
 from qblock.recoding.unions import united
-from qblock.search.assessment import Assessment, NodeCounts, Part, worst
+from qblock.search.assessment import Assessment, NodeCounts, Part, held_by_all, worst
 from qblock.search.lacking import how_to_give, lacking
 from qblock.search.refutation import Refutation
 from qblock.source import SourceTable
@@ -67,13 +67,31 @@ class Task:
         return True
 
     @property
+    def forbids_held_by_all(self) -> bool:
+        """Whether a block fails in which everybody holds some value: versions that are checked together ask that of
+        people with several rows (releases.md section 9)."""
+        return self.spec.bundles and self.spec.checked_together and bool(self.source.sensitives)
+
+    @cached_property
     def monotone(self) -> bool:
-        return all(map(self.monotone_under_budget, self.spec.privacy))
+        if not all(map(self.monotone_under_budget, self.spec.privacy)):
+            return False
+        return not self.forbids_held_by_all or self._of_one_block
+
+    @property
+    def _of_one_block(self) -> bool:
+        """Whether nobody has rows in two blocks of any node. Then whoever lacks a value in a block lacks it in every
+        union; else rows of the other block may bring it."""
+        sets = self.source.frequency_sets
+        sizes = sets.sizes(sets.lattice.bottom)
+        return int((sizes.size * sizes.blocks).sum()) == sets.people()
 
     @property
     def sizes_only(self) -> bool:
         if self.spec.count == "entities" and self.budget:
             # The budget is in rows, the sizes are in entities.
+            return False
+        if self.forbids_held_by_all:
             return False
         return all(isinstance(q.model, KAnonymity) and not q.sensitive for q in self.spec.privacy)
 
@@ -92,8 +110,8 @@ class Task:
 
     @property
     def protected(self) -> bool:
-        """Whether no model looks at the sensitive attribute, so that the choice of a node reveals nothing about it."""
-        return not any(requirement.model.about.uses_sensitive for requirement in self.spec.privacy)
+        """Whether nothing looks at the sensitive attributes, so that the choice of a node reveals nothing of them."""
+        return not self.forbids_held_by_all and not any(q.model.about.uses_sensitive for q in self.spec.privacy)
 
     def sizes_pass(self, node: Node) -> bool:
         sets = self.source.frequency_sets
@@ -186,11 +204,14 @@ class Task:
         keys = np.zeros((len(plain), 0), dtype=np.int64) if plain.keys is None else plain.keys
         rows = sets.row_counts(node, portion=portion) if sets.entities else plain.rows
         parts = tuple(self._parts(requirement, node, single, plain, portion) for requirement in self.spec.privacy)
-        return NodeCounts(node, keys, rows, parts)
+        common = held_by_all(found) if self.forbids_held_by_all else None
+        return NodeCounts(node, keys, rows, parts, common)
 
     @cached_property
     def _needed(self) -> list[int]:
-        """The sensitive attributes that a requirement looks at alone."""
+        """The sensitive attributes that a requirement looks at alone; all of them where no value may be held by all."""
+        if self.forbids_held_by_all:
+            return list(range(len(self.source.sensitives)))
         return sorted({self._index[s] for q in self.spec.privacy if len(q.sensitive) == 1 for s in q.sensitive})
 
     @property

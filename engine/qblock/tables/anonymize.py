@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -39,6 +40,7 @@ def anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
         if spec.map_version is not None:
             stack.callback(warehouse.close)
             raise InputError("search.node: a table has no versions; leave it out, and a map is searched for")
+        spec = replace(spec, versions=replace(spec.versions, joint="none"))
         task = stack.enter_context(open_task(spec, name_values=False, warehouse=warehouse))
         names = nearly_unique(task)
         if names:

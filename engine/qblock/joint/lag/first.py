@@ -33,7 +33,10 @@ AGAIN = (
 
 
 def depends_on_values(spec: Spec) -> bool:
-    """Whether a version can be refused for the sensitive values of its people."""
+    """Whether a version can be refused for the sensitive values of its people. Of people with several rows it can for
+    one that everybody in a block holds, whatever the models are."""
+    if spec.bundles and spec.sensitives:
+        return True
     return any(not isinstance(model, SIZES) for requirement in spec.privacy for model in requirement.models)
 
 

@@ -65,8 +65,9 @@ class Recoded:
         groups, suppressed = self.found.groups, self.found.suppressed
         boxes = np.array(self.found.boxes, dtype=np.int64)
         parts = tuple(self.judge.parts(groups, boxes, self.path, self.found.empty))
+        common = self.judge.held_by_all(groups)
         keys = np.array([[label.codes[0] for label in labels] for labels in self.found.labels], dtype=np.int64)
-        counts = NodeCounts(self.found.tree.start, keys.reshape(len(groups), -1), groups.rows, parts)
+        counts = NodeCounts(self.found.tree.start, keys.reshape(len(groups), -1), groups.rows, parts, common)
         kept = ~suppressed
         tightest = tuple(worst([part.tightest(kept) for part in parts], parts[0].model) for parts in counts.parts)
         satisfied = not (counts.failing & kept).any()

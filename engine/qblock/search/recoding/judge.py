@@ -10,7 +10,7 @@ import numpy as np
 from qblock.blocks import Blocks, Containing, Guards, Ints, Mask, Reference
 from qblock.models import Model
 from qblock.models.multi import split
-from qblock.search.assessment import Part
+from qblock.search.assessment import Part, held_by_all
 from qblock.search.recoding.groups import Groups
 from qblock.search.task import Task
 from qblock.spec import Requirement
@@ -31,6 +31,7 @@ class Judge:
         self._guards = {id(q): i for i, q in enumerate(with_guards(asked))}
         self._column = {name: needed.index(i) for i, name in enumerate(task.source.sensitives) if i in needed}
         self.least = task.least
+        self._forbids_held_by_all = task.forbids_held_by_all
         self._sizes = sizes
         self.looks_up = any("containing" in bound[0][0].needs for _, bound in self._requirements)
 
@@ -52,8 +53,17 @@ class Judge:
         for made in self.parts(asked, parts[large], path):
             for part in made:
                 bad |= part.failing(len(large))
+        common = self.held_by_all(asked)
+        if common is not None:
+            bad |= common
         failing[large] = bad
         return failing
+
+    def held_by_all(self, groups: Groups) -> Mask | None:
+        """bool[G]: the groups in which everybody holds some value, where that fails them."""
+        if not self._forbids_held_by_all:
+            return None
+        return held_by_all([blocks_of(groups, column) for column in self._column.values()])
 
     def parts(
         self, groups: Groups, parts: Ints, path: Path, empty: Sequence[Ints] | None = None

@@ -75,6 +75,8 @@ def _specialization(task: Task, *, by_sizes: bool) -> tuple[Specialization, Judg
     steps = ladders_of(spec, source.hierarchies, source.columns)
     index = {name: i for i, name in enumerate(source.sensitives)}
     asked = {index[name] for requirement in spec.privacy for name in requirement.sensitive}
+    if task.forbids_held_by_all:
+        asked.update(index.values())
     if by == "kl_divergence" and source.sensitives:
         asked.add(0)
     needed = sorted(asked)
