@@ -123,7 +123,7 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "map: more is lost than by the node",
         "search/recoding/run.py",
-        "_rounds(told()), spend=False)",
+        "_rounds(told()), over, spend=False)",
         "_rounds(told()))",
         tests=LOSES,
     ),

@@ -39,6 +39,10 @@ def search(
         bool, typer.Option("--explain-sql", help="Print the statements of a node for each engine instead.")
     ] = False,
     node: Annotated[str | None, typer.Option(help="The node of --explain-sql: a=2,b=1, or 2,1, bottom or top.")] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Take the best that was come to after 60s, 5m, 1h; else what the spec says."),
+    ] = None,
     churn: Churn = None,
     json_: Json = False,
     quiet: Quiet = False,
@@ -56,7 +60,9 @@ def search(
             print(f"-- {title}\n{sql};\n")
         return
     with progress(quiet) as report:
-        result = release.search(strategy=strategy, progress=report, all_nodes=nodes == "all", churn=churn)
+        result = release.search(
+            strategy=strategy, within=within, progress=report, all_nodes=nodes == "all", churn=churn
+        )
     found = result.to_dict()
     if json_:
         answer(found)
@@ -142,7 +148,7 @@ def _hidden(one: dict[str, Any], found: dict[str, Any]) -> str:
             f"{node} shows it and satisfies; a weight for {name} (search.weights, with choose_by loss, precision or "
             "non_uniform_entropy) may choose it, and search.node does"
         )
-    every = found["choice"] == "minimal" and found["optimality"] != "best"
+    every = found["choice"] == "minimal" and found["optimality"] not in ("best", "within")
     said += "no node that shows it satisfies" if every else "no node that shows it is known to satisfy"
     if rows is None:
         return said

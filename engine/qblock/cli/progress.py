@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from qblock.api import SearchProgress
 
 EVERY_SECONDS = 5.0
-STAGES = {"search": "searching", "choice": "choosing", "boxes": "splitting", "nodes": "each node"}
-DONE = {"search": "decided", "choice": "measured", "boxes": "done", "nodes": "evaluated"}
+STAGES = {"search": "searching", "walk": "searching", "choice": "choosing", "boxes": "splitting", "nodes": "each node"}
+DONE = {"search": "decided", "walk": "asked", "choice": "measured", "boxes": "done", "nodes": "evaluated"}
 Report = Callable[["SearchProgress"], None]
 
 
@@ -23,10 +23,8 @@ def in_words(reached: SearchProgress) -> str:
     read = f", {reached.rows_read:,} rows read" if reached.rows_read else ""
     remaining = "" if reached.remaining is None or not reached.left else f"; about {duration(reached.remaining)} more"
     what = "boxes" if reached.stage == "boxes" else "nodes"
-    return (
-        f"{reached.decided:,} {what} {DONE[reached.stage]}, {reached.left:,} left; "
-        f"{reached.asked:,} questions{rate}{read}{remaining}"
-    )
+    left = "" if reached.stage == "walk" else f", {reached.left:,} left"
+    return f"{reached.decided:,} {what} {DONE[reached.stage]}{left}; {reached.asked:,} questions{rate}{read}{remaining}"
 
 
 def duration(seconds: float) -> str:
@@ -81,7 +79,7 @@ def _bar() -> Iterator[Report]:
             more = f"{reached.decided:,}/{reached.decided + reached.left:,} nodes, {reached.asked:,} questions"
             if reached.remaining is not None and reached.left:
                 more += f", about {duration(reached.remaining)} more"
-            total = reached.decided + reached.left
+            total = None if reached.stage == "walk" else reached.decided + reached.left
             bar.update(line, description=STAGES[reached.stage], completed=reached.decided, total=total, more=more)
 
         yield report

@@ -67,8 +67,11 @@ def candidates(found: SearchResult, enough: float) -> list[Node]:
     by = task.spec.search.choose_by
     metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
     nodes = [found.chosen.node, *sorted(outcome.minimal, key=lambda node: (-task.sizes(node).number, node))[:MINIMAL]]
-    for times in TIMES:
-        large = search(_AtLeast(task, enough * times)).satisfied & outcome.satisfied
+    for times in TIMES if outcome.optimality != "within" else ():
+        larger = search(_AtLeast(task, enough * times)).satisfied
+        assert larger is not None
+        assert outcome.satisfied is not None
+        large = larger & outcome.satisfied
         if not large.any():
             break
         among = replace(outcome, satisfied=large, minimal=nodes_of(minimal_mask(large)))

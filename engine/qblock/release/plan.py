@@ -104,6 +104,11 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     models = _models(spec)
     published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")
     search: steps.Step
+    strategy: str = spec.search.strategy
+    within = spec.search.within
+    if within is not None:
+        time = f"at most {within.total_seconds():g} s"
+        strategy = time if spec.search.recoding == "multidimensional" else f"{strategy}, {time}"
     if spec.pinned is not None:
         search = steps.CheckNode(spec.pinned, models)
     elif (named := named_map(spec, begun.place)) is not None:
@@ -111,9 +116,9 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     elif spec.search.recoding == "multidimensional" and begun.current is not None and spec.versions.joint != "none":
         search = steps.CheckMap(begun.current, models)
     elif spec.search.recoding == "multidimensional":
-        search = steps.SearchMap(spec.search.strategy, spec.search.choose_from, spec.search.choose_by, models)
+        search = steps.SearchMap(strategy, within is None, spec.search.choose_from, spec.search.choose_by, models)
     else:
-        search = steps.Search(spec.search.strategy, spec.search.choose_from, spec.search.choose_by, models)
+        search = steps.Search(strategy, spec.search.choose_from, spec.search.choose_by, models)
     engine = engine_of_source(spec)
     return begun.then(
         steps.ClearLeftovers(spec.release),

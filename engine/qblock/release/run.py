@@ -48,7 +48,17 @@ NOT_PROTECTED = (
     "choose_from: sizes and without suppression"
 )
 
-SEARCH_FIGURES = ("nodes_total", "nodes_evaluated", "queries", "strategy", "satisfying", "minimal", "seconds", "why")
+SEARCH_FIGURES = (
+    "nodes_total",
+    "nodes_evaluated",
+    "queries",
+    "strategy",
+    "satisfying",
+    "minimal",
+    "seconds",
+    "why",
+    "complete",
+)
 """What a result says about the search."""
 
 

@@ -117,15 +117,18 @@ class Search(Step):
 @dataclass(frozen=True)
 class SearchMap(Step):
     strategy: str
+    from_node: bool
     choose_from: str
     choose_by: str
     models: tuple[str, ...]
 
     def describe(self) -> str:
         what = "by block sizes alone, then check every box with" if self.choose_from == "sizes" else "all of which pass"
+        begin = f"Search the lattice ({self.strategy}), and split from its top and from its best node"
+        if not self.from_node:
+            begin = f"Split from the top of the lattice ({self.strategy})"
         return (
-            f"Search the lattice ({self.strategy}), and split from its top and from its best node into boxes {what} "
-            f"{', '.join(self.models)}; choose splits by {self.choose_by.replace('_', ' ')}."
+            f"{begin} into boxes {what} {', '.join(self.models)}; choose splits by {self.choose_by.replace('_', ' ')}."
         )
 
 

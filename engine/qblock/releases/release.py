@@ -28,6 +28,8 @@ from qblock.releases.results import (
 )
 from qblock.search.progress import Progress
 from qblock.spec import Spec, load_spec, spec_of
+from qblock.spec.fields import duration
+from qblock.spec.model import Search
 from qblock.tables.beliefs import Threshold
 from qblock.tables.results import Audited
 
@@ -78,11 +80,13 @@ class Release:
         self,
         *,
         strategy: str | None = None,
+        within: str | None = None,
         all_nodes: bool = False,
         churn: float | None = None,
         progress: Progress | None = None,
     ) -> Searched:
-        """Search the lattice for the node to publish; publishes nothing. all_nodes: answer for every node; churn: the
+        """Search the lattice for the node to publish; publishes nothing. within: the time after which the best that was
+        come to is taken (`60s`), instead of what the spec says. all_nodes: answer for every node; churn: the
         share of the people who come, and leave, in each run, for `forecast`; by default as in the runs so far. Raises
         InputError for a churn of versions that do not lag.
         """
@@ -96,7 +100,8 @@ class Release:
             from qblock.release.forecast import churn_of
 
             asked = churn_of(self.spec, churn)
-        with open_task(self.spec, name_values=self.name_values) as task:
+        spec = self.spec if within is None else _with_time(self.spec, within)
+        with open_task(spec, name_values=self.name_values) as task:
             best_only = task.spec.search.answer == "best" and not all_nodes and asked is None
             found = run_search(
                 task,
@@ -459,3 +464,14 @@ class Release:
 
 def _planned(made: Plan) -> Planned:
     return Planned.of(made.to_json())
+
+
+def _with_time(spec: Spec, within: str) -> Spec:
+    """The spec with another time of its search."""
+    try:
+        time = duration(within)
+    except ValueError as error:
+        raise InputError(f"--within: {str(error).format(it=repr(within))}") from None
+    # A key that is left out is not None where it is written.
+    given = {name: value for name, value in vars(spec.search).items() if value is not None}
+    return replace(spec, search=Search(**given | {"within": time}))

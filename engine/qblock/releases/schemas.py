@@ -62,6 +62,7 @@ SEARCH = keys(
         **COUNTED,
         "optimality": TEXT,
         "why": TEXT,
+        "complete": FLAG,
         "choice": {"enum": ["minimal", "sizes", "pinned"]},
         "satisfying": maybe(WHOLE),
         "minimal": many(LEVELS),

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 from qblock.errors import InputError
+from qblock.lattice import Node
 from qblock.search.strategies import chains, exhaustive, incognito
 from qblock.search.strategies.contest import Contest
-from qblock.search.strategies.evaluator import Evaluator, Outcome, Tally
+from qblock.search.strategies.evaluator import Evaluator, Outcome, OutOfTime, Tally
 from qblock.search.strategies.survey import Survey
+from qblock.search.strategies.walk import WALKED, Over, Walk
 
 RUN = {"chains": chains.run, "incognito": incognito.run, "exhaustive": exhaustive.run}
 STRATEGIES = tuple(RUN)
+MOST_DECIDED = 100_000
+"""Of a lattice that is decided as far as the time goes; in a larger one a search with a time walks."""
 
 
 def search(
@@ -34,4 +41,41 @@ def search(
     return survey.outcome(strategy, pruned=strategy != "exhaustive")
 
 
-__all__ = ["STRATEGIES", "Evaluator", "Outcome", "search"]
+def search_within(
+    evaluator: Evaluator,
+    over: Over,
+    *,
+    promise: Callable[[Node], float],
+    measure: Callable[[Node], float],
+    bounded: bool = False,
+    minimal_best: bool = True,
+    strategy: str = "chains",
+    tally: Tally | None = None,
+    contest: Contest | None = None,
+) -> Outcome:
+    """As `search`, until the time is over; then the outcome says which of the nodes that were come to is the best.
+
+    promise, measure, bounded: as of `Walk`; minimal_best: whether a best node is minimal. A lattice of more than
+    MOST_DECIDED nodes is walked, and nothing is held for each of its nodes.
+    """
+    if len(evaluator.lattice) > MOST_DECIDED:
+        walk = Walk(evaluator, evaluator.passes, promise, measure, over, bounded=bounded, tally=tally)
+        if walk.begin():
+            walk.go_on()
+        return walk.outcome(minimal_best=minimal_best)
+    survey = Survey(evaluator, tally, contest, over)
+
+    def ask(node: Node) -> bool:
+        return survey.ask_full([node])[0] if survey.full.is_open(node) else bool(survey.full.passed[node])
+
+    try:
+        Walk(evaluator, ask, promise, measure, over).begin()
+        RUN[strategy](survey, decide_all=True)
+        return survey.outcome(strategy, pruned=strategy != "exhaustive")
+    except OutOfTime:
+        outcome = survey.outcome(strategy)
+        best = min(outcome.satisfying(), key=lambda node: (promise(node), sum(node), node), default=None)
+        return replace(outcome, optimality="within", minimal=[], why=WALKED, best=best)
+
+
+__all__ = ["STRATEGIES", "Evaluator", "Outcome", "search", "search_within"]

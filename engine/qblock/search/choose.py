@@ -37,13 +37,14 @@ def choose(
     choose_by: str,
     bound: Callable[[Node], float | None] | None = None,
     tally: Tally | None = None,
+    over: Callable[[], bool] = lambda: False,
 ) -> Node:
     """The best node by the metric; ties by the smaller height, then by the smaller levels from the first attribute on.
 
     metric_of is called at most once per node; doubles that agree in 12 digits are a tie. bound: a value that the
     metric of a node is never better than, or None; it may get tighter while other nodes are measured. Nodes whose bound
-    is worse than the best value are not measured. tally: is told after each measurement. Raises Refused where there is
-    no node.
+    is worse than the best value are not measured. tally: is told after each measurement. over: ends the choice after
+    the first one. Raises Refused where there is no node.
     """
     sign = 1 if metric_named(choose_by).better == "smaller" else -1
 
@@ -57,7 +58,7 @@ def choose(
     measured = 0
     while waiting:
         expected, node = heapq.heappop(waiting)
-        if best is not None and expected > best[0] + SLACK * abs(best[0]):
+        if best is not None and (expected > best[0] + SLACK * abs(best[0]) or over()):
             break
         now = limit(node)
         if now > expected:

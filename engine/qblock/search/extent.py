@@ -32,9 +32,12 @@ def too_large(task: Task) -> str | None:
     """Why the lattice cannot be searched, and what can be done instead; None where it can."""
     nodes = len(task.lattice)
     most = min(MOST_NODES, _affordable(task, SEARCHED))
-    if nodes <= most:
+    if nodes <= most or task.spec.search.within is not None:
         return None
-    ways = ["`search: {recoding: multidimensional}`, which needs no lattice"]
+    ways = [
+        "`search: {recoding: multidimensional}`, which needs no lattice",
+        "`search: {within: 60s}`, which takes the best node that it comes to in this time",
+    ]
     if nodes <= MOST_NODES:
         ways.append(f"`search: {{memory_limit: {math.ceil(nodes * SEARCHED / CLIENT / 10**9)}GB}}`")
     ways.append(f"fewer columns: {_without(task, most)}")

@@ -7,11 +7,13 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Literal
 
-Stage = Literal["search", "choice", "boxes", "nodes"]
-"""search: verdicts of the lattice; choice: metrics of satisfying nodes; boxes: of a recoding map, those that are done,
-and parts that may be split; nodes: every node, one after the other."""
+Stage = Literal["search", "walk", "choice", "boxes", "nodes"]
+"""search: verdicts of the lattice; walk: nodes asked in a lattice that is not decided; choice: metrics of satisfying
+nodes; boxes: of a recoding map, those that are done, and parts that may be split; nodes: every node, one after the
+other."""
 
 
 @dataclass(frozen=True)
@@ -96,3 +98,16 @@ class Pace:
             return left
         share = (len(self._left) - 1 - since) / math.log(before / left)  # 1 / the share
         return min(left, share * math.log(left / share) + share) if left > share else left
+
+
+class Deadline:
+    """Whether the time of a search is over; of one without a limit it never is. cut: whether it was said to be, so that
+    something was left out."""
+
+    def __init__(self, within: timedelta | None, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limited, self.cut, self._clock = within is not None, False, clock
+        self._end = math.inf if within is None else clock() + within.total_seconds()
+
+    def __call__(self) -> bool:
+        self.cut = self.cut or (self.limited and self._clock() >= self._end)
+        return self.cut

@@ -14,17 +14,17 @@ from qblock.errors import Refused, values_shown
 from qblock.lattice import Lattice, Node
 from qblock.models import asked as asked_of
 from qblock.models.ratios import double
-from qblock.search import search
+from qblock.search import MOST_DECIDED, search, search_within
 from qblock.search.answer import metrics_json, requirements_json, weights_json
 from qblock.search.assessment import HELD_BY_ALL, Assessment
-from qblock.search.choose import candidates, choose
+from qblock.search.choose import candidates, choose, metric_named
 from qblock.search.extent import MOST_BEFORE_A_MAP, check_listed, check_searchable
 from qblock.search.nodes import pinned_node
-from qblock.search.progress import Pace, Progress, Stage
+from qblock.search.progress import Deadline, Pace, Progress, Stage
 from qblock.search.recoding import Recoded, check_same, named, specialized
 from qblock.search.strategies.evaluator import Outcome
 from qblock.search.task import Task
-from qblock.search.utility.measure import Metrics
+from qblock.search.utility.measure import MARGINAL, Metrics
 from qblock.source import Admitted, SourceTable, open_recoded, open_source
 from qblock.source.local import local_frequency_sets, pays
 from qblock.source.repeats import repeated_people
@@ -101,7 +101,8 @@ class SearchResult:
     """What a search found. outcome: None where no lattice was searched. chosen: None where nothing satisfies; of a
     recoding map the verdict over its boxes. recoded: the map, where one was searched for; full_domain: with it, what
     would have been chosen without, as JSON. begun: the node that splits of a map begin at; by sizes also one that fails
-    other models. failing: the verdict of what was pinned or chosen by sizes, where it fails."""
+    other models. failing: the verdict of what was pinned or chosen by sizes, where it fails. complete: whether the
+    search ended before its time (`search.within`) was over."""
 
     task: Task
     outcome: Outcome | None
@@ -117,6 +118,7 @@ class SearchResult:
     full_domain: dict[str, Any] | None = field(default=None)
     begun: Node | None = field(default=None)
     failing: Assessment | None = field(default=None)
+    complete: bool = True
 
     @property
     def quasi_identifiers(self) -> tuple[str, ...]:
@@ -147,9 +149,10 @@ class SearchResult:
             "strategy": self.outcome.strategy if self.outcome else how,
             "optimality": self.outcome.optimality if self.outcome else how,
             "why": self.why,
+            "complete": self.complete,
             "choice": self.choice,
             "seconds": round(self.seconds, 3),
-            "satisfying": int(self.outcome.satisfied.sum()) if self.outcome and not self.best_only else None,
+            "satisfying": self.outcome.all_satisfying if self.outcome else None,
             "minimal": [list(node) for node in self.minimal],
             "weights": weights_json(self.task.spec),
             "chosen": None
@@ -229,13 +232,14 @@ def run_search(
     """
     started = time.perf_counter()
     spec = task.spec
+    deadline = Deadline(spec.search.within)
     recoded: Recoded | None = None
     full: dict[str, Any] | None = None
     begun: Node | None = None
     settled = spec.pinned is not None or stated is not None
     of_map = (recoding or spec.search.recoding) == "multidimensional" and not settled
     # A map needs no lattice: where it is large, the splits begin at its top alone.
-    searched = not settled and not (of_map and len(task.lattice) > MOST_BEFORE_A_MAP)
+    searched = not settled and not (of_map and (deadline.limited or len(task.lattice) > MOST_BEFORE_A_MAP))
     if searched:
         check_searchable(task)
     if all_nodes:
@@ -266,15 +270,9 @@ def run_search(
             why = f"the recoding map of version {spec.map_version}, over this data, fails {failed(chosen)}"
     elif searched:
         by_sizes = spec.search.choose_from == "sizes"
-        evaluator = _BySizes(task) if by_sizes else task
-        by, strategy = spec.search.choose_by, strategy or spec.search.strategy
-        ranked = Metrics(task, by_sizes=by_sizes)
-        contest = ranked.contest(by) if best_only and strategy == "chains" else None
-        outcome = search(evaluator, strategy=strategy, tally=tally("search"), contest=contest)
+        outcome, best = _node_of_lattice(task, strategy or spec.search.strategy, tally, deadline, best_only=best_only)
         minimal, why = outcome.minimal, outcome.why
-        among = outcome.satisfying() if contest else candidates(outcome, by, suppression=task.budget > 0)
-        if among:
-            best = choose(among, lambda n: ranked.rank(n, by), by, lambda n: ranked.bound(n, by), tally("choice"))
+        if best is not None:
             chosen = task.assess(best)
             # By sizes the splits begin at the node whether or not it satisfies all models: which map it is must not
             # tell that.
@@ -285,7 +283,7 @@ def run_search(
         if chosen is not None and chosen.satisfied:
             figures = metrics_json(metrics.of(chosen))
             full = {"levels": list(chosen.node), "suppressed": chosen.suppressed, "metrics": figures}
-        recoded = specialized(task, begun, lambda: tally("boxes"))
+        recoded = specialized(task, begun, lambda: tally("boxes"), deadline)
         chosen, why = verdict_of(recoded, searched=searched)
     if all_nodes:
         nodes, told = [], tally("nodes")
@@ -315,7 +313,40 @@ def run_search(
         full,
         begun,
         failing,
+        not deadline.cut and (outcome is None or outcome.optimality != "within"),
     )
+
+
+def _node_of_lattice(
+    task: Task, strategy: str, tally: Callable[[Stage], Pace | None], deadline: Deadline, *, best_only: bool
+) -> tuple[Outcome, Node | None]:
+    """What a search of the lattice finds, and the node that it chooses; None where none satisfies."""
+    by, by_sizes = task.spec.search.choose_by, task.spec.search.choose_from == "sizes"
+    evaluator = _BySizes(task) if by_sizes else task
+    ranked = Metrics(task, by_sizes=by_sizes)
+    whole = not deadline.limited or len(task.lattice) <= MOST_DECIDED
+    contest = ranked.contest(by) if best_only and strategy == "chains" and whole else None
+    if deadline.limited:
+        outcome = search_within(
+            evaluator,
+            deadline,
+            promise=lambda node: ranked.signed(node, by, known=True),
+            measure=lambda node: ranked.signed(node, by),
+            bounded=by in MARGINAL,
+            minimal_best=metric_named(by).grows and not task.budget,
+            strategy=strategy,
+            tally=tally("search" if whole else "walk"),
+            contest=contest,
+        )
+    else:
+        outcome = search(evaluator, strategy=strategy, tally=tally("search"), contest=contest)
+    if outcome.optimality == "within" or outcome.best is not None:
+        return outcome, outcome.best
+    among = outcome.satisfying() if contest else candidates(outcome, by, suppression=task.budget > 0)
+    if not among:
+        return outcome, None
+    rank, bound = (lambda node: ranked.rank(node, by)), (lambda node: ranked.bound(node, by))
+    return outcome, choose(among, rank, by, bound, tally("choice"), deadline)
 
 
 def verdict_of(recoded: Recoded | None, *, searched: bool) -> tuple[Assessment | None, str]:
@@ -329,10 +360,11 @@ def verdict_of(recoded: Recoded | None, *, searched: bool) -> tuple[Assessment |
     if not found.satisfied:
         return found, f"the map, whose cuts were chosen by block sizes alone, fails {failed(found)}"
     begun = "the most general labels" if recoded.start == "top" else "the chosen full-domain node"
-    return found, (
-        f"{len(found.counts.rows):,} boxes after {recoded.found.rounds} rounds of splits from {begun}: no further "
-        "split of one box leaves parts that all pass; that is no proof that no map loses less"
-    )
+    ended = "no further split of one box leaves parts that all pass; that is no proof that no map loses less"
+    if not recoded.found.complete:
+        ended = "the given time was over, and further splits may leave parts that all pass"
+    rounds = f"{recoded.found.rounds} rounds of splits from {begun}"
+    return found, f"{len(found.counts.rows):,} boxes after {rounds}: {ended}"
 
 
 def node_json(task: Task, metrics: Metrics, node: Node) -> dict[str, Any]:
@@ -374,6 +406,7 @@ def refusal(result: SearchResult) -> Refused:
             reasons.append(f"{verdict.model} asks {asked}; {general} reaches {reached}")
     if top.has_value_of_all:
         reasons.append(f"in {general} there is {HELD_BY_ALL}")
+    proved = result.outcome is None or result.outcome.optimality != "within" or task.monotone
     detail = "; ".join(reasons) or f"even {general} has too many rows to suppress"
     kept = in_the_way(task)
     instead = "Ask for less, or coarsen the sensitive attribute"
@@ -382,7 +415,8 @@ def refusal(result: SearchResult) -> Refused:
     if kept:
         are, it = ("is", "it") if len(kept) == 1 else ("are", "them")
         instead = f"`max` of {' and of '.join(kept)} {are} in the way: raise {it}, or ask for less"
-    return Refused(f"no node satisfies the spec: {detail}. {instead}")
+    nothing = "no node satisfies the spec" if proved else "no node that satisfies the spec was come to in time"
+    return Refused(f"{nothing}: {detail}. {instead}")
 
 
 def _instead_of_it(result: SearchResult) -> str:

@@ -140,6 +140,7 @@ SECTIONS: dict[str, dict[str, Told]] = {
             ({"age": 2, "gender": 0}, [2, 0], {"version": 1}),
         ),
         "answer": ("Every minimal node, or the one to choose alone, which may be faster.", ("best",)),
+        "within": ("The time after which the best that was come to is taken.", ("60s", "5m")),
         "roll_up": ("Where nodes are counted once the rows are coded.", ("auto", "local")),
         "memory_limit": ("How much memory counting may take.", ("512MB", "4GB")),
     },

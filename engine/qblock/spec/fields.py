@@ -185,6 +185,14 @@ def _age(raw: object) -> timedelta:
         raise ValueError("{it} is too long") from None
 
 
+def duration(raw: object) -> timedelta:
+    """A time such as `60s`, `5m` or `1h`. Raises ValueError."""
+    try:
+        return _age(raw)
+    except ValueError:
+        raise ValueError("{it} is not a time; write a number with a unit: 60s, 5m, 1h") from None
+
+
 def _memory(raw: object) -> str:
     if not isinstance(raw, str) or not MEMORY.fullmatch(raw):
         raise ValueError("{it} is not an amount of memory; write one with its unit: 512MB, 4GB")
@@ -232,6 +240,9 @@ Limit = Annotated[
 ]
 Age = Annotated[
     timedelta, BeforeValidator(_age), WithJsonSchema({"type": "string", "pattern": "^[0-9]+ *[smhdw][a-z]*$"})
+]
+Duration = Annotated[
+    timedelta, BeforeValidator(duration), WithJsonSchema({"type": "string", "pattern": "^[0-9]+ *[smhdw][a-z]*$"})
 ]
 Memory = Annotated[
     str, BeforeValidator(_memory), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9.]* *([KMGT]i?B|kB)$"})

@@ -76,7 +76,7 @@ DEFAULTS[2] = {
     "Edges": {"labels": "plain", "finest": None, "max": None},
     "Cutting": {"start": None},
     "CsvFile": {"layout": "header", "max": None},
-    "Search": {**DEFAULTS[1]["Search"], "weights": {}, "recoding": "full_domain"},
+    "Search": {**DEFAULTS[1]["Search"], "weights": {}, "recoding": "full_domain", "within": None},
     "DimensionTable": {"max": None},
     # A version says itself how it shows bounds: one from before there were any goes on without them.
     "Publish": {**DEFAULTS[1]["Publish"], "ranges": None, "names": {}, "people": False},

@@ -21,6 +21,7 @@ from qblock.spec.fields import (
     Age,
     Cohort,
     Digest,
+    Duration,
     Flag,
     Limit,
     Memory,
@@ -165,7 +166,7 @@ class Search:
 
     workload: the queries of the metric query_error; without it, queries are drawn as DrawnWorkload says. weights: of
     quasi-identifiers in loss, precision and non_uniform_entropy, where they are not 1 (`Spec.weights` has all). answer:
-    all minimal nodes, or the one to choose alone.
+    all minimal nodes, or the one to choose alone. within: the time after which the best that was come to is taken.
     """
 
     recoding: Literal["full_domain", "multidimensional"] = "full_domain"
@@ -191,6 +192,7 @@ class Search:
         ),
     ] = None
     answer: Literal["all", "best"] = "all"
+    within: Duration | None = None
     roll_up: Literal["auto", "warehouse", "local"] = "auto"
     memory_limit: Memory | None = None
 

@@ -14,7 +14,7 @@ from qblock.metrics.boxes import MEASURED
 from qblock.search.answer import metrics_json, requirements_json, weights_json
 from qblock.search.assessment import Assessment
 from qblock.search.extent import too_large
-from qblock.search.progress import Pace, Progress
+from qblock.search.progress import Deadline, Pace, Progress
 from qblock.search.recoding import specialized
 from qblock.search.run import SearchResult, refusal, run_search, verdict_of
 from qblock.search.task import Task
@@ -133,7 +133,7 @@ def compare_recodings(task: Task, *, progress: Progress | None = None) -> Recodi
         return None if progress is None else Pace("boxes", progress, lambda: task.source.frequency_sets.rows_read)
 
     clock.lap()
-    made = specialized(task, begun, tally)
+    made = specialized(task, begun, tally, Deadline(task.spec.search.within))
     chosen, why_map = verdict_of(made, searched=searched)
     mapped = None
     if made is not None and chosen is not None and chosen.satisfied:

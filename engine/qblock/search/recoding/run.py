@@ -21,23 +21,25 @@ NOISE = 1e-12
 """Of a loss that is computed in two ways."""
 
 
-def specialized(task: Task, node: Node | None, told: Callable[[], Tally | None]) -> Recoded | None:
+def specialized(
+    task: Task, node: Node | None, told: Callable[[], Tally | None], over: Callable[[], bool] = lambda: False
+) -> Recoded | None:
     """The map with less loss of those that begin at the top and at a node; None where neither can begin.
 
     node: that full-domain recoding would take, None where there is none. told: gives what is told of each of them: the
-    boxes that are done, and the parts that are open.
+    boxes that are done, and the parts that are open; over: whether the time is over, after which no round begins.
     """
     starts: list[tuple[Start, Node]] = [("top", task.lattice.top)]
     if node is not None and node != task.lattice.top:
         starts.append(("node", node))
     best: Recoded | None = None
     for start, at in starts:
-        made = _from(task, start, at, _rounds(told()))
+        made = _from(task, start, at, _rounds(told()), over)
         if made is not None and (best is None or made.loss() < best.loss()):
             best = made
     if best is not None and node is not None and task.budget and best.loss() > _loss(task, node) + NOISE:
         # Rows were suppressed for what a split gains by another metric, or of some attributes alone.
-        made = _from(task, "node", node, _rounds(told()), spend=False)
+        made = _from(task, "node", node, _rounds(told()), over, spend=False)
         best = best if made is None else made
     return best
 
@@ -62,9 +64,11 @@ def named(task: Task, stated: Mapping[str, Any], told: Tally | None) -> Recoded:
     return Recoded(task, found, checked, "top" if tree.start == task.lattice.top else "node", made.path, stated)
 
 
-def _from(task: Task, start: Start, node: Node, told: Told | None, *, spend: bool = True) -> Recoded | None:
+def _from(
+    task: Task, start: Start, node: Node, told: Told | None, over: Callable[[], bool], *, spend: bool = True
+) -> Recoded | None:
     made, checked = _specialization(task, by_sizes=task.spec.search.choose_from == "sizes")
-    found = made.run(node, told, spend=spend)
+    found = made.run(node, told, over, spend=spend)
     return None if found is None else Recoded(task, found, checked, start, made.path)
 
 

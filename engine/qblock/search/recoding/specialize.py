@@ -32,7 +32,7 @@ Told = Callable[[int, int], None]
 class Specialized:
     """What came of it. boxes: the parts that hold rows and are not split, as numbers of the tree; groups: their counts,
     in that order; suppressed: bool[boxes]; rounds: how many there were; empty: of each population, the sizes of boxes
-    that nobody of the table is in."""
+    that nobody of the table is in; complete: whether every part was divided as far as it can be."""
 
     tree: Tree
     boxes: list[int]
@@ -40,6 +40,7 @@ class Specialized:
     suppressed: np.typing.NDArray[np.bool_]
     rounds: int
     empty: tuple[Ints, ...] = ()
+    complete: bool = True
 
     @property
     def suppressed_rows(self) -> int:
@@ -107,9 +108,11 @@ class Specialization:
         self._empty: list[Groups] = []
         self._tree: Tree
 
-    def run(self, start: Node, told: Told | None = None, *, spend: bool = True) -> Specialized | None:
-        """None where the blocks of the node that fail are more than may be suppressed. spend: whether splits may
-        suppress what is left."""
+    def run(
+        self, start: Node, told: Told | None = None, over: Callable[[], bool] = lambda: False, *, spend: bool = True
+    ) -> Specialized | None:
+        """None where the blocks of the node that fail are more than may be suppressed. over: whether the time is over,
+        after which no round begins; spend: whether splits may suppress what is left."""
         self._tree = Tree(self.ladders, start)
         open_ = self._begin(start)
         if open_ is None:
@@ -117,7 +120,7 @@ class Specialization:
             return None
         if not spend:
             self._budget = 0
-        return self._divided(open_, self._chosen, told)
+        return self._divided(open_, self._chosen, told, over)
 
     def follow(self, tree: Tree, told: Told | None = None) -> Specialized:
         """The boxes of splits that are known, whether or not they pass: those that fail are suppressed where all of
@@ -132,11 +135,13 @@ class Specialization:
         affordable = int(found.groups.rows[failing].sum()) <= self._budget
         return replace(found, suppressed=failing if affordable else np.zeros_like(failing))
 
-    def _divided(self, open_: list[int], choose: Choice, told: Told | None) -> Specialized:
-        """Divide parts round by round until no split is chosen for any."""
+    def _divided(
+        self, open_: list[int], choose: Choice, told: Told | None, over: Callable[[], bool] = lambda: False
+    ) -> Specialized:
+        """Divide parts round by round until no split is chosen for any. All that is open is a box at any time."""
         tree = self._tree
         rounds, done = 0, len(self._suppressed)
-        while open_:
+        while open_ and not over():
             if told is not None:
                 told(done, len(open_))
             rounds += 1
@@ -151,7 +156,7 @@ class Specialization:
         suppressed = np.array([part in self._suppressed for part in boxes], dtype=bool)
         alone = Groups.concatenated(self._empty).population
         empty = tuple(np.sort(population[population > 0]) for population in alone)
-        return Specialized(tree, boxes, self._counts.of(boxes), suppressed, rounds, empty)
+        return Specialized(tree, boxes, self._counts.of(boxes), suppressed, rounds, empty, not open_)
 
     def _blocks(self, start: Node) -> tuple[Groups, Ints, list[int]]:
         """The blocks of a node, the codes of their labels, and the parts that they are."""

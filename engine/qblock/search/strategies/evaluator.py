@@ -15,7 +15,11 @@ Tally = Callable[[int, int, float], None]
 """Called after each evaluation with the number of nodes that need no question any more, of those still open, and the
 rows that a question about one of these would read on average."""
 
-Optimality = Literal["minimal", "scanned", "best"]
+Optimality = Literal["minimal", "scanned", "best", "within"]
+
+
+class OutOfTime(Exception):
+    """The time of a search is over."""
 
 
 class Evaluator(Protocol):
@@ -69,21 +73,34 @@ class Outcome:
     minimal: the satisfying nodes that generalize no other satisfying node, sorted. sizes_evaluated and
     full_evaluated: calls of `sizes_pass` and `passes`; nodes_evaluated: distinct nodes asked anything.
     optimality: "minimal" where monotonicity proves the verdicts that were not asked for, else "scanned"; "best" where
-    only a best node was asked for: then `minimal` is empty, and a satisfying node may be undecided. `why` says it in
-    one sentence.
+    only a best node was asked for, and "within" where the time was over before that was known: then `minimal` is
+    empty, and a satisfying node may be undecided. `why` says it in one sentence. passed, instead of satisfied and
+    decided, where nothing is held for each node: the nodes that are known to satisfy, sorted. best: with "within", the
+    best of them.
     """
 
     strategy: str
     lattice: Lattice
-    satisfied: Mask
-    decided: Mask
+    satisfied: Mask | None
+    decided: Mask | None
     minimal: list[Node]
     sizes_evaluated: int
     full_evaluated: int
     nodes_evaluated: int
     optimality: Optimality
     why: str
+    passed: tuple[Node, ...] = ()
+    best: Node | None = None
+
+    @property
+    def all_satisfying(self) -> int | None:
+        """How many nodes satisfy; None where some are undecided."""
+        if self.satisfied is None or self.optimality not in ("minimal", "scanned"):
+            return None
+        return int(np.count_nonzero(self.satisfied))
 
     def satisfying(self) -> list[Node]:
-        """The satisfying nodes, sorted."""
+        """The nodes that are known to satisfy, sorted."""
+        if self.satisfied is None:
+            return list(self.passed)
         return [tuple(levels) for levels in np.argwhere(self.satisfied).tolist()]

@@ -10,7 +10,7 @@ import numpy as np
 from qblock.blocks import Floats
 from qblock.lattice import Node
 from qblock.search.strategies.contest import Contest
-from qblock.search.strategies.evaluator import Evaluator, Optimality, Outcome, Tally
+from qblock.search.strategies.evaluator import Evaluator, Optimality, Outcome, OutOfTime, Tally
 from qblock.search.strategies.tags import Tags, minimal_mask, nodes_of
 
 Ask = Callable[[Sequence[Node]], list[bool]]
@@ -28,7 +28,15 @@ PRUNED = ", except nodes with too small blocks"
 class Survey:
     """Asks the evaluator and tags the answers; `sizes` and `full` are one array where only block sizes matter."""
 
-    def __init__(self, evaluator: Evaluator, tally: Tally | None = None, contest: Contest | None = None) -> None:
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        tally: Tally | None = None,
+        contest: Contest | None = None,
+        over: Callable[[], bool] | None = None,
+    ) -> None:
+        """over: whether the time of the search is over, after which a question raises OutOfTime."""
+        self._over = over
         self.contest = contest
         self.evaluator = evaluator
         self.lattice = evaluator.lattice
@@ -78,6 +86,8 @@ class Survey:
         return verdicts
 
     def _asked(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+        if self._over is not None and self.asked and self._over():
+            raise OutOfTime
         return [ask(nodes[0])] if len(nodes) == 1 else self.evaluator.together(nodes, ask)
 
     def expect(self, wanted: Floats, *, sizes: bool) -> Floats:

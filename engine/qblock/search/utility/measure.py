@@ -101,6 +101,16 @@ class Metrics:
             return self.unsuppressed(node, name)
         return int(self._least_discernibility[node]) if name == "discernibility" else None
 
+    def signed(self, node: Node, name: str, *, known: bool = False) -> float:
+        """A metric of a node whose smaller values are better. known: what is known of it without a count, by the loss
+        where nothing is."""
+        if known:
+            name = name if name in MARGINAL else "loss"
+            value = self.unsuppressed(node, name)
+        else:
+            value = self.rank(node, name)
+        return float(value) if BY_NAME[name].better == "smaller" else -float(value)
+
     def contest(self, name: str) -> Contest | None:
         """The search for a best node by a metric of which something is known of all nodes beforehand; else None."""
         if name not in MARGINAL:
