@@ -45,8 +45,8 @@ STRUCTURE = (
     Mutation(
         "hidden: any node that satisfies shows it",
         "search/hidden.py",
-        "outcome.satisfying() if node[attribute] <= level]",
-        "outcome.satisfying() if node[attribute] >= level]",
+        "slice(None, level + 1) if i == attribute",
+        "slice(level, None) if i == attribute",
         tests=HIDDEN,
     ),
     Mutation(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from qblock.errors import InputError, Refused
 from qblock.metrics import METRICS
 from qblock.search import search
-from qblock.search.choose import candidates, choose
+from qblock.search.choose import Ranked, candidates, choose
 
 from .fakes import Known, nodes_in, up_set
 from .tables import Table, tables
@@ -87,3 +90,26 @@ def test_candidates_hold_the_best_node(metric: object, table: Table, data: st.Da
 
         some = choose(candidates(outcome, metric.name, suppression=least > 1), value, metric.name)
         assert some == choose(outcome.satisfying(), value, metric.name)
+
+
+@given(shape=st.lists(st.integers(1, 4), min_size=1, max_size=4), data=st.data())
+def test_nodes_in_the_order_of_bounds_give_the_same_node_and_measure_no_more(shape: list[int], data: Any) -> None:
+    size = int(np.prod(shape))
+    numbers = st.lists(st.integers(0, 5), min_size=size, max_size=size)
+    mask = np.array(data.draw(numbers)).reshape(shape) > 1
+    values = np.array(data.draw(numbers)).reshape(shape)
+    bounds = np.maximum(values - np.array(data.draw(numbers)).reshape(shape), 0)
+    nodes = [tuple(node) for node in np.argwhere(mask).tolist()]
+    if not nodes:
+        return
+    measured: list[Any] = []
+
+    def measure(node: Any) -> int:
+        measured.append(node)
+        return int(values[node])
+
+    # Bounds may be tighter by the time that a node's turn comes.
+    best = choose(Ranked(mask, bounds // 2), measure, "discernibility", lambda node: int(bounds[node]))
+    assert best == min(nodes, key=lambda node: (values[node], sum(node), node))
+    assert len(measured) == len(set(measured))
+    assert all(bounds[node] <= values[best] for node in measured)

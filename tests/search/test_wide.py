@@ -138,13 +138,13 @@ def test_what_a_refusal_names_is_enough(warehouse: Any, tmp_path: Path, monkeypa
 
 
 def test_a_memory_limit_bounds_the_lattice_and_the_remedy_raises_it_enough(warehouse: Any, tmp_path: Path) -> None:
-    url = warehouse("t", values(9, 30))
-    with opened(url, "t", attributes(9), tmp_path, K3, search={"memory_limit": "1GB"}) as task:
+    url = warehouse("t", values(10, 30))
+    with opened(url, "t", attributes(10), tmp_path, K3, search={"memory_limit": "1GB"}) as task:
         said = extent.too_large(task)
     assert said is not None
     assert "with this `search.memory_limit`" in said
     limit = said.split("`search: {memory_limit: ")[1].split("}")[0]
-    with opened(url, "t", attributes(9), tmp_path, K3, search={"memory_limit": limit}) as task:
+    with opened(url, "t", attributes(10), tmp_path, K3, search={"memory_limit": limit}) as task:
         assert extent.too_large(task) is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -183,9 +184,9 @@ class JointVersions(NotJoint):
         if policy == "coarsen" and found.outcome is not None:
             metrics, by = Metrics(task), self.spec.search.choose_by
             sign = 1 if BY_NAME[by].better == "smaller" else -1
-            others = [node for node in found.outcome.satisfying() if node != first.node]
-            ranked = sorted(others, key=lambda node: (sign * metrics.rank(node, by), sum(node), node))
-            for node in ranked[:MOST_COARSER]:
+            others = (node for node in found.outcome.each_satisfying() if node != first.node)
+            key = lambda node: (sign * metrics.rank(node, by), sum(node), node)  # noqa: E731
+            for node in heapq.nsmallest(MOST_COARSER, others, key=key):
                 yield task.assess(node)
 
     @contextmanager

@@ -75,6 +75,6 @@ def candidates(found: SearchResult, enough: float) -> list[Node]:
         if not large.any():
             break
         among = replace(outcome, satisfied=large, minimal=nodes_of(minimal_mask(large)))
-        sure = sure_candidates(among, by, suppression=task.budget > 0)
+        sure = sure_candidates(among, by, suppression=task.budget > 0, best=metrics.bounds(by))
         nodes.append(choose(sure, lambda n: metrics.rank(n, by), by, lambda n: metrics.bound(n, by)))
     return list(dict.fromkeys(nodes))

@@ -74,7 +74,7 @@ def search_within(
         return survey.outcome(strategy, pruned=strategy != "exhaustive")
     except OutOfTime:
         outcome = survey.outcome(strategy)
-        best = min(outcome.satisfying(), key=lambda node: (promise(node), sum(node), node), default=None)
+        best = min(outcome.each_satisfying(), key=lambda node: (promise(node), sum(node), node), default=None)
         return replace(outcome, optimality="within", minimal=[], why=WALKED, best=best)
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
+import numpy as np
+
+from qblock.blocks import Floats, Ints, Mask
 from qblock.errors import InputError, Refused
 from qblock.lattice import Node, height
 from qblock.metrics import BY_NAME, Metric
@@ -20,19 +23,44 @@ def metric_named(name: str) -> Metric:
     return BY_NAME[name]
 
 
-def candidates(outcome: Outcome, choose_by: str, *, suppression: bool) -> list[Node]:
-    """Nodes that are sure to include a best one by the metric, sorted.
+class Ranked:
+    """The nodes of a mask in the order of what each is at best, smaller being better; held as numbers alone."""
+
+    def __init__(self, mask: Mask, best: Floats | Ints | None) -> None:
+        """best: over the lattice; None where nothing is known."""
+        self._shape = mask.shape
+        self._places = np.flatnonzero(mask)
+        self._best: Floats | Ints | None = None
+        if best is not None:
+            known = best.reshape(-1)[self._places]
+            order = np.argsort(known, kind="stable")
+            self._places, self._best = self._places[order], known[order]
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __iter__(self) -> Iterator[tuple[float, Node]]:
+        for i, place in enumerate(self._places):
+            node = tuple(int(level) for level in np.unravel_index(place, self._shape))
+            yield -math.inf if self._best is None else float(self._best[i]), node
+
+
+def candidates(
+    outcome: Outcome, choose_by: str, *, suppression: bool, best: Floats | Ints | None = None
+) -> Ranked | list[Node]:
+    """Nodes that are sure to include a best one by the metric. best: over the lattice, what each node is at best,
+    smaller being better.
 
     Without suppression a metric that never improves upward is best at a minimal node, whether or not the condition is
     monotone: every satisfying node generalizes a minimal one. Otherwise all satisfying nodes must be compared.
     """
-    if metric_named(choose_by).grows and not suppression:
+    if outcome.satisfied is None or (metric_named(choose_by).grows and not suppression and outcome.minimal):
         return list(outcome.minimal)
-    return outcome.satisfying()
+    return Ranked(outcome.satisfied, best)
 
 
 def choose(
-    nodes: Iterable[Node],
+    nodes: Ranked | Iterable[Node],
     metric_of: Callable[[Node], float],
     choose_by: str,
     bound: Callable[[Node], float | None] | None = None,
@@ -52,23 +80,28 @@ def choose(
         found = None if bound is None else bound(node)
         return -math.inf if found is None else sign * found
 
-    waiting = [(limit(node), node) for node in nodes]
-    heapq.heapify(waiting)
+    ranked = nodes if isinstance(nodes, Ranked) else sorted((limit(node), node) for node in nodes)
+    left, stream = len(ranked), iter(ranked)
+    following, again = next(stream, None), list[tuple[float, Node]]()
     best: tuple[float, int, Node] | None = None
     measured = 0
-    while waiting:
-        expected, node = heapq.heappop(waiting)
+    while again or following is not None:
+        if following is None or (again and again[0] < following):
+            expected, node = heapq.heappop(again)
+        else:
+            (expected, node), following = following, next(stream, None)
         if best is not None and (expected > best[0] + SLACK * abs(best[0]) or over()):
             break
         now = limit(node)
-        if now > expected:
-            heapq.heappush(waiting, (now, node))
+        if now > expected + SLACK * abs(expected):
+            heapq.heappush(again, (now, node))
             continue
-        ranked = (sign * _rounded(metric_of(node)), height(node), node)
-        best = ranked if best is None else min(best, ranked)
+        value = (sign * _rounded(metric_of(node)), height(node), node)
+        best = value if best is None else min(best, value)
         measured += 1
+        left -= 1
         if tally is not None:
-            tally(measured, len(waiting), 0.0)
+            tally(measured, left, 0.0)
     if best is None:
         raise Refused("no node of the lattice satisfies what is asked; ask for less, or allow more suppression")
     return best[2]

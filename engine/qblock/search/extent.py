@@ -6,14 +6,16 @@ import math
 from collections.abc import Sequence
 
 from qblock.errors import InputError
+from qblock.frequency.hubs import worth_hubs
 from qblock.search.task import Task
 from qblock.spec.sources import Suppress
 from qblock.warehouse.memory import CLIENT, of_client
 
 MOST_NODES = 10_000_000
 """Of a lattice that is searched: beyond, a search takes hours, whatever the memory."""
-SEARCHED, LISTED = 150, 4_000
-"""Bytes that a search takes for each node of the lattice, and an answer that lists every node."""
+SEARCHED, PLANNED, LISTED = 60, 45, 4_000
+"""Bytes for each node of the lattice: of a search, of each plan of hubs in a large table (of sizes, and of each
+sensitive attribute), and of an answer that lists every node."""
 MOST_BEFORE_A_MAP = 100_000
 """Of a lattice that is searched for the node at which a recoding map may begin, too."""
 DEFAULT = "1 GiB where it is not given"
@@ -31,7 +33,9 @@ def check_searchable(task: Task) -> None:
 def too_large(task: Task) -> str | None:
     """Why the lattice cannot be searched, and what can be done instead; None where it can."""
     nodes = len(task.lattice)
-    most = min(MOST_NODES, _affordable(task, SEARCHED))
+    plans = 1 + len(task.spec.sensitives) if worth_hubs(task.source.rows) else 0
+    each = SEARCHED + plans * PLANNED
+    most = min(MOST_NODES, _affordable(task, each))
     if nodes <= most or task.spec.search.within is not None:
         return None
     ways = [
@@ -39,7 +43,7 @@ def too_large(task: Task) -> str | None:
         "`search: {within: 60s}`, which takes the best node that it comes to in this time",
     ]
     if nodes <= MOST_NODES:
-        ways.append(f"`search: {{memory_limit: {math.ceil(nodes * SEARCHED / CLIENT / 10**9)}GB}}`")
+        ways.append(f"`search: {{memory_limit: {math.ceil(nodes * each / CLIENT / 10**9)}GB}}`")
     ways.append(f"fewer columns: {_without(task, most)}")
     fewer = _with_max(task, most)
     if fewer:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from qblock.blocks import Mask
 from qblock.hierarchy import TOP, Hierarchy
 from qblock.lattice import Node
 from qblock.search.recoding import Recoded
 from qblock.search.run import SearchResult
+from qblock.search.strategies.contest import SLACK
 from qblock.search.utility.measure import MARGINAL, Metrics
 
 
@@ -80,7 +85,19 @@ def _shown_at(found: SearchResult, attribute: int, level: int) -> Node | None:
     outcome, task = found.outcome, found.task
     if outcome is None or (found.choice == "sizes" and not task.sizes_only):
         return None  # none was searched for, or block sizes alone were looked at
-    nodes = [node for node in outcome.satisfying() if node[attribute] <= level]
+    where = tuple(slice(None, level + 1) if i == attribute else slice(None) for i in range(len(task.lattice.heights)))
     by = task.spec.search.choose_by if task.spec.search.choose_by in MARGINAL else "loss"
     metrics, sign = Metrics(task), -1 if by == "precision" else 1
-    return min(nodes, key=lambda n: (float(f"{sign * metrics.unsuppressed(n, by):.12g}"), sum(n), n), default=None)
+    nodes = outcome.each_satisfying() if outcome.satisfied is None else _least(outcome.satisfied, metrics, by, where)
+    shown = (node for node in nodes if node[attribute] <= level)
+    return min(shown, key=lambda n: (float(f"{sign * metrics.unsuppressed(n, by):.12g}"), sum(n), n), default=None)
+
+
+def _least(satisfied: Mask, metrics: Metrics, by: str, where: tuple[slice, ...]) -> Iterator[Node]:
+    """The satisfying nodes of a part of the lattice that are the best there, or so near that doubles may not tell."""
+    known = metrics.bounds(by)
+    assert known is not None
+    mask, known = satisfied[where], known[where]
+    least = float(known.min(where=mask, initial=np.inf))
+    for place in np.flatnonzero(mask & (known <= least + SLACK * max(abs(least), 1.0))):
+        yield tuple(int(n) for n in np.unravel_index(place, mask.shape))

@@ -342,9 +342,11 @@ def _node_of_lattice(
         outcome = search(evaluator, strategy=strategy, tally=tally("search"), contest=contest)
     if outcome.optimality == "within" or outcome.best is not None:
         return outcome, outcome.best
-    among = outcome.satisfying() if contest else candidates(outcome, by, suppression=task.budget > 0)
-    if not among:
+    assert outcome.satisfied is not None
+    if not outcome.satisfied.any():
         return outcome, None
+    suppression = task.budget > 0 or contest is not None
+    among = candidates(outcome, by, suppression=suppression, best=ranked.bounds(by) if suppression else None)
     rank, bound = (lambda node: ranked.rank(node, by)), (lambda node: ranked.bound(node, by))
     return outcome, choose(among, rank, by, bound, tally("choice"), deadline)
 

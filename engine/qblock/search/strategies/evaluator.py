@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -101,6 +101,12 @@ class Outcome:
 
     def satisfying(self) -> list[Node]:
         """The nodes that are known to satisfy, sorted."""
+        return list(self.each_satisfying())
+
+    def each_satisfying(self) -> Iterator[Node]:
+        """The nodes that are known to satisfy, in their order, one by one: of a large lattice they are many."""
         if self.satisfied is None:
-            return list(self.passed)
-        return [tuple(levels) for levels in np.argwhere(self.satisfied).tolist()]
+            yield from self.passed
+            return
+        for place in np.flatnonzero(self.satisfied):
+            yield tuple(int(level) for level in np.unravel_index(place, self.satisfied.shape))

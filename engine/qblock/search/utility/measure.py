@@ -101,6 +101,13 @@ class Metrics:
             return self.unsuppressed(node, name)
         return int(self._least_discernibility[node]) if name == "discernibility" else None
 
+    def bounds(self, name: str) -> Floats | Ints | None:
+        """Over the lattice, `bound` of every node, as it is now, where smaller values are better; None where nothing is
+        known."""
+        if name in MARGINAL:
+            return self._bounds(name) if BY_NAME[name].better == "smaller" else -self._bounds(name)
+        return self._least_discernibility if name == "discernibility" and self._task.budget else None
+
     def signed(self, node: Node, name: str, *, known: bool = False) -> float:
         """A metric of a node whose smaller values are better. known: what is known of it without a count, by the loss
         where nothing is."""
