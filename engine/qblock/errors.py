@@ -10,6 +10,8 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import ParamSpec, TypeVar
 
+from qblock.printable import printable
+
 _values_shown: ContextVar[bool] = ContextVar("values_shown", default=False)
 
 
@@ -45,6 +47,8 @@ def quoted(value: str | None, instead: str = "(not shown)") -> str:
 class QblockError(Exception):
     """A fault outside qblock: connection, database, disk. Exit status 1.
 
+    Its text has a line for each argument. Names of the source are in it with their control characters escaped.
+
     suggestions: names that may have been meant, the nearest first.
     """
 
@@ -54,6 +58,9 @@ class QblockError(Exception):
     def __init__(self, *arguments: object, suggestions: Iterable[str] = ()) -> None:
         super().__init__(*arguments)
         self.suggestions = tuple(dict.fromkeys(suggestions))
+
+    def __str__(self) -> str:
+        return "\n".join(printable(str(line)) for line in self.args)
 
 
 class InputError(QblockError):

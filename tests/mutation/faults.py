@@ -11,6 +11,7 @@ from mutation.faults_hierarchy import HIERARCHY
 from mutation.faults_joint import JOINT
 from mutation.faults_ledger import LEDGER
 from mutation.faults_local import ROLLED_UP
+from mutation.faults_output import OUTPUT
 from mutation.faults_publish import PUBLISH
 from mutation.faults_recoding import RECODING
 from mutation.faults_release import RELEASE
@@ -37,6 +38,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *JOINT,
     *STEADY,
     *LEDGER,
+    *OUTPUT,
     *PUBLISH,
     *SOURCE,
     *SPEC,

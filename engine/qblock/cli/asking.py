@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from qblock.cli.streams import say
 from qblock.errors import InputError
 
 AGREED = ("y", "yes")
@@ -18,10 +19,10 @@ def check_asking(why: str) -> None:
 
 def asked(question: str) -> bool:
     """Ask; whatever is not a yes is a no, the end of the input included."""
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
+    say(f"{question} [y/N] ", end="")
     line = sys.stdin.readline()
     if not line.endswith("\n"):
-        print(file=sys.stderr, flush=True)
+        say("")
     return line.strip().lower() in AGREED
 
 

@@ -139,7 +139,8 @@ def audit(
     for one in found["not_computed"] if every or spec is None else ():
         out.print(f"not computed: {one['what']}, {one['why']}")
     for told in found["attacks"]:
-        out.print(f"\nAttacks on {told['sensitive']}")
+        out.print()
+        out.print(f"Attacks on {told['sensitive']}")
         for figures in (entry for name, entry in told.items() if name != "sensitive"):
             for one in figures if isinstance(figures, list) else [figures]:
                 out.print(f"- {one['sentence']}")
@@ -164,7 +165,8 @@ def _print_beliefs(found: dict[str, Any]) -> None:
     """What the adversary who was asked about believes about one sensitive attribute."""
     out = console()
     whose = "the source itself" if found["prior"] == "table" else found["prior"]
-    out.print(f"\nBeliefs about {found['sensitive']} of somebody who knows the population ({whose})")
+    out.print()
+    out.print(f"Beliefs about {found['sensitive']} of somebody who knows the population ({whose})")
     for name in ("breach", "positive", "negative", "rise", "fall", "moved"):
         if found[name] is not None:
             out.print(f"- {found[name]['sentence']}")

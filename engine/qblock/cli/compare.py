@@ -115,8 +115,9 @@ def _print(found: Comparison) -> None:
     _print_asked(found)
     _print_granted(found)
     checked, wrong = violations(found)
+    out.print()
     out.print(
-        f"\nSelf-check: {len(checked)} of the values may never get weaker upward in the lattice; "
+        f"Self-check: {len(checked)} of the values may never get weaker upward in the lattice; "
         + (f"{len(wrong)} DO, which is a fault of qblock" if wrong else "none does")
     )
     for violation in wrong[:MOST]:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from qblock.deeds import UNPUBLISHED, Outcome
 from qblock.errors import QblockError
+from qblock.printable import printable
 
 NOTHING = {
     ("release",): UNPUBLISHED,
@@ -67,14 +68,14 @@ def reason(error: BaseException) -> str:
     if isinstance(error, QblockError):
         return str(error)
     if isinstance(error, OSError) and error.errno is not None:
-        return f"{error.filename or 'input or output'}: {os.strerror(error.errno)}"
+        return printable(f"{error.filename or 'input or output'}: {os.strerror(error.errno)}")
     return f"internal error ({type(error).__name__})"
 
 
 def with_outcome(error: BaseException, outcome: Outcome, nothing: str | None = None) -> str:
     """The text of an error with what the command has done. nothing: the entry of NOTHING, for where it has done
     nothing."""
-    done, why = outcome.said(nothing), reason(error)
+    done, why = printable(outcome.said(nothing) or ""), reason(error)
     if not done:
         return why
     return f"{why}: {done}" if stopped(error) else f"{done}; {why}"

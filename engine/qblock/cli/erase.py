@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +13,7 @@ from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console
 from qblock.cli.progress import progress_once_begun
 from qblock.cli.publish import LogFormat, PlanOnly, Wait, print_plan
+from qblock.cli.streams import say
 from qblock.errors import InputError
 from qblock.files import read_input
 
@@ -96,7 +96,7 @@ def erase(
 
         def agree(sharing: Sharing) -> bool:
             if log.format is None:
-                print(f"qblock: {sharing}", file=sys.stderr, flush=True)
+                say(f"qblock: {sharing}")
             return yes or asked("Take them out at once?")
 
         found = loaded.erase(

@@ -11,6 +11,7 @@ from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, sho
 from qblock.cli.progress import progress
 from qblock.cli.words import binding, few_shown, node_words, print_columns, print_minimal
 from qblock.errors import InputError
+from qblock.printable import printable, printable_sql
 
 VERDICTS = {True: "yes", False: "NO", None: ""}
 TIGHTEST = "tightest: the strongest parameter that this table satisfies. "
@@ -57,7 +58,7 @@ def search(
     release = at_terminal(spec)
     if explain:
         for title, sql in release.explain_sql(node):
-            print(f"-- {title}\n{sql};\n")
+            print(f"-- {printable(title)}\n{printable_sql(sql)};\n")
         return
     with progress(quiet) as report:
         result = release.search(
@@ -92,7 +93,8 @@ def _print_search(found: dict[str, Any], words: dict[str, tuple[str, ...]], *, e
         if "boxes" in chosen:
             _print_map(chosen, found["full_domain"], found["looked_at_sensitive"])
         else:
-            out.print("\nChosen: " + ", ".join(f"{name} level {level}" for name, level in chosen["node"].items()))
+            out.print()
+            out.print("Chosen: " + ", ".join(f"{name} level {level}" for name, level in chosen["node"].items()))
             print_columns(node_words(chosen["levels"], words))
         print_tightest(chosen["tightest"])
         out.print(", ".join(f"{name.replace('_', ' ')} {shown(v)}" for name, v in chosen["metrics"].items()))
@@ -102,7 +104,8 @@ def _print_search(found: dict[str, Any], words: dict[str, tuple[str, ...]], *, e
     little = few_shown(len(found["hidden"]), names)
     if little is not None:
         known = any(one["shown_at"] is not None or one["rows_to_suppress"] is not None for one in found["hidden"])
-        out.print(f"\n{little}{'; what would show them:' if known else ''}")
+        out.print()
+        out.print(f"{little}{'; what would show them:' if known else ''}")
     for one in found["hidden"]:
         out.print(_hidden(one, found))
     if "forecast" in found:
@@ -130,7 +133,8 @@ LOOKED = {
 def _print_map(chosen: dict[str, Any], full: dict[str, Any] | None, looked: bool | None) -> None:
     """How much of each quasi-identifier a recoding map shows, and what the best node would have lost."""
     out = console()
-    out.print(f"\nChosen: a recoding map of {chosen['boxes']:,} boxes ({LOOKED[looked]})")
+    out.print()
+    out.print(f"Chosen: a recoding map of {chosen['boxes']:,} boxes ({LOOKED[looked]})")
     print_columns((attribute["attribute"], attribute["words"]) for attribute in chosen["attributes"])
     if full is not None:
         loss = full["metrics"].get("loss")

@@ -8,6 +8,7 @@ import typer
 
 from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, SpecPath, answer, console, table
+from qblock.printable import printable_sql
 
 ACCESS = {"read": "reads", "write": "writes", "none": "must not read"}
 
@@ -48,7 +49,7 @@ def grants(
         answer(found.to_dict())
         return
     if found.sql:
-        print(found.sql)  # as it is, for psql
+        print(printable_sql(found.sql))  # for psql
         return
     out = console()
     rows = [[who, ACCESS[access], path, why] for who, access, path, why in found.files]

@@ -53,14 +53,17 @@ def history(spec: SpecPath, json_: Json = False) -> None:
             ]
             for g in found["headroom_trend"]
         ]
-        out.print("\nGuarantees, as last checked, and the room that is left")
+        out.print()
+        out.print("Guarantees, as last checked, and the room that is left")
         out.print(table("", ["version", "model", "asked", "reached", "room", "change"], cells))
     if found["current"] is not None:
         age = timedelta(seconds=found["age_seconds"] or 0)
         stale = ", longer ago than the spec allows: STALE" if found["stale"] else ""
-        out.print(f"\nReaders see version {found['current']}, published {age} ago{stale}.")
+        out.print()
+        out.print(f"Readers see version {found['current']}, published {age} ago{stale}.")
     if found["retired_at"] is not None:
-        out.print(f"\nReaders see nothing: the release was retired on {found['retired_at'][:10]}.")
+        out.print()
+        out.print(f"Readers see nothing: the release was retired on {found['retired_at'][:10]}.")
 
 
 def _print_runs(events: Sequence[dict[str, Any]]) -> None:

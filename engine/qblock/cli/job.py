@@ -11,7 +11,6 @@ import shlex
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from qblock.cli.ending import exit_status, stopped, with_outcome
 from qblock.cli.log import Log
 from qblock.cli.result_file import ResultFile, result_bytes
-from qblock.cli.streams import AnswerLost, check_answer
+from qblock.cli.streams import AnswerLost, check_answer, say
 from qblock.deeds import outcome
 from qblock.errors import InputError, QblockError, Refused
 
@@ -209,7 +208,7 @@ class Job:
 
     def _warn(self, message: str) -> None:
         if self.log.format is None:
-            print(f"qblock: {message}", file=sys.stderr)
+            say(f"qblock: {message}")
         else:
             self.log.say(message, step="hook", level="warning")
 

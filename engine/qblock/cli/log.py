@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Literal
 
 from qblock.cli.progress import Report, every_so_often
-from qblock.cli.streams import json_text
+from qblock.cli.streams import json_text, say
 from qblock.errors import InputError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Log:
             line = f"{found['time'][:19]}Z {entry.level:7} {where}: {message}"
         else:
             return
-        print(line, file=sys.stderr, flush=True)
+        say(line)
 
     def say(self, message: str, *, step: str, level: Level = "info") -> None:
         """An entry of the command itself, about the run that wrote last."""

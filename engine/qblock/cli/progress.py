@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from qblock.cli.streams import say, styled
+
 if TYPE_CHECKING:
     from qblock.api import SearchProgress
 
@@ -56,7 +58,7 @@ def progress(quiet: bool) -> Iterator[Report | None]:
         with _bar() as report:
             yield report
     else:
-        yield every_so_often(lambda line: print(f"qblock: {line}", file=sys.stderr, flush=True))
+        yield every_so_often(lambda line: say(f"qblock: {line}"))
 
 
 @contextmanager
@@ -69,7 +71,7 @@ def _bar() -> Iterator[Report]:
         BarColumn(),
         TextColumn("{task.fields[more]}"),
         TimeElapsedColumn(),
-        console=Console(stderr=True),
+        console=Console(file=styled(sys.stderr)),
         transient=True,
     )
     with bar:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import re
-import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import typer
 
+from qblock.cli.streams import say
 from qblock.errors import counted
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _wrapped(text: str) -> list[str]:
 
 def ask_person(candidates: Sequence[Candidate]) -> str:
     """Who a row is about, by a number on the terminal; standard output is for the answer."""
-    print("Who is a row about?", file=sys.stderr)
+    say("Who is a row about?")
     choices = [*((one.column, one.meaning) for one in candidates), ("none", NOBODY)]
     for number, (name, means) in enumerate(choices, 1):
         _tell(f"  {number}  {name}: {means}")
@@ -117,7 +117,7 @@ def ask_person(candidates: Sequence[Candidate]) -> str:
         given = int(typer.prompt("Number", default=1, type=int, err=True))
         if 1 <= given <= len(choices):
             return choices[given - 1][0]
-        print(f"a number from 1 to {len(choices)}", file=sys.stderr)
+        say(f"a number from 1 to {len(choices)}")
 
 
 def ask_sensitive(columns: Sequence[ProposedColumn]) -> list[str]:
@@ -125,9 +125,10 @@ def ask_sensitive(columns: Sequence[ProposedColumn]) -> list[str]:
     names = [column.name for column in columns]
     marked = [column.name for column in columns if column.role == "sensitive"]
     if not marked:
-        print("No column looks sensitive by name.", file=sys.stderr)
-    print("Which columns are sensitive: what nobody may learn about a person?", file=sys.stderr)
-    print("\n".join(_listed(names, set(marked))), file=sys.stderr)
+        say("No column looks sensitive by name.")
+    say("Which columns are sensitive: what nobody may learn about a person?")
+    for line in _listed(names, set(marked)):
+        say(line)
     enter = "those with *" if marked else "none"
     _tell(f"Enter = {enter}; or numbers (1, 3-5), names, `none`, or ? to see why.")
     while True:
@@ -179,4 +180,5 @@ def _listed(names: Sequence[str], marked: set[str]) -> list[str]:
 
 
 def _tell(text: str) -> None:
-    print("\n".join(_wrapped(text)), file=sys.stderr)
+    for line in _wrapped(text):
+        say(line)

@@ -35,7 +35,8 @@ def print_recodings(found: dict[str, Any]) -> None:
     there = [side for side in sides.values() if side is not None]
     if not there:
         return
-    out.print("\nUtility and cost: of precision more is better, of everything else less")
+    out.print()
+    out.print("Utility and cost: of precision more is better, of everything else less")
     out.print(_table("figure", _figures(sides)))
     drawn = "drawn queries" if found["workload"]["drawn"] else "queries of the spec"
     out.print(f"query error: over {found['workload']['queries']:,} {drawn} (search.workload)")
@@ -43,13 +44,15 @@ def print_recodings(found: dict[str, Any]) -> None:
     for i, entry in enumerate(there[0]["tightest"]):
         reached = [NONE if side is None else reached_of(side["tightest"][i]) for side in sides.values()]
         guarantees.append([f"{model_of(entry)}: {asked_of(entry)}", *reached])
-    out.print("\nTightest values: what each of the two reaches of what is asked")
+    out.print()
+    out.print("Tightest values: what each of the two reaches of what is asked")
     out.print(_table("asked", guarantees))
     columns = []
     for i, entry in enumerate(there[0]["attributes"]):
         seen = [NONE if side is None else side["attributes"][i]["words"] or NONE for side in sides.values()]
         columns.append([entry["attribute"], *seen])
-    out.print("\nWhat readers see, by share of the published rows")
+    out.print()
+    out.print("What readers see, by share of the published rows")
     out.print(_table("column", columns))
 
 

@@ -16,6 +16,7 @@ from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console
 from qblock.cli.progress import progress
 from qblock.cli.result_file import keep_own_files
+from qblock.cli.streams import say
 from qblock.errors import InputError, QblockError, choices
 from qblock.files import problem_of
 
@@ -145,4 +146,4 @@ class ReportFile:
         try:
             self.write(self._release.report)
         except QblockError as error:
-            print(f"qblock: there is no report: {error}; `qblock report` writes it later", file=sys.stderr)
+            say(f"qblock: there is no report: {error}; `qblock report` writes it later")

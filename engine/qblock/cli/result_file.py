@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from qblock.errors import InputError
 from qblock.files import OwnFile
+from qblock.printable import printable_json
 
 if TYPE_CHECKING:
     from qblock.api import Release
@@ -143,7 +144,7 @@ class ResultFile:
 
 def result_bytes(found: dict[str, Any]) -> bytes:
     """A result as JSON; half a character, as of a path that is not UTF-8, is escaped."""
-    return (json.dumps(found, ensure_ascii=False, indent=2) + "\n").encode("utf-8", "backslashreplace")
+    return (printable_json(json.dumps(found, ensure_ascii=False, indent=2)) + "\n").encode("utf-8", "backslashreplace")
 
 
 def _stat(path: Path) -> os.stat_result | None:

@@ -11,6 +11,7 @@ import typer
 
 from qblock.cli.output import Json, answer, console
 from qblock.cli.proposal import ask_person, ask_sensitive, proposal_lines
+from qblock.cli.streams import say
 
 
 def register(app: typer.Typer) -> None:
@@ -85,7 +86,7 @@ def init(
         ask_sensitive=ask_sensitive if there else None,
     )
     if found.entity.how == "open":
-        print(f"qblock: {found.entity.why} (--entity COLUMN sets it)", file=sys.stderr)
+        say(f"qblock: {found.entity.why} (--entity COLUMN sets it)")
     if json_:
         answer(found.to_dict())
         return

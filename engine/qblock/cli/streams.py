@@ -1,7 +1,7 @@
 """Standard output and standard error of a command: neither fails in the middle of a run, whatever becomes of it.
 
 What cannot be written is dropped from then on, so that a run goes on to its end and to its own exit status. A character
-that the encoding of a stream does not have is written escaped.
+that the encoding of a stream does not have is written escaped, and so is one that a terminal obeys or does not show.
 """
 
 from __future__ import annotations
@@ -15,6 +15,11 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO, cast
 
 from qblock.errors import QblockError
+from qblock.printable import printable, printable_json
+
+OWN = "\n\t"
+"""Control characters that commands write themselves; in what they write of the source, `say` and `console` escape these
+too."""
 
 
 class AnswerLost(QblockError):
@@ -33,6 +38,10 @@ class Stream:
     def write(self, text: str) -> int:
         if not isinstance(text, str):
             raise TypeError("a text stream takes text")
+        return self.write_styled(printable(text, keep=OWN))
+
+    def write_styled(self, text: str) -> int:
+        """What has styles of its own, and whose texts were made printable before."""
         if self.problem is None:
             try:
                 self._stream.write(text)
@@ -58,6 +67,29 @@ class Stream:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
+
+
+class Styled:
+    """A terminal's `Stream`, to which styles and movements of the cursor go as they are."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write_styled(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def styled(stream: TextIO) -> TextIO:
+    """The stream for something that styles its output; styles reach a terminal alone."""
+    return cast(TextIO, Styled(stream)) if isinstance(stream, Stream) and stream.isatty() else stream
+
+
+def say(text: str, *, end: str = "\n") -> None:
+    """One line on standard error."""
+    print(printable(text), file=sys.stderr, flush=True, end=end)
 
 
 @contextmanager
@@ -86,9 +118,10 @@ def check_answer() -> None:
 
 
 def json_text(value: Any, stream: TextIO, *, indent: int | None = None) -> str:
-    """JSON for a stream: its characters as they are in UTF-8, and escaped in any other encoding."""
+    """JSON for a stream: its characters as they are in UTF-8, and escaped in any other encoding; escaped in any, what
+    is not shown."""
     encoding = (getattr(stream, "encoding", None) or "").lower().replace("_", "-")
-    return json.dumps(value, ensure_ascii=encoding not in ("utf-8", "utf8"), indent=indent)
+    return printable_json(json.dumps(value, ensure_ascii=encoding not in ("utf-8", "utf8"), indent=indent))
 
 
 def reserve() -> None:

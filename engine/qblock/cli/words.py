@@ -34,7 +34,8 @@ def print_minimal(nodes: Sequence[Sequence[int]], words: Mapping[str, Sequence[s
     ordered = sorted(nodes, key=lambda node: (sum(node), list(node)))
     listed = ordered if every else ordered[:LISTED]
     out = console()
-    out.print(f"\nMinimal nodes (levels of {', '.join(words)}):")
+    out.print()
+    out.print(f"Minimal nodes (levels of {', '.join(words)}):")
     made = Table.grid(padding=(0, 2, 0, 0))
     made.add_column(overflow="fold")
     made.add_column(overflow="fold")

@@ -125,7 +125,8 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
 
 def _head(console: Console, title: str, text: str) -> None:
     head, *rest = _lines(console, f"{title}  {text}", "")
-    console.print(f"\n[bold]{title}[/bold]{head.removeprefix(title)}")
+    console.print()
+    console.print(f"[bold]{title}[/bold]{head.removeprefix(title)}")
     for line in rest:
         console.print(line)
 

@@ -41,7 +41,7 @@ class HierarchyError(InputError):
             lines.append(f"{origin}{row if problem.line else ''}: {problem.message}")
         if len(self.problems) > LISTED:
             lines.append(f"{origin}: and {len(self.problems) - LISTED} more problems")
-        super().__init__("\n".join(lines))
+        super().__init__(*lines)
 
 
 @dataclass(frozen=True)

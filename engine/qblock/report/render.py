@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from qblock.printable import printable, printable_json
 from qblock.report.data import Report
 from qblock.report.pages import PAGES
 from qblock.report.parts import Page
@@ -29,7 +30,7 @@ SPECIAL = re.compile(r"([\\`*_\[\]<>|~&]|^[#+-])")
 def rendered(report: Report, form: Format) -> str:
     """The text of the file."""
     if form == "json":
-        return json.dumps(report.to_json(), ensure_ascii=False, indent=2) + "\n"
+        return printable_json(json.dumps(report.to_json(), ensure_ascii=False, indent=2)) + "\n"
     pages = [(page, page.parts(report)) for page in PAGES if _has(report, page)]
     script = "" if report.internal is None else (TEMPLATES / "report.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -47,12 +48,20 @@ def _environment() -> Environment:
         loader=FileSystemLoader(TEMPLATES),
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"short": short, "md": markdown, "width": _width}
+    made.filters |= {"short": short, "md": markdown, "width": _width, "lines": escape}
     made.tests["kind"] = lambda part, name: type(part).__name__ == name
     return made
+
+
+def _shown(value: object) -> object:
+    """What a template puts in, without what a terminal obeys or a browser does not show; our own pieces have lines."""
+    if isinstance(value, Markup):
+        return Markup(printable(value, keep="\n"))
+    return printable(value) if isinstance(value, str) else value
 
 
 def short(text: str) -> str:

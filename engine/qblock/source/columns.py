@@ -30,7 +30,7 @@ def checked_columns(spec: Spec, session: Session, table: TableName) -> dict[str,
             problems.append(sentence)
             near += close
     if problems:
-        raise InputError("\n".join(dict.fromkeys(problems)), suggestions=near)
+        raise InputError(*dict.fromkeys(problems), suggestions=near)
     return columns
 
 
@@ -108,7 +108,7 @@ def check_covered(
         text = session.text_of(value, columns[name].kind)
         missing = session.fetch(queries.uncovered_values(relation, value, text, dimension)).to_pylist()
         problems += _uncovered(spec, name, missing, name_values)
-    raise InputError("\n".join(problems))
+    raise InputError(*problems)
 
 
 def _uncovered(spec: Spec, name: str, missing: list[dict[str, Any]], name_values: bool) -> list[str]:

@@ -49,7 +49,8 @@ class Population:
         try:
             rows = check_covered(spec, session, base, coding.words, relation, coded, source.columns, False)
         except InputError as error:
-            raise InputError(f"{place}: in the population {table}: {error}") from None
+            said = (f"{place}: in the population {table}: {line}" for line in error.args)
+            raise InputError(*said) from None
         self._leaves = [d.leaves for d in source.dimensions]
         sets = FrequencySets(session, base, coding, rows, name=f"{prefix}_set")
         self.frequency_sets = beside(source, sets, f"{prefix}_set")

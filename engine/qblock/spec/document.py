@@ -106,14 +106,14 @@ class Document:
         message = message.replace("{it}", self.shown(path)) if "{it}" in message else message
         self.problems.append(Problem(line, column, dotted(path), message))
 
-    def report(self) -> str:
+    def report(self) -> list[str]:
         """All problems, one line each, in the order of the file. No value of a variable is in it."""
         lines = []
         for problem in sorted(set(self.problems)):
             where = f"{problem.path}: " if problem.path else ""
-            said = self._redacted(where + problem.message).replace("\n", "\\n")
+            said = self._redacted(where + problem.message)
             lines.append(f"{self.file}:{problem.line}: {said}" if self.lines else f"{self.file}: {said}")
-        return "\n".join(lines)
+        return lines
 
     def suggestions(self) -> list[str]:
         """The names that its problems ask about, in their order."""

@@ -54,7 +54,7 @@ def spec_of(values: Mapping[str, Any], path: str | Path = "spec") -> Spec:
 
 def _spec_of(document: Document, path: str | Path) -> Spec:
     if not isinstance(document.data, dict):
-        raise InputError(document.report(), suggestions=document.suggestions())
+        raise InputError(*document.report(), suggestions=document.suggestions())
     _check_decided(document)
     read_source_file(document)
     columns = checks.roles(document)
@@ -73,7 +73,7 @@ def _spec_of(document: Document, path: str | Path) -> Spec:
     if spec is not None:
         checks.check_people(document, spec)
     if document.problems or spec is None:
-        raise InputError(document.report(), suggestions=document.suggestions())
+        raise InputError(*document.report(), suggestions=document.suggestions())
     origin = replace(origin, warnings=(*origin.warnings, *_ambiguous(spec)))
     return replace(spec, publish=replace(spec.publish, view=spec.view), origin=origin)
 
@@ -90,7 +90,7 @@ def _check_decided(document: Document) -> None:
             what = "write the sensitive attribute that it is about"
         document.wrong(path, f"`{OPEN}` stands for a decision that is yours; {what}")
     if document.problems:
-        raise InputError(document.report(), suggestions=document.suggestions())
+        raise InputError(*document.report(), suggestions=document.suggestions())
 
 
 def _warnings(document: Document) -> list[str]:

@@ -63,7 +63,7 @@ def check_names(what: str, names: Sequence[str], needed: Mapping[str, str]) -> N
         if other != name:
             problems.append(f"{place}: the columns {other!r} and {name!r} differ by case alone; rename one of them")
     if problems:
-        raise InputError("\n".join(dict.fromkeys(problems)), suggestions=near)
+        raise InputError(*dict.fromkeys(problems), suggestions=near)
 
 
 def no_column(what: str, name: str, names: Iterable[str]) -> tuple[str, list[str]]:

@@ -68,7 +68,7 @@ def check_texts(
                 f"correct the file, or the type {type_} of the column in `types`"
             )
     if problems:
-        raise InputError("\n".join(problems))
+        raise InputError(*problems)
 
 
 def _wrong(column: str, type_: ColumnType) -> str:

@@ -1,0 +1,38 @@
+"""Faults in what is printed: characters of the source that a terminal obeys, and lines that somebody else wrote."""
+
+from __future__ import annotations
+
+from mutation.mutation import Mutation
+
+PRINTABLE = "tests/cli/test_printable.py"
+
+OUTPUT: tuple[Mutation, ...] = (
+    Mutation(
+        "output: a stream writes what a terminal obeys",
+        "cli/streams.py",
+        "return self.write_styled(printable(text, keep=OWN))",
+        "return self.write_styled(text)",
+        tests=(f"{PRINTABLE}::test_a_terminal_gets_our_styles_and_nothing_of_the_data",),
+    ),
+    Mutation(
+        "output: a name ends a line of an answer",
+        "cli/output.py",
+        "return super().render_str(printable(text), **options)",
+        "return super().render_str(text, **options)",
+        tests=(f"{PRINTABLE}::test_a_terminal_gets_our_styles_and_nothing_of_the_data",),
+    ),
+    Mutation(
+        "output: a name ends a line of a message",
+        "errors.py",
+        'return "\\n".join(printable(str(line)) for line in self.args)',
+        'return "\\n".join(str(line) for line in self.args)',
+        tests=(f"{PRINTABLE}::test_a_message_has_the_lines_that_it_was_given",),
+    ),
+    Mutation(
+        "output: what nobody sees is written as it is",
+        "printable.py",
+        'return character.encode("unicode_escape").decode("ascii")',
+        "return character",
+        tests=(f"{PRINTABLE}::test_every_character_that_nobody_sees_is_written_as_an_escape",),
+    ),
+)
