@@ -170,3 +170,57 @@ def test_of_a_locked_file_nothing_but_its_name_is_told() -> None:
     found = explain_duckdb(duckdb.IOException(text))
     assert isinstance(found, Busy)
     assert str(found) == "another process holds the DuckDB file: /w.duckdb (PID 7); wait until it has closed the file"
+
+
+BETWEEN = "but we can only read versions between"
+
+
+@pytest.mark.parametrize(
+    ("text", "class_", "said"),
+    [
+        (
+            f"IO Error: Trying to read a database file with version number 99, {BETWEEN} 64 and 68.\nThe database",
+            QblockError,
+            "/c.duckdb was written by a newer DuckDB (storage 99) than the installed {}, which reads storage up to 68; "
+            "upgrade it: pip install --upgrade duckdb",
+        ),
+        (
+            f"IO Error: Trying to read a database file with version number 38, {BETWEEN} 64 and 68.\nThe database",
+            QblockError,
+            "/c.duckdb was written by an older DuckDB (storage 38) than the installed {} can read; export it",
+        ),
+        ('IO Error: Could not read enough bytes from file "/d.duckdb": 7', QblockError, "/d.duckdb is damaged; put it"),
+        ("Corrupt database file: Erika", QblockError, "/c.duckdb is damaged; put it back from its backup"),
+        ('Binder Error: Unique file handle conflict: Cannot attach "x"', Busy, "another process or thread holds"),
+        ('Resource In Use Error: Unique file handle conflict: Cannot attach "x"', Busy, "another process or thread"),
+        ("IO Error: Erika: Permission denied", QblockError, "(Error: Permission denied)"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_told_apart(text: str, class_: type[QblockError], said: str) -> None:
+    error = duckdb.IOException if "Permission" in text else duckdb.Error
+    found = explain_duckdb(error(text), file=Path("/c.duckdb"))
+    assert type(found) is class_
+    assert said.format(duckdb.__version__).replace("(Error:", "(IOException:") in str(found)
+    assert "Erika" not in str(found)
+
+
+@pytest.mark.parametrize("damage", ["a checksum", "its end"])
+def test_a_damaged_file_is_said_to_be_damaged(tmp_path: Path, damage: str) -> None:
+    file = tmp_path / "w.duckdb"
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("CREATE TABLE one AS SELECT 1 AS a")
+    content = bytearray(file.read_bytes())
+    content[5000:5010] = b"0123456789"
+    file.write_bytes(content if damage == "a checksum" else content[:3000])
+    opened = open_warehouse(f"duckdb:///{file}", Path())
+    with pytest.raises(QblockError, match=r"w\.duckdb is damaged.*; put it back from its backup"), opened.snapshot():
+        pass
+    opened.close()
+
+
+def test_a_file_that_this_process_has_open_otherwise_is_busy(tmp_path: Path) -> None:
+    file = tmp_path / "w.duckdb"
+    opened = open_warehouse(f"duckdb:///{file}", Path())
+    with duckdb.connect(str(file)), pytest.raises(Busy, match="wait until it has closed the file"), opened.snapshot():
+        pass
+    opened.close()

@@ -166,8 +166,8 @@ def test_beliefs_are_asked_of_the_table_and_of_a_larger_population(tmp_path: Pat
 
     spec = beliefs._prepared(TABLES["retail"], tmp_path, tmp_path, 600)
     with duckdb.connect(str(tmp_path / "beliefs.duckdb"), read_only=True) as connection:
-        (pairs,) = connection.sql("SELECT count(*) FROM (SELECT DISTINCT * FROM rows)").fetchone() or (0,)
-        (others,) = connection.sql("SELECT count(*) FROM (FROM population EXCEPT ALL FROM rows)").fetchone() or (0,)
+        (pairs,) = connection.execute("SELECT count(*) FROM (SELECT DISTINCT * FROM rows)").fetchone() or (0,)
+        (others,) = connection.execute("SELECT count(*) FROM (FROM population EXCEPT ALL FROM rows)").fetchone() or (0,)
     assert others == 150
     for found in (beliefs._ask(str(spec), "top", "table"), beliefs._in_a_process(spec, "bottom", beliefs.POPULATION)):
         assert found["pairs"] == pairs

@@ -183,3 +183,33 @@ def test_bytes_of_the_source_are_not_in_the_release_file(make_job: MakeJob, monk
     released = job.target.read_bytes()
     assert sum(value.encode() in released for value in columns["name"]) == 0
     assert sum(value.encode() in released for value in columns["ward"]) == 3000
+
+
+def storage_of(file: Path) -> str:
+    """The oldest DuckDB that can read a file, as the library says it."""
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{file}' AS asked (READ_ONLY)")
+        query = "SELECT tags['storage_version'] FROM duckdb_databases() WHERE database_name = 'asked'"
+        ((found,),) = connection.execute(query).fetchall()
+    return str(found)
+
+
+def test_files_can_be_read_by_the_oldest_duckdb_that_is_supported(job: Job) -> None:
+    job.set(entity="name").run()
+    files = [job.target, *sorted((job.folder / "qblock").rglob("*.duckdb"))]
+    assert {file.name for file in files} >= {"ledger.duckdb", "crosswalk.duckdb", "v1.duckdb"}
+    assert {storage_of(file) for file in files} == {"v1.5.0+"}
+
+
+def test_a_release_is_written_for_the_oldest_duckdb_that_has_to_read_it(job: Job) -> None:
+    job.settings["publish"]["storage_version"] = "v1.2.0"
+    job.run()
+    assert storage_of(job.target) == "v1.2.0+"
+    assert storage_of(job.folder / "qblock" / "ledger.duckdb") == "v1.5.0+"
+
+
+def test_a_version_that_the_library_cannot_write_for_is_refused_at_once(job: Job) -> None:
+    job.settings["publish"]["storage_version"] = "v99.0.0"
+    with pytest.raises(InputError, match=r"cannot write for v99\.0\.0; name a version that it knows: v1\.5\.0"):
+        job.run()
+    assert not job.target.exists()

@@ -78,6 +78,8 @@ def test_other_engines_have_no_use_for_it(tmp_path: Path) -> None:
         target_of(spec(tmp_path, target.replace("{url", "{path: /data, url"), url="duckdb:///w.duckdb"))
     with pytest.raises(InputError, match=r"publish\.readers_checked is for sources on Spark"):
         target_of(spec(tmp_path, PUBLISH.replace("path: /data/published, ", ""), url="postgresql://host/db"))
+    with pytest.raises(InputError, match=r"publish\.storage_version is for releases from DuckDB; remove it"):
+        target_of(spec(tmp_path, "publish: {storage_version: v1.5.0}", url="postgresql://host/db"))
 
 
 def test_the_ledger_is_where_the_spec_says(tmp_path: Path) -> None:

@@ -170,6 +170,14 @@ def test_how_long_readers_may_wait_takes_no_part():
         assert spec_digest(spec, format_) == GOLDEN["plain", format_]
 
 
+def test_who_can_read_the_file_takes_no_part():
+    text = SPECS[-1].read_text("utf-8")
+    spec = read_spec(text + "publish: {storage_version: v1.2.0}\n", "plain.yaml", {})
+    assert spec.publish.storage_version == "v1.2.0"
+    for format_ in range(NEWEST + 1):
+        assert spec_digest(spec, format_) == GOLDEN["plain", format_]
+
+
 def test_nothing_recorded_is_no_digest_of_a_spec():
     spec = read(SPECS[-1])
     assert not same_spec(spec, None)

@@ -260,6 +260,7 @@ WRONG = [
         "[analyst], lock_timeout: 61",
         "lock_timeout: 61 is out of range; valid: a number of seconds",
     ),
+    ("[analyst]", "[analyst], storage_version: 1.5.0", "publish.storage_version: '1.5.0' is not a version of DuckDB"),
     ("[analyst]", "[analyst], lock_timeout: 1s", "publish.lock_timeout: '1s' is not a number; write one"),
     ("[analyst]", "analyst", "publish.readers: 'analyst' is not a list; write a list of names"),
     ("publish:", "entity: age\npublish:", "entity: 'age' says who a row is about, and its role is quasi_identifier"),

@@ -104,6 +104,7 @@ def test_every_model_has_its_alternative(model: type[Model], validator: jsonsche
         ("[analyst]", "analyst"),
         ("[analyst]", "[analyst], lock_timeout: 0"),
         ("[analyst]", "[analyst], lock_timeout: 60.5"),
+        ("[analyst]", "[analyst], storage_version: 1.5"),
         ("[analyst]", "[analyst], lock_timeout: soon"),
         ("publish:", "versions: {keep: 0}\npublish:"),
         ("publish:", "origin: {}\npublish:"),

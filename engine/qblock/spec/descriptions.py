@@ -167,6 +167,10 @@ SECTIONS: dict[str, dict[str, Told]] = {
         ),
         "people": ("Whether it is published how many people each block has, with `count: entities`.", (True, False)),
         "lock_timeout": ("Seconds that readers may have to wait behind a publication.", (1,)),
+        "storage_version": (
+            "Of DuckDB alone: the oldest version of DuckDB that has to read the release file.",
+            ("v1.5.0", "v1.2.0"),
+        ),
         "path": ("Of Spark alone: where the published tables are stored.", ("/data/published",)),
         "readers_checked": (
             "Of Spark alone: who saw to it that readers reach publish.path and not private.path.",

@@ -21,6 +21,7 @@ MOST_SECONDS = 60
 UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 AGE = re.compile(r"([0-9]+) *(s|m|h|d|w|seconds?|minutes?|hours?|days?|weeks?)")
 MEMORY = re.compile(r"[1-9][0-9]*(\.[0-9]+)? *([KMGT]i?B|kB)", re.ASCII)
+STORAGE_VERSION = re.compile(r"v[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}")
 DIGEST = re.compile(r"[0-9A-Fa-f]{64}", re.ASCII)
 RELEASE = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 NUMBERS = {"type": "number"}
@@ -199,6 +200,12 @@ def _memory(raw: object) -> str:
     return raw
 
 
+def _storage_version(raw: object) -> str:
+    if not isinstance(raw, str) or not STORAGE_VERSION.fullmatch(raw):
+        raise ValueError("{it} is not a version of DuckDB; write the oldest that has to read the release: v1.5.0")
+    return raw
+
+
 def _digest(raw: object) -> str:
     text = text_of(raw)
     if not DIGEST.fullmatch(text):
@@ -246,6 +253,11 @@ Duration = Annotated[
 ]
 Memory = Annotated[
     str, BeforeValidator(_memory), WithJsonSchema({"type": "string", "pattern": "^[1-9][0-9.]* *([KMGT]i?B|kB)$"})
+]
+StorageVersion = Annotated[
+    str,
+    BeforeValidator(_storage_version),
+    WithJsonSchema({"type": "string", "pattern": r"^v[0-9]{1,4}\.[0-9]{1,4}\.[0-9]{1,4}$"}),
 ]
 Digest = Annotated[str, BeforeValidator(_digest), WithJsonSchema({"type": "string", "pattern": "^[0-9A-Fa-f]{64}$"})]
 Seconds = Annotated[

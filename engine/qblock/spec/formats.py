@@ -94,7 +94,7 @@ DEFAULTS[2] = {
 
 NO_PART: dict[str, tuple[str, ...]] = {
     "Search": ("strategy", "answer", "roll_up", "memory_limit"),
-    "Publish": ("lock_timeout",),
+    "Publish": ("lock_timeout", "storage_version"),
     "Versions": ("confirm", "max_lag", "max_wait"),
 }
 """Keys that cannot change what is published: not part of any format since 1."""

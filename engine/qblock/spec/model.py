@@ -31,6 +31,7 @@ from qblock.spec.fields import (
     ReleaseName,
     Seconds,
     Share,
+    StorageVersion,
     TableName,
     Url,
     exact_number,
@@ -205,6 +206,7 @@ class Publish:
     has them, and as columns where there is none. names: other names for helper views and columns of bounds, by their
     own (`levels`, `age_low`). people: whether it is published how many people each block has.
     lock_timeout: seconds that readers of PostgreSQL may have to wait behind a publication that waits for a lock.
+    storage_version: of DuckDB alone: the oldest version of the library that can read the release; None: 1.5.
     path, readers_checked: of Spark alone: where published tables are stored, and who saw to what readers can reach.
     """
 
@@ -216,6 +218,7 @@ class Publish:
     names: Annotated[dict[str, Name], BeforeValidator(_names), WithJsonSchema(NAMES)] = field(default_factory=dict)
     people: Flag = False
     lock_timeout: Seconds = 1
+    storage_version: StorageVersion | None = None
     path: Name | None = None
     readers_checked: Literal["by operator"] | None = None
 

@@ -31,14 +31,28 @@ SETTINGS: dict[str, str] = {
     "python_enable_replacements": "false",
 }
 """Of every connection, as literals."""
+STORAGE = "v1.5.0"
+"""The oldest version of DuckDB that can read a new file: the oldest that is supported, so that a job can go back to
+it."""
 NEEDED = "a DuckDB file belongs there; move it away"
 
 
-def connect(file: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
-    """A connection of the bare driver to a file. Raises duckdb.Error, and QblockError for what is not a regular
-    file."""
+def connect(file: Path, *, read_only: bool = False, storage: str = STORAGE) -> duckdb.DuckDBPyConnection:
+    """A connection of the bare driver to a file. storage: for a file that is not there yet. Raises duckdb.Error, and
+    QblockError for what is not a regular file."""
     check_database(file, NEEDED)
-    return _settled(duckdb.connect(str(file), read_only=read_only))
+    made = duckdb.connect(str(file), read_only=read_only, config={"storage_compatibility_version": storage})
+    return _settled(made)
+
+
+def knows_storage(version: str) -> bool:
+    """Whether the library can write a file that this version of it reads."""
+    with _settled(duckdb.connect(":memory:")) as connection:
+        try:
+            connection.execute(f"SET GLOBAL storage_compatibility_version = '{version}'")
+        except duckdb.InvalidInputException:
+            return False
+        return True
 
 
 def ask_catalog(file: Path, *queries: str) -> list[list[Any]]:

@@ -6,6 +6,8 @@ are kept as the cause of our error, for `--debug` on a terminal, and go nowhere 
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -34,7 +36,7 @@ DUCKDB: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.PermissionException, "was refused access; check who has permission to read and write the file"),
     (duckdb.OutOfMemoryException, "has no memory left; raise search.memory_limit, or make room on the disk for spill"),
     (duckdb.HTTPException, "could not read a remote file"),
-    (duckdb.IOException, "could not read or write a file: it is locked or damaged, or the disk is full"),
+    (duckdb.IOException, "could not read or write a file: it is damaged, or its disk is; put it back from its backup"),
     (duckdb.ConnectionException, "has the file open in another way; close it first"),
     (duckdb.TransactionException, "could not end a transaction; run again"),
     (duckdb.NotImplementedException, "cannot do what a statement or a view asks for"),
@@ -47,7 +49,16 @@ _HOLDER = re.compile(r"\(PID (\d+)\)")
 _NO_DATABASE = re.compile(r'IO Error: The file "([^"]*)" exists, but it is not a valid DuckDB database file')
 _ABSENT = re.compile(r'IO Error: Cannot open (?:database|file) "([^"]*)"')
 _FULL = re.compile(r'(?:file "([^"]*)"[^"]*)?(?:No space left on device|Disk quota exceeded)')
-_ATTACHED = re.compile(r'Binder Error: (?:Unique file handle conflict|database with name "[^"]*" already exists)')
+_ATTACHED = re.compile(
+    r'(?:Binder|Resource In Use) Error: (?:Unique file handle conflict|database with name "[^"]*" already exists)'
+)
+_STORAGE = re.compile(r"IO Error: .* version number (\d+), but we can only read versions between (\d+) and (\d+)\.")
+_DAMAGED = re.compile(
+    r"(?:IO Error: )?Corrupt database file(: computed checksum \d+ does not match stored checksum \d+)?"
+    r'|IO Error: Could not read enough bytes from file "([^"]*)"'
+)
+_REASON = re.compile("|".join(re.escape(os.strerror(code)) for code in errno.errorcode))
+"""What the system says of a file that cannot be read or written, in constant words."""
 
 
 def interrupted(error: BaseException) -> bool:
@@ -82,32 +93,57 @@ def of_client(engine: str, error: BaseException, where: str) -> QblockError:
 def explain_duckdb(error: BaseException, reading: Sequence[str] = (), file: Path | None = None) -> QblockError:
     """The error to raise for one of DuckDB's: who holds the file (4), what is not a database (2), or a fault (1).
 
-    file: that of the source.
+    file: the one that was opened.
     """
     original = original_of(error)
     if found := _FULL.search(str(original)):
         # Of the text nothing but the name of a file is repeated.
         return no_room(found[1] or "a file of DuckDB")
+    if isinstance(original, duckdb.Error) and (fault := _of_file(str(original), file)):
+        return fault
     where = while_reading(reading) or (f" of the database {file}" if file is not None else "")
-    if isinstance(original, duckdb.IOException | duckdb.BinderException):
-        # There is one class for all of these; of the text nothing but the name of a file is repeated.
-        text = str(original)
-        if found := _LOCKED.match(text):
-            holder = _HOLDER.search(text)
-            by = f" (PID {holder[1]})" if holder else ""
-            return Busy(f"another process holds the DuckDB file: {found[1]}{by}; wait until it has closed the file")
-        if found := _NO_DATABASE.match(text):
-            return InputError(f"{found[1]} is not a valid DuckDB database file; name another one")
-        if found := _ABSENT.match(text):
-            return QblockError(f"database not reachable: the DuckDB file {found[1]} cannot be opened")
-        if _ATTACHED.match(text):
-            return Busy("another process or thread holds the DuckDB file; wait until it has closed the file")
     for class_, what in DUCKDB:
         if isinstance(original, class_):
-            return QblockError(f"DuckDB {said(what, f'{where} ({type(original).__name__})')}")
+            reason = _REASON.search(str(original)) if class_ is duckdb.IOException else None
+            more = f"{type(original).__name__}: {reason[0]}" if reason else type(original).__name__
+            return QblockError(f"DuckDB {said(what, f'{where} ({more})')}")
     if isinstance(original, duckdb.Error):
         return QblockError(f"DuckDB reported an error{where} ({type(original).__name__})")
     return of_client("DuckDB", original, where)
+
+
+def _of_file(text: str, file: Path | None) -> QblockError | None:
+    """What is known of a file by DuckDB's text. Nothing of it is repeated but names of files and numbers of storage."""
+    if match := _LOCKED.match(text):
+        holder = _HOLDER.search(text)
+        by = f" (PID {holder[1]})" if holder else ""
+        return Busy(f"another process holds the DuckDB file: {match[1]}{by}; wait until it has closed the file")
+    if match := _NO_DATABASE.match(text):
+        return InputError(f"{match[1]} is not a valid DuckDB database file; name another one")
+    if match := _ABSENT.match(text):
+        return QblockError(f"database not reachable: the DuckDB file {match[1]} cannot be opened")
+    if _ATTACHED.match(text):
+        return Busy("another process or thread holds the DuckDB file; wait until it has closed the file")
+    if match := _STORAGE.match(text):
+        if int(match[1]) < int(match[2]):
+            return QblockError(
+                f"{file or 'a file'} was written by an older DuckDB (storage {match[1]}) than the installed "
+                f"{duckdb.__version__} can read; export it with the DuckDB that wrote it, and import it with this one"
+            )
+        return QblockError(
+            f"{file or 'a file'} was written by a newer DuckDB (storage {match[1]}) than the installed "
+            f"{duckdb.__version__}, which reads storage up to {match[3]}; upgrade it: pip install --upgrade duckdb"
+        )
+    if match := _DAMAGED.match(text):
+        name = match[2] or file or "a file of DuckDB"
+        return QblockError(f"{name} is damaged{match[1] or ''}; put it back from its backup")
+    return None
+
+
+def of_newer_duckdb(error: BaseException) -> bool:
+    """Whether a file was written by a newer DuckDB than the installed one, which cannot tell what is in it."""
+    match = _STORAGE.match(str(original_of(error)))
+    return match is not None and int(match[1]) > int(match[3])
 
 
 CLIENT: tuple[type[Exception], ...] = (pa.ArrowException, UnicodeError, OverflowError)

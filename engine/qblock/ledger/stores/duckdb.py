@@ -80,7 +80,7 @@ class DuckdbPlace:
         try:
             yield
         except sa.exc.SQLAlchemyError as error:
-            raise explain_duckdb(error) from error
+            raise explain_duckdb(error, file=self.file) from error
 
     def create_engine(self, *, read_only: bool = False) -> sa.Engine:
         check_database(self.file, KEPT)
@@ -155,7 +155,7 @@ def make_database(file: Path) -> None:
         full = disk_full(error)
         raise (no_room(file) if full else QblockError(f"{file} cannot be made: {error.strerror}")) from None
     except native.Error as error:
-        raise explain_duckdb(error) from error
+        raise explain_duckdb(error, file=file) from error
     finally:
         os.close(descriptor)
 

@@ -116,6 +116,9 @@ def target_of(spec: Spec, place: Place | None = None) -> Target:
     """The target of a spec. Raises InputError where source and target do not match."""
     place = place or place_of(spec)
     engine = engine_of_source(spec)
+    if spec.publish.storage_version is not None and not engine.is_file:
+        where = spec.at("publish", "storage_version")
+        raise InputError(f"{where}: publish.storage_version is for releases from DuckDB; remove it")
     if engine.stores:
         for key in ("path", "readers_checked"):
             if getattr(spec.publish, key) is not None:

@@ -33,7 +33,7 @@ from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbWarehouse, quote_text
 from qblock.warehouse.duckdb_files import check_database, logs_of
-from qblock.warehouse.faults import explain_duckdb
+from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
 from qblock.warehouse.protocol import Session, TableName, quote
 from qblock.warehouse.rights import Needs
 
@@ -59,6 +59,11 @@ class DuckdbTarget:
     @property
     def view(self) -> str:
         return f"{quote_plain(self.spec.publish.schema)}.{quote_plain(self.spec.view)} in {self.file}"
+
+    @property
+    def storage(self) -> str:
+        """The oldest version of DuckDB that can read what is published."""
+        return self.spec.publish.storage_version or duckdb_session.STORAGE
 
     @property
     def place_name(self) -> str:
@@ -93,6 +98,11 @@ class DuckdbTarget:
                 f"{where}: {self.file} is in a folder that does not exist; name a file in a folder that exists"
             )
         check_names(self.spec)
+        if not duckdb_session.knows_storage(self.storage):
+            raise InputError(
+                f"{self.spec.at('publish', 'storage_version')}: DuckDB {duckdb.__version__} cannot write for "
+                f"{self.storage}; name a version that it knows: {duckdb_session.STORAGE}"
+            )
         check_database(self.file, "name another file", InputError, where)
         if not os.access(self.file.parent, os.W_OK):
             raise InputError(f"{where}: the job has no permission to write in {self.file.parent}")
@@ -106,8 +116,8 @@ class DuckdbTarget:
         try:
             found = [comment for _, comment in said(self.file) if comment.startswith(MARKED)]
         except duckdb.Error as error:
-            raised = explain_duckdb(error)
-            if isinstance(raised, Busy):
+            raised = explain_duckdb(error, file=self.file)
+            if isinstance(raised, Busy) or of_newer_duckdb(error):
                 raise raised from None
             found = []
         if [comment.rsplit(" version ", 1)[0] for comment in found] != [self._mark]:
@@ -130,7 +140,7 @@ class DuckdbTarget:
         remove(path)
         schema = quoted_name(f"{ALIAS}.{quote(self.spec.publish.schema)}", quote=False)
         name = f"{self.spec.view}_v{version}"
-        session.run(f"ATTACH {quote_text(str(path))} AS {ALIAS}")
+        session.run(f"ATTACH {quote_text(str(path))} AS {ALIAS} (STORAGE_VERSION {quote_text(self.storage)})")
         session.run(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         session.run(sa.CreateTableAs(copy.ordered, quoted_name(name, quote=True), schema=schema))
         duckdb_helpers.store(session, self.spec, schema, shown)
@@ -186,7 +196,9 @@ class DuckdbTarget:
             return False
         try:
             found = dict(said(path))
-        except duckdb.Error:
+        except duckdb.Error as error:
+            if of_newer_duckdb(error):
+                raise explain_duckdb(error, file=path) from error
             return False
         own = {TableName(schema, f"{self.spec.view}_v{version}"), TableName(schema, self.spec.view)}
         helpers = set(duckdb_helpers.comments(self.spec.view))

@@ -10,7 +10,7 @@ import duckdb
 
 from qblock.publish.targets.mark import Mark, read_mark
 from qblock.warehouse import duckdb_session
-from qblock.warehouse.faults import explain_duckdb
+from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
 from qblock.warehouse.protocol import TableName
 
 TABLES = "SELECT schema_name, table_name, comment FROM system.main.duckdb_tables() WHERE NOT internal"
@@ -45,7 +45,7 @@ def shown_marks(published: Path, release: str) -> list[Mark]:
     try:
         return [replace(mark, shown=True) for mark, _ in marked_views(published, release)]
     except duckdb.Error as error:
-        raise explain_duckdb(error) from error
+        raise explain_duckdb(error, file=published) from error
 
 
 def kept_marks(kept: Path, release: str) -> list[Mark]:
@@ -58,6 +58,7 @@ def kept_marks(kept: Path, release: str) -> list[Mark]:
         if re.fullmatch(r"v\d+\.duckdb", file.name):
             try:
                 found += [mark for mark, _ in marked_views(file, release)]
-            except duckdb.Error:
-                continue
+            except duckdb.Error as error:
+                if of_newer_duckdb(error):
+                    raise explain_duckdb(error, file=file) from error
     return found

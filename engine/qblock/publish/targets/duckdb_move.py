@@ -52,7 +52,7 @@ def _move_version(
     beside = path.with_name(f".{path.name}.new")
     remove(beside)
     schema, name = quote(target.spec.publish.schema), f"{target.spec.view}_v{version}"
-    with _translated(), duckdb_session.connect(beside) as connection:
+    with _translated(), duckdb_session.connect(beside, storage=target.storage) as connection:
         connection.execute(f"ATTACH {quote_text(str(before))} AS qblock_before (READ_ONLY)")
         found = connection.execute(
             "SELECT schema_name, table_name, comment FROM system.main.duckdb_tables() "
