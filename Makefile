@@ -3,11 +3,17 @@
 PYTHON ?= python3
 DEMO ?= demo
 # What `make test-more` needs beside: PostgreSQL 15, the oldest that is supported (Debian 12: postgresql-15), and a
-# browser (Debian: chromium) with what drives it (.venv/bin/pip install --editable ".[browser]").
-REQUIRE ?= postgresql15,chromium
+# browser (Debian: chromium) with what drives it (.venv/bin/pip install --editable ".[browser]"). DuckDB 1.5, the oldest
+# that is supported, gets an environment of its own here.
+REQUIRE ?= postgresql15,chromium,duckdb15
 
 # Where `make test-spark` looks for tests on a Spark cluster; tests/on_spark.py says which of the suite run there.
 SPARK_TESTS ?= tests
+
+# What `make test-duckdb15` runs: what knows the library itself, a release with all that it leaves behind, the demo.
+DUCKDB15_TESTS ?= tests/warehouse/test_duckdb_dialect.py tests/warehouse/test_duckdb_attached.py \
+	tests/publish/test_publish_file.py tests/release/test_verify.py tests/cli/test_database_errors.py \
+	tests/project/test_demo_write.py
 
 BIN := .venv/bin
 
@@ -15,10 +21,10 @@ BIN := .venv/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test test-more test-spark test-all docs lint types demo clean
+.PHONY: help test test-more test-duckdb15 test-spark test-all docs lint types demo clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 test: .venv/.installed-dev ## lint, types and the quick part of the test suite, which a bare machine can run
 	$(BIN)/ruff check .
@@ -27,14 +33,17 @@ test: .venv/.installed-dev ## lint, types and the quick part of the test suite, 
 	$(BIN)/lint-imports
 	QBLOCK_TEST_PART=quick $(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-more: .venv/.installed-dev ## the rest of the suite, with what a bare machine skips, which fails here where what it needs is absent
+test-more: .venv/.installed-dev .venv-duckdb15/.installed ## the rest of the suite, with what a bare machine skips, which fails here where what it needs is absent
 	QBLOCK_TEST_PART=more QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-duckdb15: .venv/.installed-dev .venv-duckdb15/.installed ## a few tests with DuckDB 1.5, the oldest that is supported
+	QBLOCK_TEST_PART=quick .venv-duckdb15/bin/python -m pytest -n 2 --dist worksteal -k "not postgresql" $(DUCKDB15_TESTS)
 
 test-spark: .venv/.installed-dev .venv-spark/.installed ## what of the suite runs on a Spark cluster (needs Java 17)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[spark]'
 	QBLOCK_TEST_REQUIRE=spark $(BIN)/python -m pytest -m spark $(SPARK_TESTS)
 
-test-all: .venv/.installed-dev ## every test on every engine
+test-all: .venv/.installed-dev .venv-duckdb15/.installed ## every test on every engine
 	QBLOCK_TEST_ENGINES=all QBLOCK_TEST_REQUIRE=$(REQUIRE) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 docs: .venv/.installed-docs ## the documents as a site, in build/site; a link that leads nowhere is an error
@@ -52,7 +61,7 @@ demo: .venv/.installed ## a DuckDB warehouse with people in demo/, anonymized an
 	$(BIN)/qblock demo $(DEMO)
 
 clean: ## removes the environment, the demo and what tools have cached
-	rm -rf .venv .venv-spark build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-duckdb15 .venv-spark build dist demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find engine migrations tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps are written last, so that what was interrupted half-way is done again. Both installs are editable:
@@ -73,6 +82,14 @@ clean: ## removes the environment, the demo and what tools have cached
 .venv/.installed-dev: .venv/.made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pycanon==1.3.6
+	@touch $@
+
+# The library alone: everything else is that of .venv, whose own DuckDB comes after it.
+.venv-duckdb15/.installed: .venv/.installed-dev
+	$(PYTHON) -m venv --clear .venv-duckdb15
+	.venv-duckdb15/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'duckdb>=1.5,<1.6'
+	$(BIN)/python -c "import sysconfig; print('import site; site.addsitedir(%r)' % sysconfig.get_path('purelib'))" \
+		> $$(.venv-duckdb15/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/others.pth
 	@touch $@
 
 # The cluster's package has the import name of the client's, so it has an environment of its own; one version of both.
