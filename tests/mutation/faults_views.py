@@ -114,14 +114,21 @@ VIEWS: tuple[Mutation, ...] = (
         "spec/model.py",
         "        return self.entity is None and not self.suppression_limit and not aside",
         "        return self.entity is None and not self.suppression_limit",
-        tests=(f"{SEE}::test_nothing_is_told_of_values_that_are_not_shown",),
+        tests=(f"{SEE}::test_what_the_rows_give_is_told_where_no_row_of_any_source_is_hidden",),
     ),
     Mutation(
         "helpers: people who wait count as shown",
         "spec/model.py",
         "        return self.entity is None and not self.suppression_limit and not aside",
         "        return not self.suppression_limit and not aside",
-        tests=(f"{SEE}::test_nothing_is_told_of_people_who_wait",),
+        tests=(f"{SEE}::test_what_the_rows_give_is_told_where_no_row_of_any_source_is_hidden",),
+    ),
+    Mutation(
+        "helpers: rows that nobody sees make a version of their own",
+        "release/run.py",
+        "            and then.stated == kept.stated",
+        "            and event.reference_digest == kept_digest(kept.text())",
+        tests=(f"{SEE}::test_nothing_is_told_of_changes_that_show_nothing",),
     ),
     Mutation(
         "helpers: whoever lost the view keeps them",

@@ -203,14 +203,25 @@ def test_nothing_is_told_of_the_table_that_a_prior_is_from(make_jobs: MakeJobs, 
     assert jobs[0].query("SELECT reached FROM published.people_guarantees WHERE model <> 'k_anonymity'") == [(None,)]
 
 
-def test_what_the_rows_give_is_told_where_all_rows_are_shown(make_jobs: MakeJobs, reader: str | None) -> None:
+HIDING: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "suppression": {"suppression_limit": 1},
+    "quarantine": {"attributes": {**PLAIN, "q": {**PLAIN["q"], "uncovered": "quarantine"}}},
+    "people": {"entity": "who", "versions": {"joint": "none"}},
+}
+"""What lets rows of some source go unpublished."""
+
+
+@pytest.mark.parametrize("hides", HIDING)
+def test_what_the_rows_give_is_told_where_no_row_of_any_source_is_hidden(make_jobs: MakeJobs, hides: str) -> None:
     """Of block y half have 3, of all 3 in 10: an equal distance of 1/5; of block x it is 4/30."""
-    privacy = [K, {"t_closeness": {"t": 1}}]
-    (job,) = make_jobs(people(SHOWN), types={"s": "INTEGER"}, attributes=PLAIN, privacy=privacy, search={"node": [0]})
-    job.run()
-    assert job.query("SELECT reached FROM published.people_guarantees") == [("k = 4",), ("t = 1/5",)]
-    job.set(suppression_limit=1).run()
-    assert job.query("SELECT asked, reached FROM published.people_guarantees") == [("k = 3", "k = 4"), ("t = 1", None)]
+    tables = people(SHOWN)
+    tables["people"] = {**tables["people"], "who": [*range(len(SHOWN))]}
+    given = {"attributes": PLAIN, "privacy": [K, {"t_closeness": {"t": 1}}], "search": {"node": [0]}, **HIDING[hides]}
+    (job,) = make_jobs(tables, types={"s": "INTEGER"}, **given)
+    assert [entry["values"][0]["exact"] for entry in job.run().tightest[1:]] == ["1/5"]
+    told = job.query("SELECT asked, reached FROM published.people_guarantees")
+    assert told == [("k = 3", "k = 4"), ("t = 1", "t = 1/5" if hides == "nothing" else None)]
 
 
 FORMS: dict[str, tuple[Any, str, st.SearchStrategy[Any], int]] = {
@@ -316,3 +327,37 @@ def test_nothing_is_told_of_people_who_wait(make_jobs: MakeJobs, reader: str | N
             for week, seen in zip(expected, weeks(job, reader, (), awaited, [LATER]), strict=True):
                 check_same(week, seen)
     assert nobody.query("SELECT version, previous FROM published.people_version") == [(2, 1)]
+
+
+UNSEEN: dict[str, list[str]] = {
+    "suppressed people leave": ["DELETE FROM people WHERE q = 'z'"],
+    "suppressed people change": ["UPDATE people SET s = 9 WHERE q = 'z'"],
+    "more are suppressed": ["INSERT INTO people VALUES ('v', 1), ('w', 2)"],
+    "more are set aside": ["INSERT INTO people VALUES ('new', 1)"],
+    "a run that is refused": ["DELETE FROM people WHERE q = 'z'", "INSERT INTO people SELECT 'z', 1 FROM people"],
+}
+
+
+def test_nothing_is_told_of_changes_that_show_nothing(make_jobs: MakeJobs, reader: str | None) -> None:
+    """Not even that there was one: the version stays."""
+    table = people([*SHOWN, ("z", 2), ("new", 3)])
+    unchanged, *jobs = make_jobs(
+        *[table] * (1 + len(UNSEEN)),
+        types={"s": "INTEGER"},
+        files={"q.csv": BLOCKS},
+        attributes={
+            "q": {"role": "quasi_identifier", "hierarchy": {"file": "q.csv"}, "uncovered": "quarantine"},
+            "s": "sensitive",
+        },
+        privacy=[K, {"distinct_l_diversity": {"l": 2}}, {"t_closeness": {"t": 1}}],
+        suppression_limit=5,
+        search={"node": [0]},
+        versions={"joint": "none"},
+    )
+    shown = ["DELETE FROM people WHERE q = 'z'", "INSERT INTO people VALUES ('y', 1), ('y', 2)"]
+    with same_moment():
+        expected = weeks(unchanged, reader, (), (), shown)
+        for unseen, job in zip(UNSEEN.values(), jobs, strict=True):
+            for week, seen in zip(expected, weeks(job, reader, (), unseen, shown), strict=True):
+                check_same(week, seen)
+    assert unchanged.query("SELECT version, previous, rows FROM published.people_version") == [(2, 1, 12)]

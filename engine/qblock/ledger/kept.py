@@ -79,6 +79,11 @@ class Kept:
             found["ranges"] = self.ranges
         return canonical(found)
 
+    @property
+    def stated(self) -> str:
+        """What of it does not depend on rows that are not published: columns, hierarchies of files and tables."""
+        return replace(self, references=(), counts={}, map=None).text()
+
     def as_in(self, older: Kept) -> Kept:
         """These quantities in the text forms of an older version, and without what was not kept then."""
         forms = {column.name: column.form for column in older.columns}

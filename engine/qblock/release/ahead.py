@@ -60,7 +60,7 @@ def check_source_ahead(run: Run, session: Session, ahead: Refused | None, *, lab
         raise ahead
     if run.joint.together:
         run.joint.check_types(session, recoded_columns(run.spec, columns, session.engine) if labels else columns)
-    elif run.spec.versions.joint != "none" and _shows_every_row(run):
+    elif run.spec.versions.joint != "none" and run.spec.shows_every_row:
         rows = int(session.scalar(sa.select(sa.func.count()).select_from(session.relation(table))))
         # Of an empty table opening the source says that it is.
         known = {v: e.rows_published for v, e in run.shown.items() if rows and e.rows_published not in (None, rows)}
@@ -109,9 +109,3 @@ def _asked_as_before(run: Run) -> bool:
     """Whether the run may find that readers already see what the spec asks for."""
     event = run.current
     return event is not None and not run.force and not run.pointer_problems and same_spec(run.spec, event.spec_digest)
-
-
-def _shows_every_row(run: Run) -> bool:
-    """Whether whatever is published has as many rows as the source."""
-    waits = any(attribute.uncovered == "quarantine" for attribute in run.spec.attributes.values())
-    return not run.spec.suppression_limit and not waits

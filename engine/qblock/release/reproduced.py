@@ -18,7 +18,7 @@ def differences(run: Run, event: RecordedEvent) -> Iterator[str]:
     chosen = run.chosen
     if not chosen.assessment.satisfied:
         yield "at its node the source does not satisfy the spec now"
-    digest, kept = run.as_recorded()
+    digest, kept, _ = run.as_recorded()
     counts = (chosen.copy.rows, chosen.assessment.suppressed)
     if counts != (event.rows_published, event.rows_suppressed) or digest != event.content_digest:
         yield "source and hierarchies give other content now"

@@ -110,17 +110,21 @@ class Run(Job):
         self.published_digests = {version: event.content_digest for version, event in self.shown.items()}
 
     def nothing_changed(self) -> bool:
-        """Whether readers already see this data under this spec; `version` is that one then."""
+        """Whether readers see what this run would show already: `version` is that one then.
+
+        What the rest of the source has otherwise (suppressed rows, values of them) does not count: a version with the
+        same rows, made anew, would tell readers that something did.
+        """
         event = self.current
-        digest, kept = self.as_recorded()
+        digest, kept, then = self.as_recorded()
         same = (
             event is not None
             and not self.pointer_problems
             and event.version is not None
             and same_spec(self.spec, event.spec_digest)
-            and event.hierarchy_digest == self.hierarchy_digest
             and event.content_digest == digest
-            and event.reference_digest == kept_digest(kept.text())
+            and then is not None
+            and then.stated == kept.stated
             and (event.target == self.identity.target or (event.target is None and event.view == self.target.view))
             and self.target.intact(event.version, self.chosen.copy.columns)
         )
@@ -129,20 +133,22 @@ class Run(Job):
             self.chosen = replace(self.chosen, digest=digest)
         return same
 
-    def as_recorded(self) -> tuple[str, Kept]:
-        """Digest and quantities of the copy in the text form of the version that readers see, which may be older."""
+    def as_recorded(self) -> tuple[str, Kept, Kept | None]:
+        """Digest and quantities of the copy in the text form of the version that readers see, which may be older; and
+        those that were kept with it, None where there are none, or they were altered."""
         event, chosen = self.current, self.chosen
         if event is None or event.version is None:
-            return chosen.digest, chosen.kept
+            return chosen.digest, chosen.kept, None
         with ledger_reader(self.place) as reader:
             text = reader.reference(self.spec.release, event.version)
         if text is None or kept_digest(text) != event.reference_digest:
-            return chosen.digest, chosen.kept
-        kept = chosen.kept.as_in(Kept.of_text(text))
+            return chosen.digest, chosen.kept, None
+        then = Kept.of_text(text)
+        kept = chosen.kept.as_in(then)
         if kept.columns == chosen.kept.columns:
-            return chosen.digest, kept
+            return chosen.digest, kept, then
         rows = chosen.copy.query.subquery("qblock_copy")
-        return content_digest(self.task.source.session, rows, kept.columns), kept
+        return content_digest(self.task.source.session, rows, kept.columns), kept, then
 
     @property
     def hierarchy_digest(self) -> str:
