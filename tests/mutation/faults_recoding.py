@@ -14,7 +14,6 @@ CUT = ("tests/recoding/test_replay.py::test_a_cut_needs_the_order_that_it_was_ma
 NAMED = ("tests/recoding/test_replay.py::test_a_cut_stays_where_the_label_has_another_name",)
 GAINED = ("tests/recoding/test_replay.py::test_a_label_that_gained_a_smaller_value_stays",)
 TEXTS = ("tests/recoding/test_texts.py",)
-MISSING = ("tests/recoding/test_labels.py::test_a_missing_value_costs_few_rows",)
 OF_VERSION = ("tests/release/test_maps.py",)
 FIGURES = ("tests/recoding/test_figures.py",)
 
@@ -203,13 +202,6 @@ RECODING: tuple[Mutation, ...] = (
         "yield ten / 2",
         "yield ten / 5",
         tests=TEXTS,
-    ),
-    Mutation(
-        "map: a missing value stays with half of the others",
-        "search/recoding/propose.py",
-        "            if null[p]:\n",
-        "            if False:\n",
-        tests=MISSING,
     ),
     Mutation(
         "map: labels speak of missing values where there is none",
