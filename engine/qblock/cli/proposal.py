@@ -12,6 +12,7 @@ import typer
 
 from qblock.cli.streams import say
 from qblock.errors import counted
+from qblock.printable import printable
 
 if TYPE_CHECKING:
     from qblock.api import Candidate, Proposed, ProposedColumn
@@ -81,7 +82,11 @@ def _group(title: str, columns: Sequence[ProposedColumn], open_: dict[str, int])
     if columns[0].role == "sensitive" and columns[0].name in open_:
         text += " (candidates by name: decide)"
     yield from textwrap.wrap(
-        text, WIDTH, initial_indent=f"  {title:<{INDENT - 2}}", subsequent_indent=" " * INDENT, break_on_hyphens=False
+        printable(text),
+        WIDTH,
+        initial_indent=f"  {title:<{INDENT - 2}}",
+        subsequent_indent=" " * INDENT,
+        break_on_hyphens=False,
     )
 
 
@@ -104,7 +109,7 @@ def _next(proposed: Proposed) -> str:
 
 
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(printable(text), WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def ask_person(candidates: Sequence[Candidate]) -> str:
@@ -171,7 +176,7 @@ def _known(part: str, names: Sequence[str]) -> bool:
 
 def _listed(names: Sequence[str], marked: set[str]) -> list[str]:
     """The columns by number, side by side."""
-    cells = [f"{number:>4} {'*' if name in marked else ' '} {name}" for number, name in enumerate(names, 1)]
+    cells = [f"{number:>4} {'*' if name in marked else ' '} {printable(name)}" for number, name in enumerate(names, 1)]
     width = max(map(len, cells)) + 1
     across = max(1, WIDTH // width)
     return [
