@@ -132,8 +132,8 @@ def test_a_choice_that_tells_is_noted_and_a_pinned_one_is_not() -> None:
     minimal_ = qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=diverse)
     pinned = qblock.anonymize(PEOPLE, QUASI, ["disease"], privacy=diverse, search={"node": {"age": 3, "sex": 1}})
     assert (minimal_.protected, pinned.protected) == (False, True)
-    assert any("attacker who knows the search" in note for note in minimal_.notes)
-    assert not any("attacker who knows the search" in note for note in pinned.notes)
+    assert any("knows how qblock searches" in note for note in minimal_.notes)
+    assert not any("knows how qblock searches" in note for note in pinned.notes)
     suppressing = qblock.anonymize(
         PEOPLE, QUASI, ["disease"], privacy=diverse, search={"node": {"age": 1, "sex": 1}}, suppression_limit=5
     )

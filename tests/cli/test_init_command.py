@@ -308,7 +308,7 @@ def test_who_a_row_is_about(
     said = " ".join(searched.out.split())
     # Of an entity nothing more is said; else search speaks of the same columns.
     assert ("look like people's" in said) == any(c["count"] == "entities" for c in found["candidates"] if not column)
-    assert ("a later run with changed data will be refused" in said) == (column is None)
+    assert ("a run with changed data will be refused" in said) == (column is None)
 
 
 def test_rows_of_a_value_are_counted(warehouse, init) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import sqlglot
+import yaml
 from engines import table_name
 from integration.hostile import NAMES
 from integration.sources import opened, quoted
@@ -150,6 +151,32 @@ def test_a_choice_by_sizes_alone(warehouse, qblock, spec) -> None:
     assert "k_anonymity asks k 5; the most general node reaches k 4" in nothing.err
 
 
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        [{"k_anonymity": {"k": 7}}],
+        [{"k_anonymity": {"k": 7}}, {"distinct_l_diversity": {"l": 9}}],
+        [{"entropy_l_diversity": {"l": 2.5}}],
+        [{"alpha_k_anonymity": {"alpha": 0.1, "k": 2}}],
+        [{"recursive_cl_diversity": {"c": 0.1, "l": 2}}],
+    ],
+    ids=str,
+)
+def test_the_remedy_of_a_refusal_passes(warehouse, qblock, spec, privacy) -> None:
+    url = warehouse("people", PEOPLE)
+    refused = qblock("search", spec(url, "people", ATTRIBUTES, privacy), "--quiet")
+    assert refused.status == 3
+    assert refused.out.startswith("Nothing can be published as the spec asks.")
+    lines = re.findall(r"`- (\w+: \{.*?\})`", refused.err)
+    # Of a model with two parameters there is no single number.
+    assert bool(lines) == (len(next(iter(privacy[0].values()))) == 1)
+    remedies = {name: given for line in lines for name, given in yaml.safe_load(line).items()}
+    again = [{name: remedies.get(name, given) for name, given in entry.items()} for entry in privacy]
+    if lines:
+        assert again != privacy
+        assert qblock("search", spec(url, "people", ATTRIBUTES, again), "--quiet").status == 0
+
+
 def test_a_pinned_node_is_checked(warehouse, qblock, spec) -> None:
     url = warehouse("people", PEOPLE)
     good = qblock("search", spec(url, "people", ATTRIBUTES, PRIVACY, search={"node": {"zip": 3, "sex": 1}}), "--json")
@@ -176,9 +203,12 @@ def test_suppression(warehouse, qblock, spec) -> None:
         assert found["chosen"]["levels"] == levels
         assert found["chosen"]["suppressed"] == (levels == [0])
     people = qblock("search", spec(url, "people", attributes, asked, suppression_limit=1))
-    assert "1 rows are suppressed" in people.out
+    assert "You can publish this: 3 rows" in people.out
+    assert "1 of 4 rows are left out." in people.out
     scanned = qblock(
-        "search", spec(url, "people", attributes, [{"entropy_l_diversity": {"l": 1.5}}], suppression_limit=1)
+        "search",
+        spec(url, "people", attributes, [{"entropy_l_diversity": {"l": 1.5}}], suppression_limit=1),
+        "--verbose",
     )
     assert "not monotone" in scanned.out
 

@@ -82,4 +82,4 @@ def test_long_names(
             flat = " ".join(text.split())
             assert "marital_status_of_the_patient: hidden" in flat
             assert "2 of 3 quasi-identifiers are hidden: of little use; what would show them:" in flat
-            assert "binding: k_anonymity, room 0.0 %" in flat
+            assert "Limit: k_anonymity (k asked 6, reached 6)" in flat

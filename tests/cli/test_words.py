@@ -10,7 +10,7 @@ import pytest
 from release.jobs import Job
 
 from qblock.cli.app import run
-from qblock.cli.words import binding, few_shown, print_minimal
+from qblock.cli.words import few_shown, limit, print_minimal
 
 pytestmark = pytest.mark.either_engine
 
@@ -23,17 +23,17 @@ def entry(model: str, asked: Any, reached: Any, holds: bool | None = True, *sens
 @pytest.mark.parametrize(
     ("entries", "said"),
     [
-        ([entry("k", 4, 5), entry("t", 0.3, 0.29, True, "ill")], "binding: t (ill), room 3.3 %"),
-        ([entry("k", 4, 4), entry("t", 0.3, 0.29)], "binding: k, room 0.0 %"),
-        ([entry("k", 4, 5), entry("t", 0.3, 0.31, False)], "binding: t, which fails"),
-        ([entry("k", 4, 5), entry("l", 2, 2, False)], "binding: l, which fails"),
+        ([entry("k", 4, 5), entry("t", 0.3, 0.29, True, "ill")], "Limit: t of ill (p asked 0.3, reached 0.29)"),
+        ([entry("k", 4, 4), entry("t", 0.3, 0.29)], "Limit: k (p asked 4, reached 4)"),
+        ([entry("k", 4, 5), entry("t", 0.3, 0.31, False)], "Not met: t (p asked 0.3, reached 0.31)"),
+        ([entry("k", 4, 5), entry("l", 2, 2, False)], "Not met: l (p asked 2, reached 2)"),
         ([entry("k", 4, "inf"), entry("t", 0.3, None), entry("z", 0, 1), entry("m", [1], 1)], None),
         ([entry("k", 4, 5, None)], None),
         ([], None),
     ],
 )
 def test_the_requirement_with_the_least_room_binds(entries: list[dict[str, Any]], said: str | None) -> None:
-    assert binding(entries) == said
+    assert limit(entries) == said
 
 
 def test_most_hidden_is_of_little_use() -> None:
@@ -78,9 +78,12 @@ def test_release_verify_rollback_and_plan_say_what_readers_see(job: Job, capsys:
         capsys.readouterr()
         assert run(command) == 0
         said[command[0]] = " ".join(capsys.readouterr().out.split())
-    for words in ("zip: by the first 4 of 5 digits (3 values) age: in ranges of 20 (2 values) model", "room 33.3 %"):
+    for words in (
+        "zip: by the first 4 of 5 digits (3 values) age: in ranges of 20 (2 values) Limit: k_anonymity (k asked 3, ",
+        "reached 4) model",
+    ):
         assert all(words in said[command] for command in ("release", "verify", "rollback"))
-    assert said["plan"].endswith("as version 1 zip: by the first 4 of 5 digits age: in ranges of 20")
+    assert "as version 1 zip: by the first 4 of 5 digits age: in ranges of 20 1. Take" in said["plan"]
     assert run(["release", path, "--force", "--quiet", "--json"]) == 0
     assert not {"values", "in_words"} & json.loads(capsys.readouterr().out).keys()
     assert run(["verify", path, "--json"]) == 0

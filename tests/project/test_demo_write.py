@@ -113,7 +113,7 @@ def test_the_demo_shows_the_weeks_after_and_starts_over_in_its_folder(
         assert ("gender" in first) is (width == 140)
         said = " ".join(" ".join(lines).split())
         assert "1,000 rows as main.census" in said
-        assert "Week 2: 10 people join, 10 leave, 1 is paid otherwise. version 1 stays" in said
+        assert "Week 2: 10 people join, 10 leave, 1 changes salary. version 1 stays" in said
         assert "10 newcomers in " in said
         assert "10 leavers and 1 change wait (lag 1.1 % of the rows" in said
     # A release of somebody's own beside the demo's has its ledger there too.
@@ -133,7 +133,7 @@ def test_the_demo_goes_on_in_postgresql(
         assert run(["demo", str(tmp_path), "--rows", "1000", "--url", postgresql_url]) == 0
         said = " ".join(capsys.readouterr().out.split())
         assert f"1,000 rows as published.census, version {version} " in said
-        assert f"Week 2: 10 people join, 10 leave, 1 is paid otherwise. version {version} stays" in said
+        assert f"Week 2: 10 people join, 10 leave, 1 changes salary. version {version} stays" in said
 
 
 @pytest.mark.parametrize("name", [*MADE, "release.yaml", "hierarchies/age.csv"])

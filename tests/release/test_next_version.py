@@ -55,7 +55,7 @@ def test_newcomers_are_counted_against_the_cohorts_of_their_blocks(make_job: Mak
     insert(job, "t:q:a u:r:a v:r:b")
     found = changes(job)
     assert (found["newcomers"], found["blocks"], found["closing"], found["cohorts"]) == (3, 2, 0, [3, 3])
-    assert found["why"] == ("as far as sizes tell no batch would close: 3 newcomers in 2 blocks (closing at 3) wait")
+    assert found["why"] == ("no batch is full, as far as sizes tell: 3 newcomers in 2 blocks (closing at 3) wait")
     assert job.run().status == "unchanged"
     insert(job, "w:r:b")
     found = changes(job)
@@ -94,7 +94,7 @@ def test_leavers_and_changed_values_are_counted(make_job: MakeJob) -> None:
         0,
         0,
     ]
-    assert found["why"] == "as far as sizes tell no batch would close: 1 leaver and 2 changed values wait"
+    assert found["why"] == "no batch is full, as far as sizes tell: 1 leaver and 2 changed values wait"
     assert job.run().status == "unchanged"
     delete(job, "p01", "p04", "p05")
     found = changes(job)

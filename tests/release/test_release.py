@@ -167,7 +167,7 @@ def test_without_an_entity_ledger_and_result_say_that_nothing_is_checked_togethe
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({}, "the spec does not say who a row is about"),
+        ({}, "add `entity: COLUMN` now"),
         ({"entity": "name", "count": "entities"}, None),
         ({"entity": "name"}, None),
         ({"versions": {"joint": "none"}}, None),
@@ -180,9 +180,9 @@ def test_that_later_versions_will_be_refused_is_said_before_the_first_one(
     job.set(**settings)
     loaded = Release(job.spec)
     for notes in (loaded.plan().notes, loaded.search().notes, job.run().notes):
-        found = [note for note in notes if "a later run with changed data will be refused" in note]
+        found = [note for note in notes if "a run with changed data will be refused" in note]
         assert [said in note for note in found] == ([] if said is None else [True])
-    assert not any("a later run" in note for note in job.run(force=True).notes)
+    assert not any("published once" in note for note in job.run(force=True).notes)
 
 
 def test_a_version_that_was_replaced_still_counts_as_read(job: Job) -> None:
@@ -293,14 +293,14 @@ def test_suppressed_rows_are_not_in_the_copy(make_job: MakeJob) -> None:
 
 def test_a_choice_that_looks_at_sensitive_values_is_said_to_be_unprotected(make_job: MakeJob) -> None:
     job = make_job()
-    assert any("knows the search" in note for note in job.run().notes)
+    assert any("knows how qblock searches" in note for note in job.run().notes)
     job.set(search={"choose_from": "sizes"}, release="other", publish=job.settings["publish"] | {"view": "other"})
     job.set(versions={"joint": "none"})
     if job.engine == "duckdb":
         job.settings["publish"] = job.settings["publish"] | {"url": f"duckdb:///{job.folder}/other.duckdb"}
     result = job.run()
     assert result.protected
-    assert not any("knows the search" in note for note in result.notes)
+    assert not any("knows how qblock searches" in note for note in result.notes)
 
 
 def test_a_source_that_cannot_be_reached(job: Job, tmp_path: Path) -> None:

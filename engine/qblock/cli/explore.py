@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import typer
 
 from qblock.cli.opening import at_terminal
-from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console, shown, table
+from qblock.cli.output import Churn, Json, Quiet, SpecPath, Verbose, answer, console, shown, table
 from qblock.cli.progress import progress
-from qblock.cli.words import binding, few_shown, node_words, print_columns, print_minimal
+from qblock.cli.words import few_shown, limit, node_words, print_columns, print_minimal, publishable
 from qblock.errors import InputError
 from qblock.printable import printable, printable_sql
 
@@ -45,6 +45,7 @@ def search(
         typer.Option(metavar="TIME", help="Take the best that was come to after 60s, 5m, 1h; else what the spec says."),
     ] = None,
     churn: Churn = None,
+    verbose: Verbose = False,
     json_: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -68,48 +69,69 @@ def search(
     if json_:
         answer(found)
     else:
-        _print_search(found, dict(result.in_words), every=nodes is not None)
+        unit = "people" if release.spec.count == "entities" else "rows"
+        _print_search(found, dict(result.in_words), unit, spec, every=nodes is not None, verbose=verbose)
     result.raise_refused()
 
 
-def _print_search(found: dict[str, Any], words: dict[str, tuple[str, ...]], *, every: bool) -> None:
-    """words: what readers see of each quasi-identifier at each level; every: whether all minimal nodes are listed."""
+def _print_search(
+    found: dict[str, Any], words: dict[str, tuple[str, ...]], unit: str, spec: str, *, every: bool, verbose: bool
+) -> None:
+    """words: what readers see of each quasi-identifier at each level; unit: what is counted; spec: its file; every:
+    whether all minimal nodes are listed."""
     out = console()
-    names = found["quasi_identifiers"]
-    lattice = f"a lattice of {found['nodes_total']:,} nodes"
-    evaluated = f"{lattice}, {found['nodes_evaluated']:,} of them evaluated"
-    if found["strategy"] == "none":
-        evaluated = f"{lattice}, too large for a search, so that splits begin at its top alone;"
-    with_ = f"with {found['queries']:,} statements in {found['seconds']:.1f} s"
-    how = "" if found["strategy"] == "none" else f" ({found['strategy']})"
-    out.print(f"{found['rows']:,} rows; {evaluated} {with_}{how}")
-    if found["minimal"] and "recoding" not in found:
-        print_minimal(found["minimal"], words, every=every)
-    out.print(found["why"])
-    for warning in found["warnings"]:
-        out.print(f"warning: {warning}")
     chosen = found["chosen"]
     if chosen is not None:
+        out.print(publishable(found["rows"], chosen, unit))
         if "boxes" in chosen:
-            _print_map(chosen, found["full_domain"], found["looked_at_sensitive"])
+            print_columns((attribute["attribute"], attribute["words"]) for attribute in chosen["attributes"])
         else:
-            out.print()
-            out.print("Chosen: " + ", ".join(f"{name} level {level}" for name, level in chosen["node"].items()))
             print_columns(node_words(chosen["levels"], words))
         print_tightest(chosen["tightest"])
-        out.print(", ".join(f"{name.replace('_', ' ')} {shown(v)}" for name, v in chosen["metrics"].items()))
-        if chosen["suppressed"]:
-            out.print(f"{chosen['suppressed']:,} rows are suppressed")
-    print_weights(found["weights"])
-    little = few_shown(len(found["hidden"]), names)
+        if "boxes" in chosen:
+            _print_map(chosen, found["full_domain"], found["looked_at_sensitive"])
+    else:
+        out.print("Nothing can be published as the spec asks.")
+    for warning in found["warnings"]:
+        out.print(f"warning: {warning}")
+    _print_hidden(found)
+    if "forecast" in found:
+        print_forecast(found["forecast"], found["quasi_identifiers"])
+    if verbose or every:
+        _print_how(found, words, every=every)
+    if chosen is not None:
+        more = "" if verbose or every else "      Details: --verbose"
+        out.print(f"Publish: qblock release {spec}{more}")
+
+
+def _print_hidden(found: dict[str, Any]) -> None:
+    little = few_shown(len(found["hidden"]), found["quasi_identifiers"])
     if little is not None:
         known = any(one["shown_at"] is not None or one["rows_to_suppress"] is not None for one in found["hidden"])
+        out = console()
         out.print()
         out.print(f"{little}{'; what would show them:' if known else ''}")
     for one in found["hidden"]:
-        out.print(_hidden(one, found))
-    if "forecast" in found:
-        print_forecast(found["forecast"], names)
+        console().print(_hidden(one, found))
+
+
+def _print_how(found: dict[str, Any], words: dict[str, tuple[str, ...]], *, every: bool) -> None:
+    """How the answer was found, and its figures, for whoever works with the lattice."""
+    out = console()
+    out.print()
+    out.print(
+        f"{found['rows']:,} rows; a lattice of {found['nodes_total']:,} nodes, {found['nodes_evaluated']:,} of them "
+        f"evaluated with {found['queries']:,} statements in {found['seconds']:.1f} s ({found['strategy']})"
+    )
+    out.print(found["why"])
+    chosen = found["chosen"]
+    if chosen is not None:
+        if "boxes" not in chosen:
+            out.print("Chosen: " + ", ".join(f"{name} level {level}" for name, level in chosen["node"].items()))
+        out.print(", ".join(f"{name.replace('_', ' ')} {shown(v)}" for name, v in chosen["metrics"].items()))
+    print_weights(found["weights"])
+    if found["minimal"] and "recoding" not in found:
+        print_minimal(found["minimal"], words, every=every)
     if "nodes" in found:
         rows = [
             [
@@ -120,26 +142,29 @@ def _print_search(found: dict[str, Any], words: dict[str, tuple[str, ...]], *, e
             for n in found["nodes"]
         ]
         models = [t["model"] for t in found["nodes"][0]["tightest"]]
-        out.print(table(f"\nAll nodes (levels of {', '.join(names)})", ["node", "satisfied", *models], rows))
+        names = ", ".join(found["quasi_identifiers"])
+        out.print(table(f"\nAll nodes (levels of {names})", ["node", "satisfied", *models], rows))
 
 
 LOOKED = {
-    True: "the splits were chosen by looking at the sensitive values: that finer ones failed tells something of them",
-    False: "the splits were chosen without looking at any sensitive value",
-    None: "checked, not searched: `qblock history` says how its version's was chosen",
+    True: "The level of detail itself can hint at sensitive values to someone who knows how qblock searches; "
+    "`choose_from: sizes` avoids that.",
+    False: "The splits were chosen without looking at any sensitive value.",
+    None: "Checked, not searched: `qblock history` says how its version's was chosen.",
 }
 
 
 def _print_map(chosen: dict[str, Any], full: dict[str, Any] | None, looked: bool | None) -> None:
-    """How much of each quasi-identifier a recoding map shows, and what the best node would have lost."""
+    """What the best node would have lost, and whether the splits tell something."""
     out = console()
-    out.print()
-    out.print(f"Chosen: a recoding map of {chosen['boxes']:,} boxes ({LOOKED[looked]})")
-    print_columns((attribute["attribute"], attribute["words"]) for attribute in chosen["attributes"])
     if full is not None:
-        loss = full["metrics"].get("loss")
-        levels = ",".join(map(str, full["levels"]))
-        out.print(f"full-domain recoding would take node {levels}, with loss {shown(loss)}")
+        one_level, map_ = full["metrics"].get("loss"), chosen["metrics"].get("loss")
+        if one_level is not None and map_ is not None:
+            out.print(
+                f"One level per column would lose {100 * one_level:.0f} % of the detail; this map loses "
+                f"{100 * map_:.0f} %."
+            )
+    out.print(LOOKED[looked])
 
 
 def _hidden(one: dict[str, Any], found: dict[str, Any]) -> str:
@@ -198,13 +223,13 @@ def where(found: dict[str, Any]) -> str:
 
 
 def print_tightest(tightest: list[dict[str, Any]]) -> None:
-    """What was asked and what is reached, one line for each requirement."""
+    """The requirement that binds, then what was asked and what is reached, one line for each."""
     rows = [[model_of(entry), asked_of(entry), reached_of(entry), VERDICTS[entry["holds"]]] for entry in tightest]
     out = console()
-    out.print(table("", ["model", "asked", "reached", "holds"], rows))
-    bound = binding(tightest)
+    bound = limit(tightest)
     if bound is not None:
         out.print(bound)
+    out.print(table("", ["model", "asked", "reached", "holds"], rows))
 
 
 def print_audited(tightest: list[dict[str, Any]], *, every: bool) -> None:

@@ -173,7 +173,8 @@ class Job:
         if "reason" in found:
             log.say(f"{found['status']}: {found['reason']}", step="outcome", level="error")
         else:
-            for note in found.get("notes", ()):
+            # They are about what was published: a run that publishes nothing says none of it again.
+            for note in found.get("notes", ()) if found["status"] != "unchanged" else ():
                 log.say(note, step="outcome", level="warning")
             what = "done"
             if "rows" in found:

@@ -18,6 +18,13 @@ SpecPath = Annotated[str, typer.Argument(metavar="SPEC", help="The release spec,
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, alone on standard output.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 
+Verbose = Annotated[
+    bool,
+    typer.Option(
+        "--verbose", "-v", help="Also how the answer was found: nodes, statements, seconds, figures of detail."
+    ),
+]
+
 Churn = Annotated[
     float | None,
     typer.Option(

@@ -80,27 +80,27 @@ def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
 
 
 def print_plan(made: Planned, json_: bool, release: Release | None = None) -> None:
-    """Show the steps of a job, and what is known ahead. release: whose levels are said in words."""
+    """Show what is known ahead of a job, and its steps. release: whose levels are said in words."""
     if json_:
         answer(made.to_dict())
         return
     out = console()
-    steps = Table.grid(padding=(0, 1))
-    for number, step in enumerate(made.steps, 1):
-        steps.add_row(f"{number:2}.", step[1])
-    out.print(steps)
+    if made.changes is not None:
+        out.print(f"Changes: {made.changes.why}")
     if made.levels is not None:
         out.print(f"Levels: {made.levels}")
         if release is not None:
             print_columns(release.in_words(dict(made.levels.next or made.levels.current)))
-    if made.changes is not None:
-        out.print(f"Changes: {made.changes.why}")
     for note in made.notes:
         out.print(f"Note: {note}")
     if made.missing_rights:
         out.print("Missing rights, for an administrator to grant (`qblock grants SPEC` says what each is for):")
         for right in made.missing_rights:
             out.print(f"    {right.statement}", soft_wrap=True)
+    steps = Table.grid(padding=(0, 1))
+    for number, step in enumerate(made.steps, 1):
+        steps.add_row(f"{number:2}.", step[1])
+    out.print(steps)
     if made.forecast:
         print_forecast(made.to_dict()["forecast"])
 
@@ -183,24 +183,27 @@ def release(
             else:
                 console().print(f"Nothing to do: version {version} holds this data and this spec; {again}")
         elif "reason" not in found:
-            _print_published(found, "Published", words)
+            _print_published(found, "Published", words, verbose=verbose)
 
     job.run(perform, show)
 
 
-def _print_published(found: dict[str, Any], what: str, words: Sequence[tuple[str, str]]) -> None:
+def _print_published(
+    found: dict[str, Any], what: str, words: Sequence[tuple[str, str]], *, verbose: bool = False
+) -> None:
     from qblock.api import waiting_words
 
     out = console()
     out.print(f"{what} version {found['version']} as {found['view']}: {found['rows']:,} rows", end="")
     out.print(f", {found['suppressed']:,} suppressed" if found["suppressed"] else "")
-    out.print(where(found))
     print_columns(words)
     print_tightest(found["tightest"])
-    for note in found.get("notes", []):
-        out.print(f"Note: {note}")
     if found["waiting"]:
         out.print(f"Not shown yet: {waiting_words(found['waiting'], found['lag'])}")
+    for note in found.get("notes", []):
+        out.print(f"Note: {note}")
+    if verbose:
+        out.print(where(found))
     out.print(f"Content {found['digest']}")
     out.print(f"Ledger head {found['ledger_head']} (keep it elsewhere: it shows whether the ledger's end was cut)")
 
@@ -217,7 +220,10 @@ def verify(
         answer(found)
     else:
         out = console()
-        out.print(f"Version {found['version']} of {found['release']}: {found['rows']:,} rows")
+        for problem in found["problems"]:
+            out.print(f"PROBLEM: {problem}")
+        agree = "" if found["problems"] else "What is published is what was checked: version"
+        out.print(f"{agree or 'Version'} {found['version']} of {found['release']}, {found['rows']:,} rows.")
         print_columns(result.in_words)
         print_tightest(found["tightest"])
         for what, names in (
@@ -228,10 +234,8 @@ def verify(
                 out.print(f"{', '.join(names)}: {what}")
         for note in found["notes"]:
             out.print(f"Note: {note}")
-        for problem in found["problems"]:
-            out.print(f"PROBLEM: {problem}")
         if not found["problems"]:
-            out.print("What is published is what was checked: rows, content, guarantees and the ledger's chain agree.")
+            out.print("Rows, content, guarantees and the ledger's chain agree.")
     result.raise_problems()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from rich.padding import Padding
 from rich.table import Table
 
-from qblock.cli.output import console
+from qblock.cli.output import console, shown
 
 LISTED = 10
 """Minimal nodes that are listed unless somebody asks for all."""
@@ -55,7 +55,20 @@ def few_shown(hidden: int, names: Sequence[str]) -> str | None:
     return f"{hidden} of {len(names)} {one} {are} hidden: of little use"
 
 
-def binding(tightest: Iterable[Mapping[str, Any]]) -> str | None:
+def publishable(rows: int, chosen: Mapping[str, Any], unit: str) -> str:
+    """What a search says first: how many rows can be published, in how large groups. unit: what is counted."""
+    groups = chosen.get("boxes")
+    least = next((entry["values"][0]["value"] for entry in chosen["tightest"] if entry["model"] == "k_anonymity"), None)
+    within = "" if groups is None else f" in {groups:,} groups"
+    if isinstance(least, int):
+        within += f"{' in groups' if groups is None else ''} of at least {least:,} {unit}"
+    said = f"You can publish this: {rows - chosen['suppressed']:,} rows{within}."
+    if chosen["suppressed"]:
+        said += f" {chosen['suppressed']:,} of {rows:,} rows are left out."
+    return said
+
+
+def limit(tightest: Iterable[Mapping[str, Any]]) -> str | None:
     """The requirement with the least relative room between what is asked and what is reached, which is the one in the
     way of more detail; None where no room is known."""
     found: list[tuple[float, bool, str]] = []
@@ -66,15 +79,16 @@ def binding(tightest: Iterable[Mapping[str, Any]]) -> str | None:
                 continue
             # What holds is at least as strict as what is asked, whichever direction that is.
             distance = abs(reached - asked) / abs(asked)
-            found.append((distance if entry["holds"] else -distance, entry["holds"], _model(entry)))
+            told = f"{value['parameter']} asked {shown(asked)}, reached {shown(reached)}"
+            found.append((distance if entry["holds"] else -distance, entry["holds"], f"{_model(entry)} ({told})"))
     if not found:
         return None
-    room, holds, model = min(found)
-    return f"binding: {model}, room {100 * room:.1f} %" if holds else f"binding: {model}, which fails"
+    _, holds, told = min(found)
+    return f"Limit: {told}" if holds else f"Not met: {told}"
 
 
 def _model(entry: Mapping[str, Any]) -> str:
-    return entry["model"] + (f" ({', '.join(entry['sensitive'])})" if entry["sensitive"] else "")
+    return entry["model"] + (f" of {', '.join(entry['sensitive'])}" if entry["sensitive"] else "")
 
 
 def _number(value: Any) -> bool:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from qblock.spec import Spec
 
 NO_ENTITY = (
-    "a later run with changed data will be refused: the spec does not say who a row is about, so that versions cannot "
-    "be checked together; write `entity: COLUMN` before the first version, or `versions: {joint: none}` where readers "
-    "keep no copies of older versions"
+    "This can be published once: a run with changed data will be refused. To publish again, add `entity: COLUMN` now, "
+    "the column that says who a row is about; or `versions: {joint: none}`, where readers keep no older versions"
 )
 WITHOUT_ENTITY = "none (no entity)"
 """How versions of a spec that does not say who a row is about are checked together, as ledger and results have it."""

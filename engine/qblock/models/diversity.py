@@ -78,7 +78,7 @@ class EntropyLDiversity(Model):
     about = About(
         citation="LD Def. 4.1; CL II.3",
         condition="-sum_s p ln p >= ln l, p = n(q,s)/n(q)",
-        meaning="among people who look the same, {sensitive} is as mixed as {l} equally frequent values",
+        meaning="in every group, {sensitive} is as varied as {l} equally common values",
         parameters=(Parameter("l", "rational", at_least(1), 2),),
         bounds=(Bound("l", "larger"),),
         multi_attribute=True,

@@ -42,10 +42,8 @@ NOT_JOINT = (
     "guarantees (versions.joint: none)"
 )
 NOT_PROTECTED = (
-    "every guarantee of the table itself holds, but the choice of its node is not protected against an attacker who "
-    "knows the search: seeing this node (or the splits of a recoding map, or what was suppressed), they learn that "
-    "others failed, which reveals something about the sensitive values; pin the node, or search with "
-    "choose_from: sizes and without suppression"
+    "All guarantees hold. The level of detail itself can hint at sensitive values to someone who knows how qblock "
+    "searches; `search: {choose_from: sizes}` without suppression avoids that, and so does a node that is pinned"
 )
 
 SEARCH_FIGURES = (

@@ -65,7 +65,7 @@ class ClearLeftovers(Step):
     release: str
 
     def describe(self) -> str:
-        return f"Clear what earlier runs of {self.release} left when they were stopped."
+        return f"Clean up after interrupted runs of {self.release}."
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class CheckDisclosure(Step):
     def describe(self) -> str:
         if not self.insensitive:
             return "Apart from the sensitive ones, no column is published as it is."
-        return f"Refuse if the values of {', '.join(self.insensitive)}, published as they are, nearly single out rows."
+        return f"Stop if {', '.join(self.insensitive)}, published unchanged, nearly single out rows."
 
 
 @dataclass(frozen=True)

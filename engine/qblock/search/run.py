@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from typing import Any, Literal
 
 from qblock.blocks import Floats
-from qblock.errors import Refused, values_shown
+from qblock.errors import ParameterError, Refused, values_shown
 from qblock.lattice import Lattice, Node
+from qblock.models import Tightest
 from qblock.models import asked as asked_of
 from qblock.models.ratios import double
 from qblock.search import MOST_DECIDED, search, search_within
@@ -28,7 +30,7 @@ from qblock.search.utility.measure import MARGINAL, Metrics
 from qblock.source import Admitted, SourceTable, open_recoded, open_source
 from qblock.source.local import local_frequency_sets, pays
 from qblock.source.repeats import repeated_people
-from qblock.spec import Spec
+from qblock.spec import Requirement, Spec
 from qblock.warehouse import Warehouse, warehouse_of
 from qblock.warehouse.engines import ENGINES, local_warehouse
 from qblock.warehouse.protocol import Session
@@ -362,11 +364,11 @@ def verdict_of(recoded: Recoded | None, *, searched: bool) -> tuple[Assessment |
     if not found.satisfied:
         return found, f"the map, whose cuts were chosen by block sizes alone, fails {failed(found)}"
     begun = "the most general labels" if recoded.start == "top" else "the chosen full-domain node"
-    ended = "no further split of one box leaves parts that all pass; that is no proof that no map loses less"
+    ended = "No group can be split further. Another map may still lose less"
     if not recoded.found.complete:
-        ended = "the given time was over, and further splits may leave parts that all pass"
+        ended = "The given time was over; further splits may leave parts that all pass"
     rounds = f"{recoded.found.rounds} rounds of splits from {begun}"
-    return found, f"{len(found.counts.rows):,} boxes after {rounds}: {ended}"
+    return found, f"{len(found.counts.rows):,} boxes after {rounds}. {ended}"
 
 
 def node_json(task: Task, metrics: Metrics, node: Node) -> dict[str, Any]:
@@ -411,7 +413,8 @@ def refusal(result: SearchResult) -> Refused:
     proved = result.outcome is None or result.outcome.optimality != "within" or task.monotone
     detail = "; ".join(reasons) or f"even {general} has too many rows to suppress"
     kept = in_the_way(task)
-    instead = "Ask for less, or coarsen the sensitive attribute"
+    lines = _passing(task.spec, zip(task.spec.privacy, top.tightest, strict=True))
+    instead = f"Ask for less{f' ({lines} would pass)' if lines else ''}, or coarsen the sensitive attribute"
     if top.has_value_of_all:
         instead = "Leave the rows with a value that everybody has out, in a view of the source"
     if kept:
@@ -431,6 +434,35 @@ def _instead_of_it(result: SearchResult) -> str:
     if result.task.spec.map_version is not None:
         return f"{known}. Leave `search.node` out, so that a map without such blocks is searched for"
     return f"{known}. Pin a coarser node, or leave `search.node` out"
+
+
+def _passing(spec: Spec, verdicts: Iterable[tuple[Requirement, Tightest]]) -> str:
+    """The requirements that fail, as lines of the spec that ask for what is reached; empty where one has none."""
+    lines = []
+    for requirement, verdict in verdicts:
+        if verdict.holds:
+            continue
+        bound, reached = requirement.model.about.bounds[0], verdict.values[0]
+        number = _rounded(reached.value, bound.stricter)
+        more = [f.name for f in fields(requirement.model) if getattr(requirement.model, f.name) != f.default]
+        if len(verdict.values) > 1 or not reached.attained or number is None or more != [bound.parameter]:
+            return ""
+        try:
+            replace(requirement.model, **{bound.parameter: int(number) if number.denominator == 1 else number})
+        except ParameterError:
+            return ""
+        names = ", ".join(requirement.sensitive)
+        of = f", sensitive: {names if len(requirement.sensitive) == 1 else f'[{names}]'}" if spec.sensitives[1:] else ""
+        lines.append(f"`- {verdict.model}: {{{bound.parameter}: {float(number):.12g}{of if names else ''}}}`")
+    return " and ".join(lines)
+
+
+def _rounded(value: Any, stricter: str) -> Fraction | None:
+    """What is reached, in thousandths that are reached, too; None where it is no number that can be asked for."""
+    if value is None or (isinstance(value, float) and math.isinf(value)):
+        return None
+    thousandths = Fraction(value) * 1000
+    return Fraction(math.floor(thousandths) if stricter == "larger" else math.ceil(thousandths), 1000)
 
 
 def in_the_way(task: Task) -> list[str]:

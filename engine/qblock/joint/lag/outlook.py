@@ -77,7 +77,7 @@ class Outlook:
             return STOPPED
         if not self.tried:
             waiting = self._waiting()
-            return f"as far as sizes tell no batch would close: {waiting}" if waiting else AS_IT_IS
+            return f"no batch is full, as far as sizes tell: {waiting}" if waiting else AS_IT_IS
         found = []
         if self.closing_blocks:
             found.append(
