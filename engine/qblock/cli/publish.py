@@ -72,6 +72,9 @@ def register(app: typer.Typer) -> None:
 def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
     """What `release` would do, step by step: exactly the steps that it runs. Writes nothing.
 
+    Whatever a run checks before its search is checked, but of versions that lag: then it ends as the run would (exit
+    status 2 or 3).
+
     Rights that are missing on PostgreSQL are found first, in moments, and listed as statements for an administrator. Of
     a release that lags and has a version the source is opened: whether enough people wait for another one.
     """

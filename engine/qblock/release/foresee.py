@@ -8,11 +8,12 @@ from dataclasses import replace
 
 import sqlalchemy as sa
 
-from qblock.errors import QblockError
+from qblock.errors import InputError, QblockError, Refused
 from qblock.joint.lag.policy import rules_of
 from qblock.joint.later import lags, later_versions
 from qblock.joint.steady.estimate import Churn
 from qblock.publish.columns_ahead import check_view
+from qblock.publish.copy import disclosure, nearly_unique
 from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_search, published
 from qblock.release.maps import map_named_by
 from qblock.release.outlook import ahead
@@ -31,6 +32,7 @@ CORE = (
     "versions lag by the core of the rules alone: newcomers come in batches, whole joint cells go, and values stay as "
     "first shown, since {} (docs/steady-job.md)"
 )
+TOO_FEW = "no node satisfies the spec: its models need blocks of at least {} {}, and the source has {}. Ask for less"
 NOT_LOOKED = (
     "neither the source nor what is kept was looked at, since a run would end at the rights that are missing; plan "
     "again when they are granted"
@@ -40,9 +42,9 @@ NOT_LOOKED = (
 @kept_sessions()
 def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     """The plan of a release. Raises what `plan` raises, InputError for a table that does not exist, or a view that
-    cannot be replaced, and Refused where row level security would hide rows of a table. Rows are counted where the spec
-    names no entity; of a release that lags the source is read. Where a run would end for rights that are missing, those
-    are all it says.
+    cannot be replaced, and Refused where row level security would hide rows of a table; of a source that is released as
+    it is, whatever a run raises before its search. Where a run would end for rights that are missing, those are all it
+    says.
 
     churn: as of `forecast_of_search`; before a first version, a search reads the table for it.
     """
@@ -53,8 +55,9 @@ def foreseen(spec: Spec, churn: float | None = None) -> Plan:
     if engine_of_source(spec).facts.has_roles:  # only there are policies
         _check_rows(spec)
     check_view(spec, made.target, ranges_now(spec, made.place))
+    unread = _check_source(spec) if made.current is None or not spec.checked_together else []
     note = type_note(made)
-    notes = [*spec.warnings, *([] if note is None else [note])]
+    notes = [*unread, *spec.warnings, *([] if note is None else [note])]
     if spec.entity is None:
         notes += _repeats(spec)
     notes += later_versions(spec) if made.current is None else []
@@ -80,6 +83,26 @@ def _forecast(spec: Spec, churn: Churn | None) -> Forecast | None:
         return None if before is None else before.forecast
     with open_task(spec) as task:
         return forecast_of_search(run_search(task, stated=map_named_by(spec)), churn)
+
+
+def _check_source(spec: Spec) -> list[str]:
+    """Raise what a run raises before it searches: for columns, values, NULLs and parameters, and for too few rows."""
+    try:
+        with open_task(spec, name_values=False) as task:
+            names = nearly_unique(task)
+            if names:
+                raise disclosure(spec, names)
+            sets = task.source.frequency_sets
+            there = sets.people() if sets.entities else task.source.rows
+            if there < task.least:
+                counted = "people" if sets.entities else "rows"
+                raise Refused(TOO_FEW.format(task.least, counted, there))
+    except (InputError, Refused):
+        raise
+    except QblockError as error:
+        # A run that cannot read it reports that; the steps are the same.
+        return [f"the source could not be checked: {error}"]
+    return []
 
 
 def _repeats(spec: Spec) -> list[str]:

@@ -1,0 +1,88 @@
+"""`plan` ends as a run would before its search: for columns, values, NULLs, parameters, and too few rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from qblock.errors import InputError, QblockError, Refused
+from qblock.release.foresee import foreseen
+from qblock.search.run import open_task, refusal, run_search
+from release.jobs import Job, MakeJob
+
+pytestmark = pytest.mark.either_engine
+
+QUASI = {"role": "quasi_identifier", "hierarchy": {"ranges": [10, 20], "start": 0}}
+ROWS: dict[str, list[Any]] = {
+    "id": [f"p{i}" for i in range(12)],
+    "age": [20 + i for i in range(12)],
+    "town": ["oslo", "rome"] * 6,
+    "value": list("abc") * 4,
+    "note": [f"n{i}" for i in range(12)],
+}
+K = [{"k_anonymity": {"k": 3}}]
+
+
+def job_of(make_job: MakeJob, columns: dict[str, list[Any]] = ROWS, **settings: Any) -> Job:
+    known: dict[str, Any] = {"attributes": {"age": QUASI, "value": "sensitive"}, "privacy": K, "entity": "id"}
+    return make_job(columns, {"age": "INTEGER"}, **{**known, **settings})
+
+
+def with_values(name: str, *values: Any) -> dict[str, list[Any]]:
+    return {**ROWS, name: [*values, *ROWS[name][len(values) :]]}
+
+
+CASES: dict[str, tuple[dict[str, list[Any]], dict[str, Any], type[QblockError]]] = {
+    "no such column": (ROWS, {"attributes": {"aeg": QUASI, "value": "sensitive"}}, InputError),
+    "NULL in a quasi-identifier": (with_values("age", None), {}, InputError),
+    "NULL in a sensitive attribute": (with_values("value", None), {}, InputError),
+    "an entity with several rows": (with_values("id", "p1"), {}, InputError),
+    "an entity that is missing": (with_values("id", None), {}, InputError),
+    "a parameter beyond the table": (
+        ROWS,
+        {"privacy": [{"epsilon_privacy": {"epsilon": 2, "adversary": "II", "stubbornness": 2, "sensitive": "value"}}]},
+        InputError,
+    ),
+    "a column with a value for each row": (
+        ROWS,
+        {"attributes": {"age": QUASI, "value": "sensitive", "note": "insensitive"}},
+        Refused,
+    ),
+    "more people asked than there are": (ROWS, {"privacy": [{"k_anonymity": {"k": 13}}]}, Refused),
+    "an empty source": ({name: [] for name in ROWS}, {}, Refused),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_plan_ends_as_a_run_does(make_job: MakeJob, case: str) -> None:
+    columns, settings, error = CASES[case]
+    job = job_of(make_job, columns, **settings)
+    with pytest.raises(error) as planned:
+        foreseen(job.spec)
+    with pytest.raises(error) as run:
+        job.run()
+    if case != "more people asked than there are":
+        assert str(planned.value) == str(run.value)
+
+
+def test_what_search_refuses_for_sizes_plan_refuses(make_job: MakeJob) -> None:
+    job = job_of(make_job)
+    for k, fails in ((12, False), (13, True)):
+        job.set(privacy=[{"k_anonymity": {"k": k}}])
+        with open_task(job.spec) as task:
+            found = run_search(task)
+            assert (found.chosen is None) is fails
+            assert not fails or "k_anonymity asks k 13" in str(refusal(found))
+        if fails:
+            with pytest.raises(Refused, match="at least 13 rows, and the source has 12"):
+                foreseen(job.spec)
+        else:
+            assert foreseen(job.spec).current is None
+
+
+def test_a_plan_that_can_run_is_as_before(make_job: MakeJob) -> None:
+    job = job_of(make_job)
+    steps = foreseen(job.spec).steps
+    assert job.run().status == "published"
+    assert [step.name for step in foreseen(job.spec).steps] == [step.name for step in steps]
