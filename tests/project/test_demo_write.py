@@ -8,12 +8,14 @@ import duckdb
 import psycopg
 import pytest
 import sqlalchemy as sa
+from rich.console import Console
 
 from qblock.cli.app import run
 from qblock.demo import load
 from qblock.demo import run as demo_run
 from qblock.demo.load import load_people
 from qblock.demo.people import generate
+from qblock.demo.run import run_demo
 from qblock.demo.weeks import next_week
 from qblock.demo.write import MADE, PRIVATE, PUBLISHED, WAREHOUSE, write_demo
 from qblock.errors import InputError, QblockError
@@ -208,8 +210,16 @@ def test_a_fault_of_postgresql_tells_the_table_and_no_password(postgresql_url: s
     assert "hush-hush" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["duckdb:///people.duckdb", "nonsense", "postgresql://u:hush@h:port/d"])
+@pytest.mark.parametrize(
+    "url", ["duckdb:///people.duckdb", "sc://host:15002/;token=hush", "nonsense", "postgresql://u:hush@h:port/d"]
+)
 def test_a_url_that_is_not_of_postgresql_is_refused(url: str) -> None:
     with pytest.raises(InputError, match=r"not one of PostgreSQL|cannot be read|port of the") as caught:
         load_people(url, rows=10)
     assert "hush" not in str(caught.value)
+
+
+def test_nothing_is_written_for_a_url_of_another_engine(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not one of PostgreSQL"):
+        run_demo(tmp_path / "demo", rows=1000, seed=1, url="sc://host:15002", console=Console())
+    assert not (tmp_path / "demo").exists()

@@ -12,6 +12,7 @@ from sqlalchemy.schema import CreateSchema, CreateTable, DropTable, SetTableComm
 from qblock.demo.people import ROWS, SEED, generate
 from qblock.errors import InputError
 from qblock.warehouse.connect import parse_url
+from qblock.warehouse.engines import POSTGRESQL, engine_of
 from qblock.warehouse.postgresql_faults import explain_postgresql
 from qblock.warehouse.postgresql_session import create_engine
 
@@ -27,13 +28,13 @@ def load_people(url: str, rows: int = ROWS, seed: int = SEED, *, schema: str = S
     url: a SQLAlchemy URL of PostgreSQL. Raises InputError for another URL, or where the table is not the demo's;
     QblockError for a fault of the database.
     """
-    _address(url)  # wrong ones are named before people are made up
+    postgresql_address(url)  # wrong ones are named before people are made up
     load_table(url, generate(rows, seed), schema=schema, table=table)
 
 
 def load_table(url: str, people: pa.Table, *, schema: str = SCHEMA, table: str = TABLE) -> None:
     """`load_people` with people that are there already (`generate`)."""
-    address = _address(url)
+    address = postgresql_address(url)
     try:
         engine = create_engine(address)
         with engine.begin() as connection:
@@ -46,9 +47,10 @@ def load_table(url: str, people: pa.Table, *, schema: str = SCHEMA, table: str =
         raise type(fault)(f"the people cannot be written to {schema}.{table}: {fault}") from error
 
 
-def _address(url: str) -> sa.URL:
+def postgresql_address(url: str) -> sa.URL:
+    """The address of a database of PostgreSQL. Raises InputError for another URL."""
     address = parse_url(url)
-    if address.get_backend_name() == "duckdb":
+    if engine_of(address) is not POSTGRESQL:
         raise InputError("the demo's URL is not one of PostgreSQL; write postgresql://USER:PASSWORD@HOST/DATABASE")
     return address.set(drivername="postgresql+psycopg")
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from rich.console import Console
 from rich.table import Table
 
-from qblock.demo.load import load_people, load_table
+from qblock.demo.load import load_people, load_table, postgresql_address
 from qblock.demo.people import generate
 from qblock.demo.weeks import next_week
 from qblock.demo.write import Demo, write_demo, write_warehouse
@@ -47,6 +47,8 @@ WHY_LONG = (
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:
     """Write people, hierarchies and spec into a folder, release them, and print what was asked, done and reached."""
     out = console.print
+    if url is not None:
+        postgresql_address(url)  # before a folder is written that nothing would come of
     demo = write_demo(directory, rows, seed, warehouse=url is None)
     environment = dict(os.environ)
     if url is not None:
