@@ -6,6 +6,7 @@ import os
 import pty
 import random
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from faults.nursery import MAIN
 from integration.hostile import NAMES, VALUES
 from integration.sources import execute, quoted
 
+from qblock.cli.start import _shown
 from qblock.spec import load_spec
 
 pytestmark = pytest.mark.either_engine
@@ -38,6 +40,8 @@ PEOPLE: dict[str, list[Any]] = {
     "diagnosis": ["flu", "cold", "cough"] * 10,
     "note": [f"free text {i}" for i in range(30)],
 }
+
+HIDDEN = "'THE URL THAT YOU GAVE'"
 
 
 @pytest.fixture
@@ -112,6 +116,30 @@ def test_files_that_are_there_are_kept(warehouse, init, tmp_path: Path) -> None:
     assert spec.read_text("utf-8") == "mine"
     assert init(url, "people", None, "--force").status == 0
     assert spec.read_text("utf-8") != "mine"
+
+
+def test_the_url_that_the_spec_does_not_hold_is_a_line_to_paste(warehouse, engine_name: str, init) -> None:
+    url = warehouse("people", {"age": [1, 2, 3]})
+    ran = init(url, "people")
+    lines = [line for line in ran.out.splitlines() if line.startswith("export WAREHOUSE_URL=")]
+    assert len(lines) == (engine_name == "postgresql")
+    for line in lines:
+        given = url if _shown(url) != HIDDEN else "THE URL THAT YOU GAVE"
+        assert shlex.split(line) == ["export", f"WAREHOUSE_URL={given}"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:s3cret@host/db",
+        "postgresql://ana:@host/db",
+        "postgresql://host/db?user=ana&password=s3cret",
+        "sc://host:15002/;token=s3cret",
+    ],
+)
+def test_a_url_with_a_secret_is_not_repeated(url: str) -> None:
+    assert _shown(url) == HIDDEN
+    assert shlex.split(_shown("postgresql://ana@host/d b")) == ["postgresql://ana@host/d b"]
 
 
 def test_a_password_is_not_written_down(warehouse, engine_name: str, init, tmp_path: Path) -> None:

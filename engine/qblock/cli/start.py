@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -93,6 +95,16 @@ def init(
     out = console()
     for line in proposal_lines(found):
         out.print(line)
+    if "://" in url and not url.startswith("duckdb:"):
+        out.print("Before it, name the database, which the spec does not:")
+        print(f"export WAREHOUSE_URL={_shown(url)}")
+
+
+def _shown(url: str) -> str:
+    """A URL for a shell to read; one that may hold a secret is not repeated."""
+    if re.search(r"//[^/?#]*:[^/]*@|(password|token|secret)[a-z_]*=", url, re.IGNORECASE):
+        return "'THE URL THAT YOU GAVE'"
+    return shlex.quote(url)
 
 
 def schema(
