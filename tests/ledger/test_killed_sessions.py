@@ -72,7 +72,8 @@ def ended_before(job: Job, part: str) -> Iterator[list[str]]:
 STATEMENTS = [
     "CREATE TABLE qblock",
     "INSERT INTO qblock.v2_",
-    "ALTER TABLE qblock",
+    'COMMENT ON TABLE qblock."data',
+    'INSERT INTO qblock."data',
     "INSERT INTO qblock.event",
     "LOCK TABLE",
     "UPDATE qblock.pointer",

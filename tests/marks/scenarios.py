@@ -39,7 +39,7 @@ def view(columns: str, *before: str) -> Callable[[Job], object]:
 def altered(job: Job) -> None:
     """The published content is changed behind the job's back."""
     if job.engine == "postgresql":
-        job.change("UPDATE qblock.v1_people SET disease = 'another'")
+        job.change("UPDATE qblock.data_people SET disease = 'another'")
         return
     with duckdb.connect(str(job.target)) as connection:
         connection.execute("UPDATE published.people_v1 SET disease = 'another'")

@@ -8,6 +8,7 @@ VALUES = "tests/publish/test_publish_values.py"
 OF_BLOCKS = "tests/publish/test_people.py"
 FAULTS = "tests/release/test_faults.py"
 ROLLBACK = "tests/release/test_rollback.py"
+STATISTICS = "tests/publish/test_statistics.py"
 
 PUBLISH: tuple[Mutation, ...] = (
     Mutation(
@@ -86,6 +87,27 @@ PUBLISH: tuple[Mutation, ...] = (
         "        remove_logs(target)\n        self._file.chmod(mode)",
         "        self._file.chmod(mode)",
         tests=("tests/publish/test_publish_file.py::test_a_stale_log_beside_the_target_is_not_replayed",),
+    ),
+    Mutation(
+        "statistics: they stay those of the version before",
+        "publish/targets/postgresql_shown.py",
+        "        run(connection, f\"ANALYZE {', '.join(self._names(connection))}\")",
+        "        pass",
+        tests=(f"{STATISTICS}::test_the_estimates_change_with_the_version_while_somebody_still_sees_the_older_one",),
+    ),
+    Mutation(
+        "statistics: pages of other versions stay",
+        "publish/targets/postgresql_shown.py",
+        "        return [] if seen else tables",
+        "        return []",
+        tests=(f"{STATISTICS}::test_histories_that_end_in_one_version_are_told_alike",),
+    ),
+    Mutation(
+        "statistics: pages that somebody still needs are taken for packed",
+        "publish/targets/postgresql_shown.py",
+        "        return [] if seen else tables",
+        "        return tables",
+        tests=(f"{STATISTICS}::test_pages_that_could_not_be_given_back_are_by_the_next_run",),
     ),
     Mutation(
         "grants: a reader is the officer",

@@ -244,7 +244,7 @@ def test_labels_that_are_not_those_published_are_found(job: Job) -> None:
         with duckdb.connect(str(job.target)) as connection:
             connection.execute("UPDATE published.people_levels SET rows = rows + 1 WHERE column_name = 'age'")
     else:
-        job.change("UPDATE qblock.shown_levels SET rows = rows + 1 WHERE column_name = 'age'")
+        job.change("UPDATE qblock.now_levels_people SET rows = rows + 1 WHERE column_name = 'age'")
     assert any("the labels that published.people_levels lists" in one for one in verify(job.spec).problems)
 
 

@@ -38,7 +38,7 @@ def tamper_ledger(job: Job, statement: str) -> None:
 
 
 def data(job: Job) -> str:
-    return "published.people_v1" if job.engine == "duckdb" else "qblock.v1_people"
+    return "published.people_v1" if job.engine == "duckdb" else "qblock.data_people"
 
 
 def problems(job: Job, expected_head: str | None = None) -> str:

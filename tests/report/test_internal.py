@@ -236,7 +236,7 @@ def test_problems_of_a_verification_are_said(make_job: MakeJob) -> None:
         with duckdb.connect(str(job.target)) as connection:
             connection.execute("UPDATE published.people_levels SET rows = rows + 1 WHERE column_name = 'age'")
     else:
-        job.change("UPDATE qblock.shown_levels SET rows = rows + 1 WHERE column_name = 'age'")
+        job.change("UPDATE qblock.now_levels_people SET rows = rows + 1 WHERE column_name = 'age'")
     found = read_internal(job.spec)
     assert found.problems
     text = rendered(read_report(job.spec, internal=True), "html")

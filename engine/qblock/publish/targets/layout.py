@@ -1,7 +1,7 @@
-"""Where the columns of a version are in a table of versions: every column that was ever published has its place there.
+"""Where published columns are in the table that readers see: every column that was ever published has its place there.
 
-One partitioned table serves all column lists of a release, so that the view can be replaced over it and whoever still
-reads from an older snapshot finds the older version whole, with NULL in the columns that it did not publish.
+One table serves all column lists of a release, so that the view can be replaced over it and whoever still reads from an
+older snapshot finds the older version whole, with NULL in the columns that it did not publish.
 """
 
 from __future__ import annotations
@@ -12,25 +12,36 @@ from typing import Any
 
 from qblock.ledger.kept import PublishedColumn
 
-VERSION = "qblock_version"
 MOST_COLUMNS = 1600
 """The most columns that a table of PostgreSQL may have."""
 MOST_BYTES = 63
+ROWS, HELPERS, VERSIONS = "data[0-9]*", "now_[a-z]+", "v[0-9]+"
+"""Tables of a release in the private schema: the rows that are shown, what helper views show, and kept versions."""
+
+
+def pattern_of(release: str, *kinds: str) -> str:
+    """A regular expression of the names of a release's tables, by default of all; what tells them from each other comes
+    first, since a release's name may end in anything."""
+    return f"^({'|'.join(kinds or (ROWS, HELPERS, VERSIONS))})_{release}$"
+
+
+def version_table(version: int, release: str) -> str:
+    """The name of the table that keeps a version."""
+    return f"v{version}_{release}"
 
 
 @dataclass(frozen=True)
 class Layout:
     """stored: the column of the table that holds each published column, in the order of these; missing: those that the
-    table does not have yet, with their types; key: the column that says a row's version."""
+    table does not have yet, with their types."""
 
     table: str
-    key: str
     stored: dict[str, str]
     missing: tuple[tuple[str, str], ...] = ()
 
 
 def layout_of(table: Any, columns: Sequence[PublishedColumn]) -> Layout | None:
-    """How a table of versions (a row of release_tables) holds these columns; None where it cannot.
+    """How a table (a row of release_tables) holds these columns; None where it cannot.
 
     A column has its own name there. Where that holds another type already, what was published under it before stays as
     it was, and this one is stored under its name and type.
@@ -44,16 +55,6 @@ def layout_of(table: Any, columns: Sequence[PublishedColumn]) -> Layout | None:
             return None
         stored[column.name] = place
     missing = tuple((stored[c.name], c.type) for c in columns if stored[c.name] not in there)
-    if len(set(stored.values())) < len(stored) or table.key in stored.values():
+    if len(set(stored.values())) < len(stored) or table.used + len(missing) > MOST_COLUMNS:
         return None
-    if table.used + len(missing) > MOST_COLUMNS:
-        return None
-    return Layout(table.name, table.key, stored, missing)
-
-
-def version_column(columns: Sequence[PublishedColumn]) -> str:
-    """The name of the column that says a row's version: like no published column."""
-    name = VERSION
-    while name in {c.name for c in columns}:
-        name += "_"
-    return name
+    return Layout(table.name, stored, missing)

@@ -1,10 +1,11 @@
-"""A release as a PostgreSQL view: versions are partitions in the private schema, and a pointer row names one."""
+"""A release as a PostgreSQL view over the version that is shown; versions are kept as tables of the private schema."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,28 +16,26 @@ from qblock.ledger.kept import Kept, PublishedColumn, read_kept
 from qblock.ledger.place import SCHEMA, Place
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stores.postgresql import WRITTEN
-from qblock.ledger.tables import tables
 from qblock.ledger.writer import lock_pointer, shared
 from qblock.publish.copy import Copy
 from qblock.publish.digest import content_digest, relation_digest
 from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets import postgresql_creators, postgresql_rights
 from qblock.publish.targets.identity import Identity, table_text
-from qblock.publish.targets.layout import MOST_BYTES, VERSION, Layout, layout_of, version_column
+from qblock.publish.targets.layout import MOST_BYTES, VERSIONS, Layout, pattern_of, version_table
 from qblock.publish.targets.mark import Mark, mark_text, read_mark
 from qblock.publish.targets.postgresql_homes import home_of, readers_of, with_schemas
 from qblock.publish.targets.postgresql_needs import needs
+from qblock.publish.targets.postgresql_shown import ShownTables
 from qblock.publish.targets.postgresql_view import run, text
 from qblock.publish.targets.postgresql_views import TABLES, Views
 from qblock.publish.targets.protocol import STAYS, Record, Rows, exposure
 from qblock.spec import Spec
 from qblock.warehouse.lock_waits import (
-    ATTACH,
     DEADLOCK,
     DEPENDENT,
     KEEP,
     LOCK,
-    READ,
     REPLACE,
     ROW,
     Turn,
@@ -53,14 +52,14 @@ from qblock.warehouse.session import SqlSession
 class PostgresqlTarget:
     """The Target protocol for PostgreSQL.
 
-    `qblock.data_<release>` (where that cannot hold a column list `data2_<release>`, ...) is partitioned by version;
-    `qblock.v<N>_<release>` is a version. Release names may end in anything, so the distinguishing part comes first.
+    `qblock.v<N>_<release>` is a version, which no reader's query touches; what is shown is a copy of one (ShownTables).
     """
 
     def __init__(self, spec: Spec, place: Place) -> None:
         self.spec = spec
         self.place = place
         self._view = Views(spec)
+        self.tables = ShownTables(spec.release, self._view)
 
     @property
     def view(self) -> str:
@@ -128,33 +127,23 @@ class PostgresqlTarget:
         return notes
 
     def stage(self, session: Session, copy: Copy, shown: Shown, version: int, stamp: str, record: Record) -> None:
-        layout = self._ready(copy.columns) or self._new_table(session, copy.columns)
-        parent, name = f"{SCHEMA}.{quote(layout.table)}", self._version(version)
-        table, seconds = f"{SCHEMA}.{quote(name)}", self.seconds
-
-        def make(turn: Turn) -> None:
-            turn.wants(READ, SCHEMA, layout.table)
-            session.run(f"CREATE TABLE {table} (LIKE {parent})")
-
+        name = self._version(version)
+        table, columns = f"{SCHEMA}.{quote(name)}", [column.name for column in copy.columns]
+        body = ", ".join(f"{quote(column.name)} {column.type}" for column in copy.columns)
         with self.place.translated():
-            unhurried(session.connection, seconds, parent, make)
+            session.run(f"CREATE TABLE {table} ({body})")
         self._close(session, name)
         comment = mark_text(self.spec.release, version, stamp).replace("'", "''")
         session.run(f"COMMENT ON TABLE {table} IS '{comment}'")
-        places = [*layout.stored.values(), layout.key]
-        into = sa.table(name, *map(sa.column, places), schema=SCHEMA)
-        query = copy.ordered.add_columns(sa.literal_column(str(version)))
-        session.run(sa.insert(into).from_select(places, query))
+        into = sa.table(name, *map(sa.column, columns), schema=SCHEMA)
+        session.run(sa.insert(into).from_select(columns, copy.ordered))
         rows = session.scalar(f"SELECT count(*) FROM {table}")
         if rows != copy.rows:
             raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")
         session.run(f"ANALYZE {table}")
         inserts = self._view.loaded(session, shown)
 
-        def attach(turn: Turn) -> None:
-            # Well before it can be published: a reader plans with the partitions that it knows.
-            turn.wants(ATTACH, SCHEMA, layout.table)
-            session.run(f"ALTER TABLE {parent} ATTACH PARTITION {table} FOR VALUES IN ({version})")
+        def write(turn: Turn) -> None:
             turn.wants(ROW, SCHEMA, *TABLES)
             self._view.forget(session.connection, version)
             for insert in inserts:
@@ -163,7 +152,17 @@ class PostgresqlTarget:
             record(session.connection, "staged")
 
         with self.place.translated():
-            unhurried(session.connection, seconds, parent, attach)
+            unhurried(session.connection, self.seconds, table, write)
+            session.connection.commit()
+
+    def prepare(self, columns: Sequence[PublishedColumn]) -> None:
+        """Make ready the tables that readers' views read.
+
+        In a transaction of its own: a column is added under a lock that keeps readers out.
+        """
+        with self._session() as session, self.place.translated():
+            work = partial(self.tables.prepare, columns=columns)
+            take_turns(session.connection, self.seconds, self.view, work)
             session.connection.commit()
 
     @property
@@ -171,68 +170,28 @@ class PostgresqlTarget:
         """The seconds that a reader may have to wait behind a statement of the job."""
         return float(self.spec.publish.lock_timeout)
 
-    def _ready(self, columns: Sequence[PublishedColumn]) -> Layout | None:
-        """The table of versions for these columns, with new ones added; None where none can have them.
-
-        The one that readers see now comes first, so that the view stays one of the same table. In a transaction of its
-        own: a column is added under a lock that keeps readers out, and the snapshot of the source is open for long.
-        """
-        with self._session() as session, self.place.translated():
-            connection = session.connection
-            found = (layout_of(table, columns) for table in self._parents(connection))
-            layout = next((one for one in found if one is not None), None)
-            if layout is not None and layout.missing:
-                take_turns(connection, self.seconds, f"{SCHEMA}.{layout.table}", lambda turn: self._add(turn, layout))
-                connection.commit()
-        return layout
-
-    def _add(self, turn: Turn, layout: Layout) -> None:
-        """Add the columns that a table of versions lacks, to all its versions."""
-        table = f"{SCHEMA}.{quote(layout.table)}"
-        versions = [t.name for t in self._tables(turn.connection) if t.parent == layout.table]
-        turn.wants(REPLACE, SCHEMA, layout.table, *versions)
-        run(turn.connection, f"LOCK TABLE ONLY {table} IN ACCESS EXCLUSIVE MODE")
-        run(turn.connection, f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE NOWAIT")  # its partitions
-        added = ", ".join(f"ADD COLUMN {quote(name)} {type_}" for name, type_ in layout.missing)
-        run(turn.connection, f"ALTER TABLE {table} {added}")
-
-    def _parents(self, connection: sa.Connection) -> list[sa.Row[tuple]]:  # type: ignore[type-arg]
-        """The tables of versions, newest first, except that of the version which readers see."""
-        found = self._tables(connection)
-        pointer = tables(connection).pointer
-        query = sa.select(pointer.c.version).where(pointer.c.release == self.spec.release)
-        shown = connection.scalar(query)
-        first = {t.parent for t in found if shown is not None and t.name == self._version(shown)}
-        return sorted((t for t in found if t.kind == "p"), key=lambda table: table.name not in first)
-
-    def _new_table(self, session: Session, columns: Sequence[PublishedColumn]) -> Layout:
-        key = version_column(columns)
-        parents = [t for t in self._tables(session.connection) if t.kind == "p"]
-        numbers = [int(re.match(r"data(\d*)_", table.name)[1] or 1) for table in parents]  # type: ignore[index]
-        number = max(numbers, default=0) + 1
-        name = f"data{number if number > 1 else ''}_{self.spec.release}"
-        body = ", ".join(f"{quote(c.name)} {c.type}" for c in columns)
-        session.run(
-            f"CREATE TABLE {SCHEMA}.{quote(name)} ({body}, {quote(key)} bigint NOT NULL) "
-            f"PARTITION BY LIST ({quote(key)})"
-        )
-        self._close(session, name)
-        return Layout(name, key, {c.name: c.name for c in columns})
-
     def layout(self, connection: sa.Connection, version: int, columns: Sequence[PublishedColumn]) -> Layout | None:
-        """Where a version's columns are; None for one that does not exist, is not attached, or lacks some of them."""
-        found = {t.name: t for t in self._tables(connection)}
-        own = found.get(self._version(version))
-        layout = layout_of(found[own.parent], columns) if own is not None and own.parent is not None else None
+        """Where the columns of a version are in the table that is shown; None for a version that does not exist or was
+        altered, and where no table has these columns."""
+        if not self._is_whole(connection, version, columns):
+            return None
+        layout = self.tables.layout(connection, columns)
         return None if layout is None or layout.missing else layout
+
+    def _is_whole(self, connection: sa.Connection, version: int, columns: Sequence[PublishedColumn]) -> bool:
+        """Whether the table of a version is there, with these columns and no other."""
+        there = {table.name: table.columns for table in self._tables(connection)}.get(self._version(version))
+        return there is not None and [tuple(column) for column in there] == [(c.name, c.type) for c in columns]
 
     def _close(self, session: Session, name: str) -> None:
         """Take away what default privileges have given on a new table."""
         self._view.close(session.connection, SCHEMA, name)
 
-    def _tables(self, connection: sa.Connection, kinds: str = "data[0-9]*|v[0-9]+") -> Sequence[sa.Row[tuple]]:  # type: ignore[type-arg]
+    def _tables(self, connection: sa.Connection) -> Sequence[Any]:
+        """The tables of versions."""
         with self.place.translated():
-            return connection.execute(text("release_tables"), {"pattern": f"^({kinds})_{self.spec.release}$"}).all()
+            pattern = pattern_of(self.spec.release, VERSIONS)
+            return connection.execute(text("release_tables"), {"pattern": pattern}).all()
 
     @contextmanager
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[PostgresqlChecked]:
@@ -245,21 +204,20 @@ class PostgresqlTarget:
 
             with self.place.translated():
                 unhurried(session.connection, self.seconds, f"{SCHEMA}.{name}", keep)
-            layout = self.layout(session.connection, version, columns)
-            if layout is None:
+            if not self._is_whole(session.connection, version, columns):
                 raise Refused(f"{SCHEMA}.{name} is not the table of version {version} any more: it was altered")
-            rows = Rows(session, self._rows(session, version, layout), session.connection)
-            yield PostgresqlChecked(self, rows, columns, layout)
+            rows = Rows(session, self._rows(session, version, columns), session.connection)
+            yield PostgresqlChecked(self, rows, version, columns)
 
-    def _rows(self, session: Session, version: int, layout: Layout) -> sa.FromClause:
-        """The rows of a version under the names that it publishes, and no other column."""
+    def _rows(self, session: Session, version: int, columns: Sequence[PublishedColumn]) -> sa.FromClause:
+        """The rows of a version under the names that it publishes."""
         table = session.relation(TableName(SCHEMA, self._version(version)))
-        selected = [table.c[place].label(quoted_name(name, quote=True)) for name, place in layout.stored.items()]
+        selected = [table.c[column.name].label(quoted_name(column.name, quote=True)) for column in columns]
         return sa.select(*selected).subquery("qblock_version_rows")
 
     def marks(self) -> list[Mark]:
         with self._session() as session:
-            tables = self._tables(session.connection, "v[0-9]+")
+            tables = self._tables(session.connection)
         found = []
         for table in tables:
             version = int(table.name[1:].partition("_")[0])
@@ -272,13 +230,11 @@ class PostgresqlTarget:
         with self._session() as session:
             with self.place.translated():
                 columns = self._published_columns(session.connection, mark.version)
-                layout = self.layout(session.connection, mark.version, columns) if columns else None
-            if layout is not None:
-                return content_digest(session, self._rows(session, mark.version, layout), columns)
+                whole = bool(columns) and self._is_whole(session.connection, mark.version, columns)
+            if whole:
+                return content_digest(session, self._rows(session, mark.version, columns), columns)
             # What it published is not known: everything in it.
-            return relation_digest(
-                session, name, without=[c for c in session.columns(name) if c.rstrip("_") == VERSION]
-            )
+            return relation_digest(session, name)
 
     def _published_columns(self, connection: sa.Connection, version: int) -> Sequence[PublishedColumn]:
         """The columns that a version published, as kept with it; none where that is missing or cannot be read."""
@@ -289,8 +245,7 @@ class PostgresqlTarget:
 
     def holds(self, version: int) -> bool:
         with self._session() as session:
-            tables = self._tables(session.connection, "v[0-9]+")
-        return any(t.name == self._version(version) and t.parent is not None for t in tables)
+            return any(table.name == self._version(version) for table in self._tables(session.connection))
 
     def landed(self, version: int) -> bool:
         # The ledger and the pointer row change in one transaction: nothing can land without its ledger row.
@@ -300,11 +255,24 @@ class PostgresqlTarget:
         removed = []
         with self._session() as session:
             names = {self._version(version) for version in (*kept, self._pointer(session.connection))}
-            tables = [t for t in self._tables(session.connection, "v[0-9]+") if t.name not in names]
-        for table in tables:
-            if self._drop(table.name, table.parent, None):
-                removed.append(f"{SCHEMA}.{table.name}")
+            tables = [table.name for table in self._tables(session.connection) if table.name not in names]
+        for name in tables:
+            if self._drop(name, None):
+                removed.append(f"{SCHEMA}.{name}")
+        self.pack()
         return removed
+
+    def pack(self) -> None:
+        """Leave nothing of versions that are not shown in what views read, as far as nobody is in the way."""
+        with self.place.translated():
+            with self._session() as session:
+                unread = self.tables.unread(session.connection)
+                tables = self.tables.unpacked(session.connection)
+            dropped = [name for name in unread if self._drop(name, None)]
+            tables = [table for table in tables if table.name not in dropped]
+            if tables:
+                with self.place.create_engine().connect() as connection:
+                    self.tables.pack(connection, tables, self.seconds)
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         with self._session() as session, self.place.translated():
@@ -321,10 +289,10 @@ class PostgresqlTarget:
         try:
             with warehouse.snapshot() as session:
                 with self.place.translated():
-                    layout = self.layout(session.connection, version, columns)
-                if layout is None:
+                    whole = self._is_whole(session.connection, version, columns)
+                if not whole:
                     raise Refused(f"{SCHEMA}.{self._version(version)} is not the table of version {version} any more")
-                for statement in self._view.temporary(self._version(version), version, layout):
+                for statement in self._view.temporary(self._version(version), version, columns):
                     session.run(statement)
                 yield session, session.scalar("SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()")
         finally:
@@ -358,6 +326,8 @@ class PostgresqlTarget:
         def take(turn: Turn) -> None:
             turn.wants(ROW, SCHEMA, *WRITTEN)
             record(turn.connection, "retired_view")
+            self.tables.empty(turn)
+            self.tables.note(turn)
             if self._view.facts(turn.connection) is not None:
                 turn.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
                 self._view.close_all(turn.connection)
@@ -365,6 +335,7 @@ class PostgresqlTarget:
         with self._session() as session, self.place.translated():
             take_turns(session.connection, self.seconds, self.view, take)
             session.connection.commit()
+        self.pack()
 
     def take_away(self) -> None:
         # The ledger and what readers see change in one transaction.
@@ -373,19 +344,14 @@ class PostgresqlTarget:
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
         left = []
         for version, record in versions.items():
+            name = self._version(version)
             with self._session() as session:
                 seen = self._pointer(session.connection) == version
-                waiting = self._still_seen(session.connection, version)
-                tables = {t.name: t for t in self._tables(session.connection)}
-            found = tables.get(self._version(version))
+                exists = any(table.name == name for table in self._tables(session.connection))
             if seen:
                 left.append(STAYS.format(version))
-            elif waiting:
-                left.append(f"version {version} stays until {waiting} older transactions have ended")
-            elif not self._drop(self._version(version), found.parent if found else None, record, found is not None):
+            elif not self._drop(name, record, exists):
                 left.append(f"version {version} stays until its readers have ended")
-        if not left:
-            self._drop_empty_parents()
         return left
 
     def _pointer(self, connection: sa.Connection) -> int:
@@ -393,13 +359,8 @@ class PostgresqlTarget:
         with self.place.translated():
             return LedgerReader(connection).pointer(self.spec.release) or 0
 
-    def _still_seen(self, connection: sa.Connection, version: int) -> int:
-        with self.place.translated():
-            number = connection.scalar(text("superseded"), {"release": self.spec.release, "version": version})
-            return int(connection.scalar(text("old_snapshots"), {"release": self.spec.release, "number": number}) or 0)
-
-    def _drop(self, name: str, parent: str | None, record: Record | None, exists: bool = True) -> bool:
-        """Drop one version's table unless readers are in the way; whether it is gone."""
+    def _drop(self, name: str, record: Record | None, exists: bool = True) -> bool:
+        """Drop one table, a version with its record, unless somebody is in the way; whether it is gone."""
 
         def drop(turn: Turn) -> None:
             if record is not None:
@@ -407,35 +368,21 @@ class PostgresqlTarget:
             version = re.match(r"v(\d+)_", name)
             if version is not None:
                 self._view.forget(turn.connection, int(version[1]))
-            if not exists:
-                return
-            table = f"{SCHEMA}.{quote(name)}"
-            if parent is not None:
-                run(turn.connection, f"LOCK TABLE ONLY {SCHEMA}.{quote(parent)} IN ACCESS EXCLUSIVE MODE")
-                run(turn.connection, f"LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE NOWAIT")
-                run(turn.connection, f"ALTER TABLE {SCHEMA}.{quote(parent)} DETACH PARTITION {table}")
-            run(turn.connection, f"DROP TABLE {table}")
+            if exists:
+                run(turn.connection, f"DROP TABLE {SCHEMA}.{quote(name)}")
 
         with self._session() as session, self.place.translated():
             try:
                 take_turns(session.connection, self.seconds, f"{SCHEMA}.{name}", drop, turns=1)
             except (Busy, sa.exc.DBAPIError) as error:
-                if state_of(error) not in (LOCK, DEADLOCK, DEPENDENT):  # a view that shows nothing needs its parent
+                if state_of(error) not in (LOCK, DEADLOCK, DEPENDENT):
                     raise
                 return False
             session.connection.commit()
         return True
 
-    def _drop_empty_parents(self) -> None:
-        with self._session() as session:
-            tables = self._tables(session.connection)
-            used = {t.parent for t in tables}
-            empty = [t.name for t in tables if t.kind == "p" and t.name not in used]
-        for name in empty:
-            self._drop(name, None, None)
-
     def _version(self, version: int) -> str:
-        return f"v{version}_{self.spec.release}"
+        return version_table(version, self.spec.release)
 
     @contextmanager
     def _session(self) -> Iterator[SqlSession]:
@@ -452,25 +399,31 @@ class PostgresqlTarget:
 class PostgresqlChecked:
     """A staged version in the second transaction."""
 
-    def __init__(
-        self, target: PostgresqlTarget, rows: Rows, columns: Sequence[PublishedColumn], layout: Layout
-    ) -> None:
+    def __init__(self, target: PostgresqlTarget, rows: Rows, version: int, columns: Sequence[PublishedColumn]) -> None:
         self.rows = rows
         self._target = target
+        self._version = version
         self._columns = columns
-        self._layout = layout
 
     def publish(self, record: Record) -> list[str]:
         target, connection = self._target, self.rows.session.connection
+        target.prepare(self._columns)
+
+        def fill(turn: Turn) -> Layout:
+            layout = target.layout(connection, self._version, self._columns)
+            if layout is None:
+                raise QblockError(f"the table that {target.view} reads was altered meanwhile; run it again")
+            target.tables.fill(turn, layout, self._version)
+            return layout
 
         def show(turn: Turn) -> list[str]:
             turn.wants(ROW, SCHEMA, *WRITTEN)
             record(connection, "checked")
             lock_pointer(connection, target.spec.release)
-            if not target.made.all_intact(connection, self._layout, self._columns, whole=True):
+            if not target.made.all_intact(connection, layout, self._columns, whole=True):
                 # What the proof asks for is locked before the view is, for which readers wait from then on.
                 postgresql_rights.lock_private(connection, with_schemas(connection, target.spec), turn)
-                target.made.make_all(connection, self._layout, self._columns, turn)
+                target.made.make_all(connection, layout, self._columns, turn)
             turn.wants(REPLACE, target.spec.publish.schema, target.spec.view, catalog=True)
             target.made.grant(connection)
             notes = target.prove(connection)
@@ -479,6 +432,9 @@ class PostgresqlChecked:
             return notes
 
         with target.place.translated():
+            # Nobody waits for it, and it takes long: before the locks that readers wait for.
+            layout = unhurried(connection, target.seconds, target.view, fill)
             notes = take_turns(connection, target.seconds, target.view, show)
             connection.commit()
+        target.pack()
         return notes

@@ -10,6 +10,7 @@ from qblock.ledger.kept import Kept
 from qblock.ledger.place import SCHEMA
 from qblock.ledger.reader import LedgerReader
 from qblock.publish.targets import postgresql_rights
+from qblock.publish.targets.layout import pattern_of
 from qblock.publish.targets.mark import mark_text, read_mark
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.publish.targets.postgresql_homes import with_schemas
@@ -74,10 +75,9 @@ def _rename_tables(turn: Turn, earlier: str, release: str) -> None:
     if earlier == release:
         return
     connection = turn.connection
-    found = connection.execute(text("release_tables"), {"pattern": f"^(data[0-9]*|v[0-9]+)_{earlier}$"}).all()
+    found = connection.execute(text("release_tables"), {"pattern": pattern_of(earlier)}).all()
     turn.wants_oids(REPLACE, *(table.oid for table in found))
-    # A partition after its table, as readers lock them.
-    for table in sorted(found, key=lambda table: table.kind != "p"):
+    for table in found:
         turn.rest()
         name = table.name.removesuffix(earlier) + release
         run(connection, f"ALTER TABLE {SCHEMA}.{quote(table.name)} RENAME TO {quote(name)}")

@@ -8,6 +8,7 @@ from qblock.errors import InputError
 from qblock.ledger.place import SCHEMA
 from qblock.ledger.stores.postgresql_rights import ask_for_job, ask_for_officer
 from qblock.publish.helpers import names
+from qblock.publish.targets.layout import pattern_of
 from qblock.publish.targets.postgresql_homes import readers_of
 from qblock.publish.targets.postgresql_view import View, text
 from qblock.source.reads import columns_looked_at, columns_read, tables_read
@@ -89,10 +90,8 @@ def _of_tables(catalog: Catalog, spec: Spec) -> list[str]:
 
 def _of_own(catalog: Catalog, spec: Spec) -> None:
     """What an earlier login of the job has made of this release."""
-    pattern = f"^(data[0-9]*|v[0-9]+)_{spec.release}$"
-    tables = [
-        TableName(SCHEMA, row.name) for row in catalog.connection.execute(text("release_tables"), {"pattern": pattern})
-    ]
+    rows = catalog.connection.execute(text("release_tables"), {"pattern": pattern_of(spec.release)})
+    tables = [TableName(SCHEMA, row.name) for row in rows]
     shown = [TableName(spec.publish.schema, spec.view)]
     shown += [TableName(spec.publish.schema, name) for name in names(spec.view, spec.publish.names).values()]
     for table, row in catalog.relations([*tables, *shown]).items():

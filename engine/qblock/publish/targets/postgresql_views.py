@@ -42,6 +42,13 @@ TYPES: dict[Type, str] = {
 TABLES = tuple(f"shown_{helper.kind}" for helper in KEPT)
 """Tables of what helper views show of each version."""
 OF = ("of_release", "of_version", "position")
+
+
+def helper_table(kind: Kind, release: str) -> str:
+    """The name of the table that a helper view reads."""
+    return f"now_{kind}_{release}"
+
+
 Made = tuple[str, Columns, Comments]
 """How a view is made: its statement, its columns with their types, and what is said of them."""
 
@@ -130,10 +137,9 @@ class Views(View):
             view.make(connection, *made[view.role], turn)
 
     def _made(self, layout: Layout, columns: Sequence[PublishedColumn]) -> dict[str, Made]:
-        key = f"SELECT version FROM {SCHEMA}.pointer WHERE release = '{self.spec.release}'"
         stored = layout.stored
         shown = _as_published(layout)
-        version = f"FROM {SCHEMA}.{quote(layout.table)} WHERE {quote(layout.key)} = ({key})"
+        version = f"FROM {SCHEMA}.{quote(layout.table)}"
         selected, grouped = block_columns(columns, lambda name: quote(stored[name]))
         says = (view_comment(self.spec), column_comments(self.spec, columns))
         found: dict[str, Made] = {
@@ -147,17 +153,17 @@ class Views(View):
         for helper in KEPT:
             listed = ", ".join(map(quote, helper.columns))
             statement = (
-                f"{self.helpers[helper.kind].begin} AS SELECT {listed} FROM {SCHEMA}.shown_{helper.kind} "
-                f"WHERE of_release = '{self.spec.release}' AND of_version = ({key}) ORDER BY position"
+                f"{self.helpers[helper.kind].begin} AS SELECT {listed} "
+                f"FROM {SCHEMA}.{quote(helper_table(helper.kind, self.spec.release))} ORDER BY position"
             )
             types = [(name, TYPES[type_]) for name, type_ in helper.columns.items()]
             found[helper.kind] = (statement, types, (helper.says.format(view=self.name), {}))
         return found
 
-    def temporary(self, table: str, version: int, layout: Layout) -> list[str]:
+    def temporary(self, table: str, version: int, columns: Sequence[PublishedColumn]) -> list[str]:
         """The statements that make views of these names in the session alone, which show one version; but for the
         blocks. table: of the version."""
-        begin, shown = "CREATE TEMPORARY VIEW {} AS SELECT", _as_published(layout)
+        begin, shown = "CREATE TEMPORARY VIEW {} AS SELECT", ", ".join(quote(column.name) for column in columns)
         found = [f"{begin.format(quote(self.name))} {shown} FROM {SCHEMA}.{quote(table)}"]
         for helper in KEPT:
             listed = ", ".join(map(quote, helper.columns))
