@@ -129,7 +129,7 @@ class Weekly:
             found: dict[str, Any] = {
                 table.name: sorted(
                     str({**row, "entity": named(row["entity"]), "since": None, "version": None})
-                    for row in fetch(table.select()).to_pylist()
+                    for row in fetch(table.select().where(table.c.release == self.job.spec.release)).to_pylist()
                 )
                 for table in (t.shown, t.apart, t.waiting)
             }

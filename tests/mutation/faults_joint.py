@@ -181,6 +181,13 @@ JOINT: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        "padding: as many rows as people who wait",
+        "joint/padding.py",
+        "    return max(LEAST, 1 << (rows - 1).bit_length()) if rows else LEAST",
+        "    return rows",
+        tests=("tests/release/test_waiting_counters.py::test_how_many_people_wait_is_told_to_no_other_login",),
+    ),
+    Mutation(
         "turnover: those who went and those who came make up for each other",
         "joint/turnover.py",
         "ONE_IN * max(self.went, self.came)",

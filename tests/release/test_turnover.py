@@ -54,7 +54,8 @@ def kept(job: Job) -> dict[str, int]:
     """How many are kept in each state."""
     with own_book(place_of(job.spec)) as book:
         t = book.tables.turnover
-        rows = book.own.fetch(sa.select(t.c.state, sa.func.count().label("n")).group_by(t.c.state)).to_pylist()
+        query = sa.select(t.c.state, sa.func.count().label("n")).where(t.c.release == job.spec.release)
+        rows = book.own.fetch(query.group_by(t.c.state)).to_pylist()
     return {row["state"]: row["n"] for row in rows}
 
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.joint.crosswalk import HEXADECIMAL, Book, key_of, keyed, own_book
+from qblock.joint.padding import nobody
 from qblock.joint.units import owner
 from qblock.ledger.events import Event
 from qblock.ledger.place import Place
@@ -44,7 +45,8 @@ def people(book: Book) -> dict[str, int]:
     t = book.tables
     everybody = sa.union(*(sa.select(table.c.release, table.c.entity) for table in t.of_entities)).subquery("everybody")
     query = sa.select(everybody.c.release, sa.func.count().label("n")).group_by(everybody.c.release)
-    return {row["release"]: int(row["n"]) for row in book.own.fetch(query.order_by(everybody.c.release)).to_pylist()}
+    query = query.where(everybody.c.release.not_like(f"{nobody('')}%")).order_by(everybody.c.release)
+    return {row["release"]: int(row["n"]) for row in book.own.fetch(query).to_pylist()}
 
 
 def owed(book: Book, release: str) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import json
 
 import sqlalchemy as sa
 
+from qblock.joint import padding
 from qblock.joint.crosswalk import Book
 from qblock.ledger.events import canonical
 
@@ -24,11 +25,12 @@ def set_down(book: Book, release: str) -> None:
     state = {} if text is None else json.loads(text)
     if state.get("form") == SET_DOWN:
         return
-    own.run(sa.delete(t.waiting).where(t.waiting.c.release == release))
+    padding.clear(book, t.waiting, release)
     if state.get("form") == HAS_STATE:
         frozen = [t.shown.c.release == release, t.shown.c.cell.in_(state["frozen"])]
         people = sa.select(t.shown.c.release, t.shown.c.entity).where(*frozen)
         own.run(sa.insert(t.waiting).from_select(["release", "entity"], people))
+        padding.pad(book, t.waiting, release)
         kept = canonical({"form": SET_DOWN})
         own.run(sa.update(t.steady).where(t.steady.c.release == release).values(state=kept))
     else:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import sqlalchemy as sa
 
+from qblock.joint import padding
 from qblock.joint.admission import Admission
 from qblock.joint.crosswalk import Book, fresh_name
 from qblock.joint.episodes import PUBLISHED, VersionKey
@@ -97,13 +98,14 @@ def keep(book: Book, release: str, found: Turnover) -> None:
     t = book.tables.turnover
     if found.waiting is None or found.gone is None:
         return
-    book.own.run(sa.delete(t).where(t.c.release == release))
+    padding.clear(book, t, release)
     for state, digests in ((WAITING, found.waiting), (GONE, found.gone)):
         loaded = book.own.load(fresh_name(), digests)
         same = [sa.cast(sa.literal(text), sa.Text) for text in (release, state)]
         query = sa.select(loaded.c.entity, *same)
         book.own.run(sa.insert(t).from_select(["entity", "release", "state"], query))
         book.own.drop(loaded)
+    padding.pad(book, t, release, state=WAITING)
 
 
 def _known(book: Book, release: str, versions: Collection[int]) -> Query:

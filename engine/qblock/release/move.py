@@ -21,6 +21,7 @@ import sqlalchemy as sa
 
 from qblock.deeds import outcome
 from qblock.errors import InputError, Refused
+from qblock.joint.padding import nobody
 from qblock.joint.tables import tables as crosswalk_tables
 from qblock.ledger.events import IDENTIFYING, Event, RecordedEvent, canonical
 from qblock.ledger.history import UNFINISHED, last_events, published_versions
@@ -211,9 +212,9 @@ def _rename_crosswalk(connection: sa.Connection, place: Place, earlier: str, rel
     for name, table in vars(found).items():
         if not isinstance(table, sa.Table) or "release" not in table.c:
             continue
-        of_release = table.c.release == earlier
-        statement = table.delete() if name in ROLLED else table.update().values(release=release)
-        connection.execute(statement.where(of_release))
+        for before, after in ((earlier, release), (nobody(earlier), nobody(release))):
+            statement = table.delete() if name in ROLLED else table.update().values(release=after)
+            connection.execute(statement.where(table.c.release == before))
     version = found.version
     for row in connection.execute(sa.select(version.c.release, version.c.version, version.c.audience)).all():
         audience = json.loads(row.audience)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from qblock.errors import QblockError
+from qblock.joint import padding
 from qblock.joint.crosswalk import Book, fresh_name
 from qblock.joint.steady import Cell, Memory, Pending, Unit
 from qblock.joint.steady.state import Block
@@ -221,7 +222,7 @@ def save(book: Book, release: str, kept: Kept, gone: Iterable[str] = (), rows: M
     own.drop(taken)
     if rows:
         _insert(book, t.shown, release, unit_columns(rows))
-    own.run(sa.delete(t.waiting).where(t.waiting.c.release == release))
+    padding.clear(book, t.waiting, release)
     memory = kept.memory
     people = sorted({*memory.since, *memory.pending, *memory.seen})
     if people:
@@ -234,6 +235,7 @@ def save(book: Book, release: str, kept: Kept, gone: Iterable[str] = (), rows: M
             "times": pa.array([None if one is None else one.times for one in pending], pa.int64()),
         }
         _insert(book, t.waiting, release, columns)
+    padding.pad(book, t.waiting, release, since=0)
     save_state(book, release, kept.text())
 
 
@@ -277,7 +279,7 @@ def forget(book: Book, release: str) -> None:
     """Forget all of a release: of a first version that nobody ever saw."""
     t = book.tables
     for table in (t.shown, t.waiting, t.steady):
-        book.own.run(sa.delete(table).where(table.c.release == release))
+        padding.clear(book, table, release)
 
 
 def unit_columns(rows: Mapping[str, Row]) -> dict[str, pa.Array]:
