@@ -55,10 +55,10 @@ def test_no_set_of_those_that_are_named_holds_another_one(rows: list[tuple[int, 
 def test_what_is_said() -> None:
     sets = [Apart(("born",), 1.0), Apart(("zip", "age"), 0.634), Apart(("zip", "sex"), 0.52)]
     assert said(sets) == {
-        "born": "alone it tells 100 % of the people apart",
-        "zip": "with age it tells 63.4 % of the people apart",
-        "age": "with zip it tells 63.4 % of the people apart",
-        "sex": "with zip it tells 52 % of the people apart",
+        "born": "unique for 100 % of the people",
+        "zip": "with age unique for 63.4 % of the people",
+        "age": "with zip unique for 63.4 % of the people",
+        "sex": "with zip unique for 52 % of the people",
     }
     assert sentence(sets, 10, 10) == (
         "People who are alone with their values: born: 100 %, zip + age: 63.4 %, zip + sex: 52 %"

@@ -223,7 +223,7 @@ def test_a_source_that_changes_meanwhile_is_read_from_one_snapshot(published: Jo
     before = []
 
     def insert(message: str) -> None:
-        if not any(message.startswith("Refuse if the values") for message in before):
+        if not any(message.startswith("Stop if ") for message in before):
             before.append(message)
         published.change("INSERT INTO people VALUES ('another', '14853', 48, 'flu', 'A')")
 

@@ -165,7 +165,8 @@ def test_the_search_says_it_in_one_line(crowd: Any, tmp_path: Path, capsys: pyte
         text = spec_text("t", attributes, [{"k_anonymity": {"k": 4}}], search={"weights": weights})
         (tmp_path / "spec.yaml").write_text(text.replace("${URL}", url), "utf-8")
         for command in ("search", "audit"):
-            assert run([command, str(tmp_path / "spec.yaml"), *(["--quiet"] if command == "search" else [])]) == 0
+            options = ["--quiet", "--verbose"] if command == "search" else []
+            assert run([command, str(tmp_path / "spec.yaml"), *options]) == 0
             out = capsys.readouterr().out
             line = "Weights in loss, precision and non-uniform entropy: age 0.25, place 1, sex 7"
             assert out.count(line) == said

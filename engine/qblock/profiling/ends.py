@@ -104,7 +104,7 @@ def _percentiles(
 def _cuts(p: Proposal, low: Fraction, high: Fraction) -> tuple[list[Fraction], list[Fraction], list[Fraction]]:
     """The widths of ranges between two percentiles, and the cuts at which they may begin and end: the first is the
     percentile rounded outward, each other lies further inside. None where no value is beyond the first."""
-    widths = widths_of(high - low, whole=p.profile.column.kind == "integer")
+    widths = widths_of(high - low, whole=p.profile.kind == "integer")
     width = widths[0]
     first, last = math.floor(low / width) * width, (math.floor(high / width) + 1) * width
     inside = range(min(TRIED, int((last - first) / width)))
@@ -158,8 +158,8 @@ def _coded(p: Proposal, widths: list[Fraction], low: Fraction | None, high: Frac
     if not widths or (low is not None and low == high):
         return p
     ends = {key: as_written(cut) for key, cut in (("from", low), ("to", high)) if cut is not None}
-    words = [] if low is None else [f"below {decimal_text(low)}"]
-    words += [] if high is None else [f"from {decimal_text(high)} on"]
+    words = [] if low is None else [f"under {decimal_text(low)}"]
+    words += [] if high is None else [f"{decimal_text(high)} and over"]
     said = " and ".join(words)
     entry = {**p.entry, "hierarchy": {"ranges": [as_written(width) for width in widths], **ends}}
-    return replace(p, entry=entry, reason=f"{p.reason}; what lies {said} shares a label")
+    return replace(p, entry=entry, reason=f"{p.reason}; {said} are grouped")
