@@ -19,11 +19,15 @@ SCREENS = (
     ("search", "--quiet", "--nodes", "all"),
     ("audit",),
     ("audit", "--all"),
+    ("search", "--quiet", "--verbose"),
     ("compare", "--quiet"),
+    ("compare", "--quiet", "--recoding", "both"),
     ("plan",),
     ("release", "--force", "--quiet"),
     ("verify",),
     ("history",),
+    ("report", "--output", "report.html"),
+    ("rollback", "1", "--plan"),
     ("hierarchy", "check"),
 )
 LONG = {
@@ -56,7 +60,10 @@ def check(texts: dict[int, str], *, same: bool) -> None:
 
 
 @pytest.mark.parametrize("screen", SCREENS, ids=" ".join)
-def test_a_release(released: Job, screen: tuple[str, ...], at_width: Callable[..., str]) -> None:
+def test_a_release(
+    released: Job, screen: tuple[str, ...], at_width: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(released.folder)
     name, *more = screen[:2] if screen[0] == "hierarchy" else screen[:1]
     arguments = [name, *more, str(released.spec.path), *screen[1 + len(more) :]]
     # Times, digests and numbers of versions differ from run to run.
@@ -83,3 +90,11 @@ def test_long_names(
             assert "marital_status_of_the_patient: hidden" in flat
             assert "2 of 3 quasi-identifiers are hidden: of little use; what would show them:" in flat
             assert "Limit: k_anonymity (k asked 6, reached 6)" in flat
+
+
+def test_a_first_spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_width: Callable[..., str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [",".join(LONG), *(",".join(map(str, row)) for row in zip(*LONG.values(), strict=True))]
+    Path("people.csv").write_text("\n".join(lines) + "\n", "utf-8")
+    arguments = ["init", "people.csv", "--yes", "--force", "--sensitive", "disease"]
+    check({width: at_width(width, arguments) for width in WIDTHS}, same=False)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import qblock
 from qblock.cli.app import run
+from qblock.joint.later import lags
 from qblock.joint.steady.estimate import Churn
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from qblock.release import candidates, forecast
-from qblock.release.forecast import churn_so_far, forecast_of_search
+from qblock.release.forecast import churn_so_far, forecast_of_search, published
+from qblock.releases.files import own_files
 from qblock.search.run import open_task, run_search
+from qblock.spec import load_spec
 from release.jobs import Job, MakeJob
 
 pytestmark = pytest.mark.either_engine
@@ -221,3 +225,18 @@ def test_a_cohort_between_two_sampled_blocks_is_that_of_the_nearer_one(monkeypat
 
 def test_a_ledger_without_churn_has_none() -> None:
     assert churn_so_far([], 10) is None
+
+
+def test_a_search_on_spark_needs_no_ledger(tmp_path: Path) -> None:
+    """A source that holds no private state, and a spec that says no other place for it."""
+    (tmp_path / "release.yaml").write_text(
+        "version: 1\nrelease: people\nsource: {url: 'sc://127.0.0.1:1', table: main.people}\nentity: id\nattributes:\n"
+        "  id: identifying\n  age: {role: quasi_identifier, hierarchy: {ranges: [5, 10]}}\n  ill: sensitive\n"
+        "privacy: [{k_anonymity: {k: 3}}]\n",
+        "utf-8",
+    )
+    spec = load_spec(tmp_path / "release.yaml")
+    assert lags(spec)
+    assert published(spec, None) is None
+    assert next(own_files(spec)).path == spec.path
+    assert len(list(own_files(spec))) == 1

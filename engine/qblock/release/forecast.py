@@ -30,7 +30,7 @@ from qblock.ledger import migrate
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import has_place, place_of
 from qblock.ledger.writer import opened
 from qblock.release.candidates import candidates
 from qblock.search.choose import choose
@@ -230,7 +230,7 @@ def published(spec: Spec, churn: Churn | None) -> Published | None:
 
     churn: asked about; None: that of its runs so far.
     """
-    if not lags(spec):
+    if not lags(spec) or not has_place(spec):
         return None
     place = place_of(spec)
     try:

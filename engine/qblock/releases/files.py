@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from qblock.files import OwnFile
-from qblock.ledger.stores import place_of
+from qblock.ledger.stores import has_place, place_of
 from qblock.spec import Spec
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.engines import database_file, engine_of
@@ -15,8 +15,8 @@ from qblock.warehouse.source_files import found_files
 def own_files(spec: Spec) -> Iterator[OwnFile]:
     """Those of a spec: itself, source, release file, hierarchies, private folder."""
     yield OwnFile(spec.path, "the spec")
-    place = place_of(spec)
-    if place.file is not None:
+    place = place_of(spec) if has_place(spec) else None
+    if place is not None and place.file is not None:
         yield OwnFile(place.folder, "in the private folder of qblock", folder=True)
     for url, what in ((spec.source.url, "the source"), (spec.publish.url, "the release file")):
         if url is None or not engine_of(parse_url(url.url)).is_file:

@@ -63,6 +63,11 @@ STORES: dict[str, Callable[[Path, sa.URL], Place]] = {"duckdb": _beside_the_spec
 """Where the private state of a source is, by engine: from the private folder and the source's URL."""
 
 
+def has_place(spec: HasPlace) -> bool:
+    """Whether a spec says where its ledger is. A search of a source on Spark needs none."""
+    return spec.private is not None or engine_of(parse_url(spec.source.url.url)).stores
+
+
 def place_of(spec: HasPlace) -> Place:
     """The ledger's place for a spec. Raises InputError for a URL that cannot be used, and where `private` is missing
     or of no use."""
