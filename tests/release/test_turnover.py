@@ -64,11 +64,11 @@ def test_an_entity_column_that_was_recoded_makes_nobody_new(make_job: MakeJob) -
     job.begin()
     before = shown(job)
     job.change("UPDATE people SET id = id || '-new', value = value || 'x'")
-    with pytest.raises(TurnoverRefused, match="10 of the 10 people whom version 1 shows left the source") as raised:
+    with pytest.raises(TurnoverRefused, match="10 of the 10 people in version 1 are gone") as raised:
         job.run(confirm=False)
     error = raised.value
     assert (error.exit_status, shown(job)) == (3, before)
-    assert "and 10 came who were in no version: more than a fifth" in str(error)
+    assert "and 10 are new (limit: 20 %)" in str(error)
     assert f"`versions: {{confirm: {error.confirm}}}`" in str(error)
     assert events(job, "refused")[-1]["reason"] == str(error)
     # It says the same again, until the digest of this source is named.

@@ -109,7 +109,7 @@ def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ..
     )
     inside = Internal(
         candidate="2 of 3 nodes satisfy the spec.",
-        binding="k_anonymity, with a room of 0.0 % of what is asked",
+        binding="k_anonymity (asked k 5, reached k 5)",
         lattice=LatticeShown(
             ((name, ("as it is", label, "hidden")),), 3, True, nodes, ((1,),), ((1,),), (1,), (2,), "loss", False
         ),

@@ -147,9 +147,9 @@ def release(
 ) -> None:
     """The scheduled job: search, copy, check the copy, publish it behind the view; or refuse and publish nothing.
 
-    Same data and same spec as the published version: nothing to do, exit status 0. Where more than a fifth of the
-    people went or came since the run before: exit status 3, until `versions.confirm` names the digest that the message
-    (and `confirm` of the JSON result) gives.
+    Same data and same spec as the published version: nothing to do, exit status 0. If over 20 % of the people changed
+    since the last run, it stops with exit status 3 until you confirm: `versions.confirm` names the digest that the
+    message (and `confirm` of the JSON result) gives.
     """
     from qblock.api import waiting_words
 

@@ -66,7 +66,7 @@ def source_digest(source: SourceTable, form: int = 1) -> str:
 def refusal(spec: Spec, found: Turnover, digest: str) -> TurnoverRefused:
     """The refusal for the person who must look at the source: counts only."""
     error = TurnoverRefused(
-        f"{spec.at('entity')}: {_counts(found)}: more than a fifth. Where the values of column {spec.entity} were "
+        f"{spec.at('entity')}: {_counts(found)} (limit: 20 %). Where the values of column {spec.entity} were "
         "changed (another format, new numbers), everybody looks new, and versions cannot be checked together any more; "
         "nothing is published. If these people really left and came, confirm this source in the spec: "
         f"`versions: {{confirm: {digest}}}`"
@@ -76,7 +76,5 @@ def refusal(spec: Spec, found: Turnover, digest: str) -> TurnoverRefused:
 
 
 def _counts(found: Turnover) -> str:
-    return (
-        f"since the run before, {found.went} of the {found.shown} people whom version {found.version} shows left the "
-        f"source, and {found.came} came who were in no version"
-    )
+    gone = f"{found.went:,} of the {found.shown:,} people in version {found.version} are gone"
+    return f"since the run before, {gone} and {found.came:,} are new"

@@ -227,7 +227,8 @@ def _binding(trend: Sequence[Mapping[str, Any]], current: int | None) -> str | N
         return None
     least = min(known, key=lambda one: float(one["headroom"]))
     about = f" of {least['sensitive']}" if least["sensitive"] else ""
-    return f"{least['model']}{about}, with a room of {100 * float(least['headroom']):.1f} % of what is asked"
+    asked, reached = (f"{least['parameter']} {least[of]}" for of in ("asked", "reached"))
+    return f"{least['model']}{about} (asked {asked}, reached {reached})"
 
 
 def _rights(spec: Spec) -> Iterator[RightShown]:

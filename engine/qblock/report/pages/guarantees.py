@@ -23,7 +23,7 @@ def parts(report: Report) -> Sequence[Part]:
     columns = ("model", "about", "asked", "reached", "holds", "in words")
     return (
         Table("Guarantees", columns, rows),
-        Text("Reached is what the published rows give when they are counted again; - where that takes more than them."),
+        Text("Reached: recomputed from the published rows ('-': not possible from them alone)."),
     )
 
 

@@ -14,7 +14,7 @@ def parts(report: Report) -> Sequence[Part]:
     if of.problems is not None:
         found.append(_verified(of))
     if of.binding is not None:
-        found.append(Text(f"In the way of more detail is {of.binding}."))
+        found.append(Text(f"More detail would break {of.binding}."))
     found.append(Text(of.candidate))
     if of.notes:
         found.append(Points("Notes of the verification", of.notes))
@@ -39,8 +39,8 @@ def _verified(of: Internal) -> Part:
     if of.problems:
         return Text(f"A verification found: {'; '.join(of.problems)}.", "failed")
     return Text(
-        "Verified: what is published is what was checked, the ledger's chain agrees, and no way was found by which a "
-        "reader could reach anything private. No such list of ways is complete.",
+        "Verified: what is published is what was checked, and the ledger's chain agrees. We checked known ways to "
+        "reach private tables and found none; the list cannot be complete.",
         "verdict",
     )
 

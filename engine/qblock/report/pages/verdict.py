@@ -58,8 +58,7 @@ def _limits(shown: Published, known: str) -> list[str]:
     as_they_are = [column.name for column in shown.columns if column.role == "insensitive"]
     found = [
         f"Nothing is promised against somebody who knows more of a person than {known}.",
-        "That somebody is in the table is not hidden, and what is common among people who look the same is learned of "
-        "each of them, as far as the guarantees allow.",
+        "It does not hide who is in the table, nor what a whole group has in common.",
         "What several releases of the same people tell together is not looked at here. Versions of one release are "
         "checked together by the job that makes them, as its spec says.",
     ]
