@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from qblock.cli.app import run
+from qblock.errors import Refused
 from qblock.joint import turnover
 from qblock.joint.crosswalk import own_book
 from qblock.ledger.history import history
@@ -159,17 +160,20 @@ def test_levels_of_a_release_that_is_searched_pinned_or_refused(make_job: MakeJo
     assert str(Release(job.spec).plan().levels) == "block 1 (version 1: 0)"
 
 
-def test_what_a_run_would_refuse_is_a_note(make_job: MakeJob) -> None:
+def test_what_a_run_refuses_before_its_search_the_plan_does(make_job: MakeJob) -> None:
     job = people_job(make_job, FOUR, **HOLD_BACK)
     assert "levels" not in foreseen(job.spec).to_json()
     job.begin()
     job.set(search={"node": [1]})
-    made = Release(job.spec).plan()
-    assert made.changes is None
-    assert any("a run would end: " in note and "all versions must have one node" in note for note in made.notes)
-    job.set(search={})
-    job.change("DELETE FROM people")
-    assert any("is empty" in note for note in Release(job.spec).plan().notes)
+    for statement, said in ((None, "all versions must have one node"), ("DELETE FROM people", "is empty")):
+        if statement is not None:
+            job.set(search={})
+            job.change(statement)
+        with pytest.raises(Refused, match=said) as planned:
+            Release(job.spec).plan()
+        with pytest.raises(Refused, match=said) as ran:
+            job.run()
+        assert str(planned.value) == str(ran.value)
 
 
 def test_who_must_confirm_the_source_is_told(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,8 @@ class Ahead:
 
 
 def ahead(made: Plan) -> Ahead:
-    """What is known of the version that a run would make; nothing before there is one."""
+    """What is known of the version that a run would make; nothing before there is one. Raises what a run raises before
+    its search, where versions lag."""
     spec, place = made.spec, made.place
     if made.current is None:
         return Ahead()
@@ -60,8 +61,8 @@ def ahead(made: Plan) -> Ahead:
     if lags(spec):
         try:
             kept, changes, notes = _looked(spec, place, shown, current.event)
-        except (InputError, Refused) as error:
-            notes = [f"what waits was not looked at, and a run would end: {error}"]
+        except (InputError, Refused):
+            raise  # a run would end so
         except QblockError as error:
             notes = [f"what waits could not be looked at: {error}"]
     node = spec.pinned if spec.pinned is not None else kept
