@@ -59,7 +59,7 @@ def test_it_is_what_a_release_would_publish(tmp_path: Path) -> None:
     assert (found.rows, found.suppressed, dict(found.levels)) == (published.rows, published.suppressed, published.node)
     assert found.to_dict()["tightest"] == published.tightest
     with duckdb.connect(str(tmp_path / "release.duckdb"), read_only=True) as connection:
-        assert found.table.to_pylist() == connection.execute("SELECT * FROM main.people").to_arrow_table().to_pylist()
+        assert found.table.to_pylist() == connection.sql("SELECT * FROM main.people").to_arrow_table().to_pylist()
 
 
 def label(value: Any, name: str, level: int) -> str:

@@ -449,7 +449,7 @@ def test_a_ledger_of_an_older_schema(make_job: MakeJob, monkeypatch: pytest.Monk
     publish_as_before(job, monkeypatch)
     file = job.folder / "qblock" / "ledger.duckdb"
     with duckdb.connect(str(file)) as connection:
-        rows = {name: connection.execute(f"FROM {name}").to_arrow_table() for name in OLDER}
+        rows = {name: connection.sql(f"FROM {name}").to_arrow_table() for name in OLDER}
     file.unlink()
     config = Config()
     config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
