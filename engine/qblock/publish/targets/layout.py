@@ -6,6 +6,7 @@ older snapshot finds the older version whole, with NULL in the columns that it d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,11 @@ def pattern_of(release: str, *kinds: str) -> str:
     """A regular expression of the names of a release's tables, by default of all; what tells them from each other comes
     first, since a release's name may end in anything."""
     return f"^({'|'.join(kinds or (ROWS, HELPERS, VERSIONS))})_{release}$"
+
+
+def of_kinds(tables: Sequence[Any], release: str, *kinds: str) -> list[Any]:
+    """Those of a release's tables that are of these kinds."""
+    return [table for table in tables if re.fullmatch(pattern_of(release, *kinds), table.name)]
 
 
 def version_table(version: int, release: str) -> str:

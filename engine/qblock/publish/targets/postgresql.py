@@ -22,7 +22,7 @@ from qblock.publish.digest import content_digest, relation_digest
 from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets import postgresql_creators, postgresql_rights
 from qblock.publish.targets.identity import Identity, table_text
-from qblock.publish.targets.layout import MOST_BYTES, VERSIONS, Layout, pattern_of, version_table
+from qblock.publish.targets.layout import MOST_BYTES, VERSIONS, Layout, of_kinds, pattern_of, version_table
 from qblock.publish.targets.mark import Mark, mark_text, read_mark
 from qblock.publish.targets.postgresql_homes import home_of, readers_of, with_schemas
 from qblock.publish.targets.postgresql_needs import needs
@@ -173,14 +173,15 @@ class PostgresqlTarget:
     def layout(self, connection: sa.Connection, version: int, columns: Sequence[PublishedColumn]) -> Layout | None:
         """Where the columns of a version are in the table that is shown; None for a version that does not exist or was
         altered, and where no table has these columns."""
-        if not self._is_whole(connection, version, columns):
+        tables = self._tables(connection)
+        if not self._is_whole(tables, version, columns):
             return None
-        layout = self.tables.layout(connection, columns)
+        layout = self.tables.layout(connection, columns, tables)
         return None if layout is None or layout.missing else layout
 
-    def _is_whole(self, connection: sa.Connection, version: int, columns: Sequence[PublishedColumn]) -> bool:
+    def _is_whole(self, tables: Sequence[Any], version: int, columns: Sequence[PublishedColumn]) -> bool:
         """Whether the table of a version is there, with these columns and no other."""
-        there = {table.name: table.columns for table in self._tables(connection)}.get(self._version(version))
+        there = {table.name: table.columns for table in tables}.get(self._version(version))
         return there is not None and [tuple(column) for column in there] == [(c.name, c.type) for c in columns]
 
     def _close(self, session: Session, name: str) -> None:
@@ -188,10 +189,9 @@ class PostgresqlTarget:
         self._view.close(session.connection, SCHEMA, name)
 
     def _tables(self, connection: sa.Connection) -> Sequence[Any]:
-        """The tables of versions."""
+        """The tables of the release, of all kinds."""
         with self.place.translated():
-            pattern = pattern_of(self.spec.release, VERSIONS)
-            return connection.execute(text("release_tables"), {"pattern": pattern}).all()
+            return connection.execute(text("release_tables"), {"pattern": pattern_of(self.spec.release)}).all()
 
     @contextmanager
     def checking(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[PostgresqlChecked]:
@@ -204,7 +204,7 @@ class PostgresqlTarget:
 
             with self.place.translated():
                 unhurried(session.connection, self.seconds, f"{SCHEMA}.{name}", keep)
-            if not self._is_whole(session.connection, version, columns):
+            if not self._is_whole(self._tables(session.connection), version, columns):
                 raise Refused(f"{SCHEMA}.{name} is not the table of version {version} any more: it was altered")
             rows = Rows(session, self._rows(session, version, columns), session.connection)
             yield PostgresqlChecked(self, rows, version, columns)
@@ -219,7 +219,7 @@ class PostgresqlTarget:
         with self._session() as session:
             tables = self._tables(session.connection)
         found = []
-        for table in tables:
+        for table in of_kinds(tables, self.spec.release, VERSIONS):
             version = int(table.name[1:].partition("_")[0])
             mark = read_mark(table.comment, self.spec.release)
             found.append(Mark(version, mark[1] if mark and mark[0] == version else None))
@@ -230,7 +230,7 @@ class PostgresqlTarget:
         with self._session() as session:
             with self.place.translated():
                 columns = self._published_columns(session.connection, mark.version)
-                whole = bool(columns) and self._is_whole(session.connection, mark.version, columns)
+                whole = bool(columns) and self._is_whole(self._tables(session.connection), mark.version, columns)
             if whole:
                 return content_digest(session, self._rows(session, mark.version, columns), columns)
             # What it published is not known: everything in it.
@@ -255,19 +255,21 @@ class PostgresqlTarget:
         removed = []
         with self._session() as session:
             names = {self._version(version) for version in (*kept, self._pointer(session.connection))}
-            tables = [table.name for table in self._tables(session.connection) if table.name not in names]
-        for name in tables:
-            if self._drop(name, None):
-                removed.append(f"{SCHEMA}.{name}")
-        self.pack()
+            tables = self._tables(session.connection)
+        for table in of_kinds(tables, self.spec.release, VERSIONS):
+            if table.name not in names and self._drop(table.name, None):
+                removed.append(f"{SCHEMA}.{table.name}")
+        self.pack(tables)
         return removed
 
-    def pack(self) -> None:
-        """Leave nothing of versions that are not shown in what views read, as far as nobody is in the way."""
+    def pack(self, known: Sequence[Any] | None = None) -> None:
+        """Leave nothing of versions that are not shown in what views read, as far as nobody is in the way. known: the
+        tables of the release, where they are."""
         with self.place.translated():
             with self._session() as session:
-                unread = self.tables.unread(session.connection)
-                tables = self.tables.unpacked(session.connection)
+                known = self._tables(session.connection) if known is None else known
+                unread = self.tables.unread(known)
+                tables = self.tables.unpacked(session.connection, known)
             dropped = [name for name in unread if self._drop(name, None)]
             tables = [table for table in tables if table.name not in dropped]
             if tables:
@@ -289,7 +291,7 @@ class PostgresqlTarget:
         try:
             with warehouse.snapshot() as session:
                 with self.place.translated():
-                    whole = self._is_whole(session.connection, version, columns)
+                    whole = self._is_whole(self._tables(session.connection), version, columns)
                 if not whole:
                     raise Refused(f"{SCHEMA}.{self._version(version)} is not the table of version {version} any more")
                 for statement in self._view.temporary(self._version(version), version, columns):

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.place import SCHEMA
 from qblock.publish.helpers import KEPT
-from qblock.publish.targets.layout import HELPERS, ROWS, Layout, layout_of, pattern_of, version_table
+from qblock.publish.targets.layout import HELPERS, ROWS, Layout, layout_of, of_kinds, pattern_of, version_table
 from qblock.publish.targets.postgresql_view import run, text
 from qblock.publish.targets.postgresql_views import TYPES, Views, helper_table
 from qblock.warehouse.kept_sessions import leave
@@ -40,12 +40,16 @@ class ShownTables:
         self._release = release
         self._views = views
 
-    def layout(self, connection: sa.Connection, columns: Sequence[PublishedColumn]) -> Layout | None:
-        """Where these columns are, or can be, in a table of rows; None where no table can have them.
+    def layout(
+        self, connection: sa.Connection, columns: Sequence[PublishedColumn], tables: Sequence[Any] | None = None
+    ) -> Layout | None:
+        """Where these columns are, or can be, in a table of rows; None where no table can have them. tables: of the
+        release, where they are known.
 
         The one that readers see now comes first, so that the view stays one of the same table.
         """
-        tables = sorted(self._tables(connection, ROWS), key=lambda table: not table.shown)
+        rows = self._tables(connection, ROWS) if tables is None else of_kinds(tables, self._release, ROWS)
+        tables = sorted(rows, key=lambda table: not table.shown)
         layouts = (layout_of(table, columns) for table in tables)
         return next((layout for layout in layouts if layout is not None), None)
 
@@ -110,9 +114,10 @@ class ShownTables:
             turn.wants(WRITE, SCHEMA, name.partition(".")[2])
             run(turn.connection, f"DELETE FROM {name}")
 
-    def unpacked(self, connection: sa.Connection) -> list[Any]:
-        """Tables with pages of what is not shown, as soon as no session can see an older version in them."""
-        tables = [table for table in self._tables(connection) if table.comment == UNPACKED]
+    def unpacked(self, connection: sa.Connection, tables: Sequence[Any]) -> list[Any]:
+        """Tables with pages of what is not shown, as soon as no session can see an older version in them. tables: of
+        the release."""
+        tables = [t for t in of_kinds(tables, self._release, ROWS, HELPERS) if t.comment == UNPACKED]
         seen = tables and connection.scalar(text("old_snapshots"), {"release": self._release})
         return [] if seen else tables
 
@@ -141,9 +146,9 @@ class ShownTables:
         finally:
             leave(connection)  # with its settings
 
-    def unread(self, connection: sa.Connection) -> list[str]:
-        """Tables of rows that no view reads any more."""
-        tables = self._tables(connection, ROWS)
+    def unread(self, tables: Sequence[Any]) -> list[str]:
+        """Tables of rows that no view reads any more. tables: of the release."""
+        tables = of_kinds(tables, self._release, ROWS)
         return [table.name for table in tables if not table.shown and any(other.shown for other in tables)]
 
     def _names(self, connection: sa.Connection) -> list[str]:
