@@ -41,6 +41,9 @@ def test_what_nobody_asked_has_no_verdict(warehouse, qblock, spec) -> None:
     (verdict,) = [line for line in lines(ran.out) if line.rstrip().endswith(("yes", "NO"))]
     assert re.match(r"distinct_l_diversity \(s\) +l 1 +l=2 +NO", verdict)
     assert len(lines(ran.out)) > 8
+    first, limit, *_ = ran.out.splitlines()
+    assert first == "Not all that the spec asks for is met: 1 of 1 fail."
+    assert limit == "Not met: distinct_l_diversity of s (l asked 2, reached 1)"
     assert "asked, holds: what the spec asks for; blank where it asks for nothing." in flat(ran.out)
     alone = qblock("audit", file)
     assert [line.split()[0] for line in lines(alone.out)] == ["distinct_l_diversity"]
@@ -56,6 +59,7 @@ def test_a_table_is_audited_without_a_verdict(warehouse, qblock) -> None:
     command = ["audit", "--url", warehouse("t", TABLE), "--table", "t", "-q", "q", "-s", "s"]
     ran = qblock(*command)
     assert ran.status == 0
+    assert ran.out.splitlines()[0] == "The smallest group of people who look the same has 2."
     assert not [line for line in lines(ran.out) if line.rstrip().endswith(("yes", "NO"))]
     assert re.search(r"^k_anonymity +k 2 *$", ran.out, re.M)
     assert "blank, since an audit of a table asks for nothing" in flat(ran.out)

@@ -14,6 +14,7 @@ from qblock.hierarchy import Grid, Hierarchy, cuts, dates, digits, edges, ranges
 from qblock.hierarchy.bounds import Reader
 from qblock.hierarchy.written import interval_of_moments, interval_of_numbers
 from qblock.recoding import Ladder, Tree
+from qblock.search.recoding.shares import shares
 
 AGES = [str(age) for age in (18, 23, 25, 27, 31, 34, 52, 67)]
 DOSES = ["0.75", "1.25", "1.31", "2.5", "27.87953", "28.1"]
@@ -215,3 +216,9 @@ def test_rows_lie_where_their_label_says(seed: int) -> None:
             at = reader.bounds(leaf)[0]
             assert low is None or low <= at
             assert high is None or at < high
+
+
+def test_a_column_with_one_value_is_said_to_have_one() -> None:
+    tree = Tree([Ladder(suppress("v", ("7",), "integer"), "integer")], (1,))
+    (attribute,) = shares(tree.ladders, dict.fromkeys(tree.labels[0], "7"), [(tree.labels[0], 5)])
+    assert attribute["words"] == "has one value"

@@ -185,6 +185,17 @@ def test_that_later_versions_will_be_refused_is_said_before_the_first_one(
     assert not any("published once" in note for note in job.run(force=True).notes)
 
 
+def test_what_follows_from_the_spec_is_said_when_it_is_new(job: Job) -> None:
+    """A weekly job that repeats the same notes hides those that are new."""
+    job.set(versions={"joint": "none"})
+    standing = {note for note in job.run().notes if "not protected together" in note or "how qblock searches" in note}
+    assert len(standing) == 2
+    job.change(ANOTHER)
+    assert not standing & set(job.run().notes)
+    job.change(ANOTHER.replace("12", "13"))
+    assert standing <= set(job.set(privacy=[{"k_anonymity": {"k": 2}}, {"distinct_l_diversity": {"l": 2}}]).run().notes)
+
+
 def test_a_version_that_was_replaced_still_counts_as_read(job: Job) -> None:
     job.set(versions={"joint": "none", "keep": 1})
     job.run()

@@ -11,7 +11,7 @@ from qblock.cli.explore import print_audited, print_weights, where
 from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, answer, console, shown, table
 from qblock.cli.result_file import keep_own_files
-from qblock.cli.words import print_columns
+from qblock.cli.words import limit, print_columns
 from qblock.errors import InputError
 
 
@@ -130,6 +130,7 @@ def audit(
         answer(found)
         return
     out = console()
+    _print_answer(found["tightest"])
     out.print(where(found))
     if release is not None and found["node"]:
         print_columns(release.in_words(found["node"]))
@@ -148,6 +149,24 @@ def audit(
         _print_beliefs(believed)
     out.print(table("\nUtility", ["metric", "value"], [[k, shown(v)] for k, v in found["metrics"].items()]))
     print_weights(found["weights"])
+
+
+def _print_answer(tightest: list[dict[str, Any]]) -> None:
+    """Whether what the spec asks for holds, and what is nearest to its limit; of a table alone, its smallest group."""
+    out = console()
+    holds = [entry["holds"] for entry in tightest if entry["holds"] is not None]
+    if not holds:
+        least = next((entry["values"][0]["value"] for entry in tightest if entry["model"] == "k_anonymity"), None)
+        if isinstance(least, int):
+            out.print(f"The smallest group of people who look the same has {least:,}.")
+        return
+    failing = holds.count(False)
+    if failing:
+        out.print(f"Not all that the spec asks for is met: {failing} of {len(holds)} fail.")
+    else:
+        out.print("What the spec asks for is met.")
+    if bound := limit(tightest):
+        out.print(bound)
 
 
 def _pairs(option: str, given: list[str] | None) -> list[tuple[str, str]]:

@@ -110,13 +110,14 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
     _head(console, "8. Now you", "")
     # Not wrapped, so that they can be copied.
     for what, command in (
-        ("the view:", query_command(spec)),
-        ("the next run:", f"qblock release {demo.spec}      (cron or systemd does it for you)"),
-        ("check it:", f"qblock verify {demo.spec}"),
-        ("what happened:", f"qblock history {demo.spec}"),
-        ("ask for more:", f"edit {demo.spec}, then qblock plan {demo.spec}"),
+        ("the view", query_command(spec)),
+        ("the next run; cron or systemd does it for you", f"qblock release {demo.spec}"),
+        ("check it", f"qblock verify {demo.spec}"),
+        ("what happened", f"qblock history {demo.spec}"),
+        (f"ask for more: edit {demo.spec}, then", f"qblock plan {demo.spec}"),
     ):
-        out(f"   {what:<16} {command}", soft_wrap=True)
+        out(f"   # {what}", soft_wrap=True)
+        out(f"   {command}", soft_wrap=True)
 
 
 def _head(console: Console, title: str, text: str) -> None:

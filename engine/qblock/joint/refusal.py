@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from qblock.joint.changed import Changed
 from qblock.joint.gate import Verdict
 from qblock.joint.versions import UNPROTECTED
+from qblock.search.assessment import HELD_BY_ALL
 
 
 def refusal(
@@ -33,8 +34,8 @@ def refusal(
         )
     if verdict.versions == 1:  # of people with several rows, whom no model covers in this
         return (
-            f"{verdict.failing} of {verdict.cells} blocks fail, with {verdict.rows} people in them ({models}): whoever "
-            f"knows that somebody is in such a block knows one of their values. Nothing is published; {coarser}"
+            f"in {verdict.failing} of {verdict.cells} blocks, with {verdict.rows} people in them, there is "
+            f"{HELD_BY_ALL}, so that being in such a block reveals it. Nothing is published; {coarser}"
         )
     how = "with rows that can be linked" if verdict.mode == "linked" else "by people whose value did not change"
     because = f"{changed}. " if changed else ""

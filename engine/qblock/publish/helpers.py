@@ -93,8 +93,8 @@ KEPT: tuple[Helper, ...] = (
             "reached": "text",
             "in_words": "text",
         },
-        "What {view} guarantees about the people in it; `reached` is what its rows give when they are counted again, "
-        "NULL where that takes more than them.",
+        "What {view} guarantees about the people in it; `reached` is recomputed from its rows, NULL where they do not "
+        "suffice.",
     ),
 )
 OF_BLOCKS = ("quasi_identifier", "bound", "people")

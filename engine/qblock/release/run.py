@@ -345,7 +345,16 @@ class Run(Job):
             more = [q.model.name for q, t in zip(self.spec.privacy, self.recheck.tightest, strict=True) if t is None]
             if more:
                 notes.append(f"not computed from the published rows, which are not enough: {', '.join(more)}")
-        return list(dict.fromkeys(notes))
+        said = self._said_before()
+        return [note for note in dict.fromkeys(notes) if note not in said]
+
+    def _said_before(self) -> set[str]:
+        """Notes that follow from the spec, where the version before was published by the same one: a job that repeats
+        them each week hides those that are new."""
+        event = self.current
+        if event is None or not same_spec(self.spec, event.spec_digest):
+            return set()
+        return {*self.spec.warnings, NOT_JOINT, *([] if event.protected else [NOT_PROTECTED])}
 
 
 def retirable(run: Run, keep: int) -> list[int]:

@@ -428,7 +428,7 @@ def _instead_of_it(result: SearchResult) -> str:
     """What to do where people with several rows all hold a value in a block of what was pinned or chosen by sizes."""
     if result.failing is None or not result.failing.has_value_of_all:
         return ""
-    known = f": whoever knows that somebody is in such a block knows one of their values ({HELD_BY_ALL})"
+    known = f": in some blocks there is {HELD_BY_ALL}, so that being in such a block reveals it"
     if result.choice == "sizes":
         return f"{known}. Write `search: {{choose_from: minimal}}`, which takes no such blocks, or ask for a larger k"
     if result.task.spec.map_version is not None:

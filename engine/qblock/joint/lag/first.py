@@ -17,18 +17,18 @@ from qblock.ledger.events import canonical
 from qblock.spec import Spec, same_spec, spec_digest
 
 REMEMBERED = (
-    "The next run does not try again while the spec asks the same, whoever is in the source by then: with some of the "
-    "same people it would tell whoever knows of this refusal what they have. Change what the spec asks (models, node, "
-    "attributes), or use --force where nobody outside knows of it"
+    "The next run does not try again while the spec asks the same, whoever is in the source by then: repeating it "
+    "could reveal values to anyone who saw this refusal. Change what the spec asks (models, node, attributes), or use "
+    "--force if nobody outside knows of it"
 )
 NOT_AGAIN = (
-    "the first version of release {release} was refused, and the spec asks the same: with some of the same people, "
-    "another one would tell whoever knows of the refusal what they have; nothing is published. Change what the spec "
-    "asks (models, node, attributes), or use --force where nobody outside knows of it"
+    "the first version of release {release} was refused, and the spec asks the same: repeating it could reveal values "
+    "to anyone who saw the refusal; nothing is published. Change what the spec asks (models, node, attributes), or use "
+    "--force if nobody outside knows of it"
 )
 AGAIN = (
-    "a first version was refused before, and people of it are tried again: whoever knows of the refusal may learn what "
-    "they have"
+    "a first version was refused before, and people of it are tried again: this may reveal their values to anyone who "
+    "saw that refusal"
 )
 
 

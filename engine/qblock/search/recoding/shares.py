@@ -37,7 +37,8 @@ def shares(
             for (level, form), texts in sorted(counted.items())
         ]
         attribute = {"attribute": ladder.hierarchy.attribute, "hidden": hidden / total, "labels": shown}
-        words = in_words(shown, hidden / total, cells=ladder.hierarchy.cells is not None)
+        cells = ladder.hierarchy.cells is not None
+        words = "has one value" if ladder.size == 1 else in_words(shown, hidden / total, cells=cells)
         found.append({**attribute, "words": words})
     return found
 
