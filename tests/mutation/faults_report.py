@@ -33,8 +33,8 @@ REPORT: tuple[Mutation, ...] = (
     Mutation(
         "report: a failed guarantee is no failure",
         "report/pages/verdict.py",
-        "[one.in_words for one in shown.guarantees if not one.holds]",
-        "[one.in_words for one in shown.guarantees if one.holds is None]",
+        "[guarantee.in_words for guarantee in shown.guarantees if not guarantee.holds]",
+        "[guarantee.in_words for guarantee in shown.guarantees if guarantee.holds is None]",
         tests=(f"{RENDER}::test_a_guarantee_that_fails_is_the_verdict",),
     ),
     Mutation(
@@ -68,15 +68,15 @@ REPORT: tuple[Mutation, ...] = (
     Mutation(
         "report: what if reads one lattice where rows are suppressed",
         "report/read_internal.py",
-        "searched(task, asked) if task.budget else what_if(asked)",
-        "what_if(asked)",
+        "searched(task, candidates) if task.budget else what_if(candidates)",
+        "what_if(candidates)",
         tests=(f"{INTERNAL}::test_other_questions_give_what_a_search_of_them_gives",),
     ),
     Mutation(
         "report: problems of a verification are dropped",
         "report/read_internal.py",
-        "return tuple(found.problems), tuple(found.notes)",
-        "return (), tuple(found.notes)",
+        "return tuple(verification.problems), tuple(verification.notes)",
+        "return (), tuple(verification.notes)",
         tests=(f"{INTERNAL}::test_problems_of_a_verification_are_said",),
     ),
     Mutation(

@@ -340,5 +340,5 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON: the fields by name; one for readers has no internal ones."""
-        found = asdict(self)
-        return found if self.internal is not None else {name: found[name] for name in found if name != "internal"}
+        fields = asdict(self)
+        return fields if self.internal is not None else {name: fields[name] for name in fields if name != "internal"}

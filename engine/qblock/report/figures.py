@@ -65,9 +65,9 @@ def _cell(x: float, y: float, value: str, title: str) -> str:
 def curves(shown: Sequence[CurveShown], label: str) -> Markup:
     """The smallest epsilon by stubbornness, a line for each adversary, both axes by their logarithm. A value that is
     infinite is a sign above the plot, and no point of a line."""
-    across = list(dict.fromkeys(text for one in shown for text in one.stubbornness))
+    across = list(dict.fromkeys(text for curve in shown for text in curve.stubbornness))
     across.sort(key=float)
-    finite = [value for one in shown for value in one.values if value is not None]
+    finite = [value for curve in shown for value in curve.values if value is not None]
     low, high = 0.0, math.log10(max(finite, default=1)) or 1.0
     high = max(high * 1.05, 0.05)
     width, height = LEFT + RIGHT + STEP * len(across), TOP + HEIGHT + 50
@@ -87,11 +87,11 @@ def curves(shown: Sequence[CurveShown], label: str) -> Markup:
     middle = (LEFT + width - RIGHT) / 2
     drawn.append(f'<text class="mid dim" x="{middle:g}" y="{height - 8}">stubbornness</text>')
     drawn.append(f'<text class="dim" x="4" y="{TOP - 22}">epsilon</text>')
-    for i, one in enumerate(shown):
-        points = [(place[text], value) for text, value in zip(one.stubbornness, one.values, strict=True)]
+    for i, curve in enumerate(shown):
+        points = [(place[text], value) for text, value in zip(curve.stubbornness, curve.values, strict=True)]
         drawn += _line(i, [(x, y(value)) for x, value in points if value is not None])
-        for text, (x, value) in zip(one.stubbornness, points, strict=True):
-            said = f"{one.adversary}, stubbornness {text}: epsilon {'inf' if value is None else f'{value:.4g}'}"
+        for text, (x, value) in zip(curve.stubbornness, points, strict=True):
+            said = f"{curve.adversary}, stubbornness {text}: epsilon {'inf' if value is None else f'{value:.4g}'}"
             if value is None:
                 drawn.append(
                     f'<text class="mid inf" x="{x + 16 * (i - 1):g}" y="{TOP - 8}"><title>{escape(said)}</title>'
@@ -99,30 +99,36 @@ def curves(shown: Sequence[CurveShown], label: str) -> Markup:
                 )
             else:
                 drawn.append(_point(i, x, y(value), said))
-        drawn += _key(i, one.adversary, i, len(shown), width)
+        drawn += _key(i, curve.adversary, i, len(shown), width)
     return _svg("curves", width, height, label, drawn)
 
 
 def areas(shown: MapShown, label: str) -> Markup:
     """The labels of one column down, the numbers of the other one across: a bar for each pair of labels, from the low
     to the high end of what its label covers; open ends reach to the edge."""
-    bands = list(dict.fromkeys(one.down for one in shown.areas))
-    ends = [end for one in shown.areas for end in (one.low, one.high) if end is not None] or [0.0]
+    bands = list(dict.fromkeys(area.down for area in shown.areas))
+    ends = [end for area in shown.areas for end in (area.low, area.high) if end is not None] or [0.0]
     low, high = min(ends), max(ends)
     scale = PLOT / ((high - low) or 1)
-    spans = {one: (low if one.low is None else one.low, high if one.high is None else one.high) for one in shown.areas}
-    dense = {one: one.rows / ((to - at) or 1) for one, (at, to) in spans.items()}
+    spans = {
+        area: (low if area.low is None else area.low, high if area.high is None else area.high) for area in shown.areas
+    }
+    dense = {area: area.rows / ((to - at) or 1) for area, (at, to) in spans.items()}
     most = max(dense.values())
     height = BAND * len(bands) + 44
     drawn = []
     for i, band in enumerate(bands):
         y = 8 + BAND * i
         drawn.append(f'<text class="end" x="{LABEL + 32}" y="{y + 17}">{_short(band, CHARACTERS - 4)}</text>')
-        own = sorted((one for one in shown.areas if one.down == band), key=lambda one: spans[one][0] - spans[one][1])
-        for one in own:
-            at, to = spans[one]
-            depth = LEAST + (1 - LEAST) * math.sqrt(dense[one] / most)
-            said = f"{shown.across} {one.across}, {shown.down} {one.down}: {one.rows:,} rows in {one.blocks:,} blocks"
+        own = sorted(
+            (area for area in shown.areas if area.down == band), key=lambda area: spans[area][0] - spans[area][1]
+        )
+        for area in own:
+            at, to = spans[area]
+            depth = LEAST + (1 - LEAST) * math.sqrt(dense[area] / most)
+            said = (
+                f"{shown.across} {area.across}, {shown.down} {area.down}: {area.rows:,} rows in {area.blocks:,} blocks"
+            )
             place = (
                 f'x="{LABEL + 40 + (at - low) * scale:.1f}" y="{y}" width="{(to - at) * scale:.1f}" height="{BAND - 4}"'
             )
@@ -165,9 +171,9 @@ def _key(kind: int, said: str, number: int, of: int, width: float) -> list[str]:
 def _ticks(high: float) -> list[float]:
     """1, 2, 5, 10 and so on, or the powers of ten alone where these are many."""
     powers = range(math.ceil(high) + 1)
-    several = [m * 10.0**power for power in powers for m in TICKS]
-    found = several if high <= 3 else [10.0**power for power in powers[:: max(1, len(powers) // 8)]]
-    return [one for one in found if math.log10(one) <= high]
+    multiples = [m * 10.0**power for power in powers for m in TICKS]
+    ticks = multiples if high <= 3 else [10.0**power for power in powers[:: max(1, len(powers) // 8)]]
+    return [tick for tick in ticks if math.log10(tick) <= high]
 
 
 def _tick(value: float) -> str:

@@ -15,16 +15,16 @@ from qblock.report.data import NodeShown
 def room(tightest: Sequence[Mapping[str, Any]]) -> float | None:
     """The least distance between asked and reached of all requirements, as a share of what is asked, as the ledger
     has it. tightest: of a node of `search --nodes all`. None where no requirement has one."""
-    found = [one for entry in tightest for one in _rooms(entry)]
-    return min(found, default=None)
+    shares = [share for entry in tightest for share in _rooms(entry)]
+    return min(shares, default=None)
 
 
 def _rooms(entry: Mapping[str, Any]) -> Iterator[float]:
-    reached = {one["parameter"]: one["value"] for one in entry["values"]}
+    reached = {figure["parameter"]: figure["value"] for figure in entry["values"]}
     for bound in BY_NAME[entry["model"]].about.bounds:
-        asked, value = entry["asked"].get(bound.parameter), reached.get(bound.parameter)
-        if isinstance(asked, int | float) and isinstance(value, int | float):
-            share = headroom(Fraction(asked), value, larger=bound.stricter == "larger")
+        requested, value = entry["asked"].get(bound.parameter), reached.get(bound.parameter)
+        if isinstance(requested, int | float) and isinstance(value, int | float):
+            share = headroom(Fraction(requested), value, larger=bound.stricter == "larger")
             if share is not None:
                 yield share
 
@@ -34,22 +34,22 @@ def frontier(nodes: Sequence[NodeShown], *, more_is_better: bool) -> tuple[Node,
     room. The best measure first; of equal ones the first."""
     sign = -1 if more_is_better else 1
     known = [
-        (sign * one.measure, -one.room, one.levels)
-        for one in nodes
-        if one.satisfied and one.measure is not None and one.room is not None
+        (sign * node.measure, -node.room, node.levels)
+        for node in nodes
+        if node.satisfied and node.measure is not None and node.room is not None
     ]
-    found: list[Node] = []
+    unbeaten: list[Node] = []
     most: float | None = None
     for _, less, levels in sorted(known):
         if most is None or less < most:
-            found.append(levels)
+            unbeaten.append(levels)
             most = less
-    return tuple(found)
+    return tuple(unbeaten)
 
 
 def near(lattice: Lattice, first: Sequence[Node], most: int) -> list[Node]:
     """These nodes and those one level coarser, so many."""
-    found = dict.fromkeys(first)
+    nodes = dict.fromkeys(first)
     for node in first:
-        found |= dict.fromkeys(lattice.parents(node)) if len(found) < most else {}
-    return list(found)[:most]
+        nodes |= dict.fromkeys(lattice.parents(node)) if len(nodes) < most else {}
+    return list(nodes)[:most]

@@ -103,9 +103,9 @@ def share(value: float) -> str:
 
 def figures(text: str) -> str:
     """A text whose numbers have no more digits than a person reads."""
-    return re.sub(r"\d+\.\d{5,}", lambda found: f"{float(found[0]):.5g}", text)
+    return re.sub(r"\d+\.\d{5,}", lambda number: f"{float(number[0]):.5g}", text)
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
     """`1 row`, `2,000 rows`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

@@ -87,13 +87,13 @@ def read_report(
     """
     if version is not None and (candidate or not internal):
         raise InputError(OLDER.format(version=version))
-    made = datetime.now(UTC).replace(microsecond=0).isoformat()
+    now = datetime.now(UTC).replace(microsecond=0).isoformat()
     kept = None if version is None else kept_version(spec, version)
     published = None if candidate else _Reading(spec, kept, spec.publish.schema).published()
     inside = read_internal(spec, prior=prior, progress=progress) if internal or candidate else None
     if inside is not None and kept is not None:
         inside = replace(inside, kept=kept.shown)
-    return Report(__version__, made, spec.release, published, inside)
+    return Report(__version__, now, spec.release, published, inside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,8 +239,8 @@ def _columns(
         if role != "quasi-identifier":
             yield ColumnShown(name, role, before, _of_others(role), row["how_to_filter"], row["values_published"])
             continue
-        own = [one for one in levels if one["column_name"] == name]
-        rows = {one["label"]: one["rows"] for one in own}
+        own = [entry for entry in levels if entry["column_name"] == name]
+        rows = {entry["label"]: entry["rows"] for entry in own}
         total = sum(rows.values())
         order = sorted(rows, key=lambda label: (-rows[label], label))
         yield ColumnShown(
@@ -259,19 +259,21 @@ def _columns(
 def _after(spec: Spec, name: str, level: int | None, own: Sequence[Mapping[str, Any]], total: int) -> str:
     """What readers see of a quasi-identifier, in words: at its level, or the share of the rows at each."""
     if level is not None:
-        values = sum(1 for one in own if one["label"] != TOP)
+        values = sum(1 for entry in own if entry["label"] != TOP)
         ((_, said),) = node_in_words(spec, {name: level}, {name: values})
         return said
     counted: dict[tuple[int, str], list[Mapping[str, Any]]] = {}
-    for one in own:
-        if one["label"] != TOP:
-            form = "plain" if one["level"] is not None else "rest" if "(other " in one["label"] else "range"
-            counted.setdefault((one["level"] or 0, form), []).append(one)
+    for entry in own:
+        if entry["label"] != TOP:
+            form = "plain" if entry["level"] is not None else "rest" if "(other " in entry["label"] else "range"
+            counted.setdefault((entry["level"] or 0, form), []).append(entry)
     labels = []
-    for (at, form), some in sorted(counted.items()):
-        like = min(some, key=lambda one: (-one["rows"], one["label"]))["label"]
-        labels.append({"level": at, "form": form, "like": like, "share": sum(one["rows"] for one in some) / total})
-    return shares_in_words(labels, sum(one["rows"] for one in own if one["label"] == TOP) / total)
+    for (at, form), entries in sorted(counted.items()):
+        like = min(entries, key=lambda entry: (-entry["rows"], entry["label"]))["label"]
+        labels.append(
+            {"level": at, "form": form, "like": like, "share": sum(entry["rows"] for entry in entries) / total}
+        )
+    return shares_in_words(labels, sum(entry["rows"] for entry in own if entry["label"] == TOP) / total)
 
 
 def _attacks(task: Task, *, people: bool) -> Iterator[AttackShown]:
@@ -279,9 +281,9 @@ def _attacks(task: Task, *, people: bool) -> Iterator[AttackShown]:
         blocks = task.source.frequency_sets.blocks(task.lattice.bottom, [i])[0]
         told = Sentences.about(name, blocks, values.reference, people=people)
         for attack, figures in told.added_to(attacks.attacks(blocks, values.reference)).items():
-            for one in figures if isinstance(figures, list) else [figures]:
-                detail = one.get("level", one.get("eliminated"))
-                yield AttackShown(name, attack, detail, one["sentence"], one.get("rows"), one.get("blocks"))
+            for figure in figures if isinstance(figures, list) else [figures]:
+                detail = figure.get("level", figure.get("eliminated"))
+                yield AttackShown(name, attack, detail, figure["sentence"], figure.get("rows"), figure.get("blocks"))
 
 
 def _risk(task: Task) -> Iterator[RiskWithout]:
@@ -306,6 +308,6 @@ def _by_size(sizes: Sequence[int], blocks: Sequence[int]) -> Iterator[SizeShown]
         high = 2 * high + 1
     low = least
     while low <= most:
-        some = [(size, n) for size, n in zip(sizes, blocks, strict=True) if low <= size <= high]
-        yield SizeShown(low, min(high, most), sum(n for _, n in some), sum(size * n for size, n in some))
+        within = [(size, n) for size, n in zip(sizes, blocks, strict=True) if low <= size <= high]
+        yield SizeShown(low, min(high, most), sum(n for _, n in within), sum(size * n for size, n in within))
         low, high = high + 1, 2 * high + 1

@@ -36,8 +36,8 @@ def read_epsilon(task: Task, nodes: Sequence[Node]) -> tuple[tuple[EpsilonShown,
     """The smallest epsilon of each of these nodes, and what each requirement of the spec grants."""
     if not nodes or not task.source.sensitives:
         return (), ()
-    found = compare(task, nodes=nodes)
-    return tuple(_smallest(found)), tuple(_grants(found))
+    comparison = compare(task, nodes=nodes)
+    return tuple(_smallest(comparison)), tuple(_grants(comparison))
 
 
 def read_curves(task: Task, node: Node | None) -> Iterator[CurveShown]:
@@ -45,22 +45,22 @@ def read_curves(task: Task, node: Node | None) -> Iterator[CurveShown]:
     cannot have a stubbornness (II: less than a row for each value) has no point there."""
     if node is None:
         return
-    asked = [
+    questions = [
         (name, f"{curve}, {knows}", text, Definition(f"{curve} {text} {name}", Requirement(model, (name,)), "battery"))
         for name, values in task.source.sensitives.items()
         for curve, knows, finite, infinite in CURVES
         for text, model in _adversaries(finite, infinite)
         if _fits(model, values.reference)
     ]
-    if not asked:
+    if not questions:
         return
-    every = Task(with_definitions(task.source, [one for *_, one in asked]))
+    every = Task(with_definitions(task.source, [definition for *_, definition in questions]))
     counts = every.counts(node)
-    found: dict[tuple[str, str], list[tuple[str, float | None]]] = {}
-    for (name, adversary, text, definition), parts in zip(asked, counts.parts, strict=True):
+    curves: dict[tuple[str, str], list[tuple[str, float | None]]] = {}
+    for (name, adversary, text, definition), parts in zip(questions, counts.parts, strict=True):
         value = tightest(definition, parts, counts, every.budget)[0]
-        found.setdefault((name, adversary), []).append((text, _finite(value.value)))
-    for (name, adversary), points in found.items():
+        curves.setdefault((name, adversary), []).append((text, _finite(value.value)))
+    for (name, adversary), points in curves.items():
         texts, values = zip(*points, strict=True)
         yield CurveShown(name, node, adversary, texts, values)
 
@@ -87,27 +87,27 @@ def _finite(value: Any) -> float | None:
     return None if math.isinf(number) else number
 
 
-def _smallest(found: Comparison) -> Iterator[EpsilonShown]:
-    for name, adversaries in epsilons(found):
+def _smallest(comparison: Comparison) -> Iterator[EpsilonShown]:
+    for name, adversaries in epsilons(comparison):
         if adversaries:
             yield EpsilonShown(
                 sensitive=name,
                 adversaries=tuple(adversary_of(definition.model) for _, definition in adversaries),  # type: ignore[arg-type]
-                levels=tuple(row.node for row in found.rows),
-                values=tuple(tuple(_figure(row.values[i][0].value) for i, _ in adversaries) for row in found.rows),
+                levels=tuple(row.node for row in comparison.rows),
+                values=tuple(tuple(_figure(row.values[i][0].value) for i, _ in adversaries) for row in comparison.rows),
             )
 
 
-def _grants(found: Comparison) -> Iterator[GrantShown]:
-    for one in granted(found):
-        none = one.implied.epsilon is None or one.implied.epsilon == math.inf
+def _grants(comparison: Comparison) -> Iterator[GrantShown]:
+    for grant in granted(comparison):
+        none = grant.implied.epsilon is None or grant.implied.epsilon == math.inf
         yield GrantShown(
-            requirement=one.definition,
-            sensitive=one.sensitive,
-            adversary=one.adversary,
-            epsilon=None if none else _figure(one.implied.epsilon),
-            why=one.implied.why,
-            reached=None if one.reached is None else _figure(one.reached),
+            requirement=grant.definition,
+            sensitive=grant.sensitive,
+            adversary=grant.adversary,
+            epsilon=None if none else _figure(grant.implied.epsilon),
+            why=grant.implied.why,
+            reached=None if grant.reached is None else _figure(grant.reached),
         )
 
 

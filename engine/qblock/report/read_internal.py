@@ -63,8 +63,8 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         questions = None
         if why_not is None:
             names, seen = list(words), list(words.values())
-            asked = Lattice(said["nodes"], names, seen, lattice.metric, lattice.more_is_better, lattice.chosen)
-            questions = tuple(searched(task, asked) if task.budget else what_if(asked))
+            candidates = Lattice(said["nodes"], names, seen, lattice.metric, lattice.more_is_better, lattice.chosen)
+            questions = tuple(searched(task, candidates) if task.budget else what_if(candidates))
         curves = tuple(read_curves(task, lattice.published or lattice.chosen))
         beliefs = tuple(_beliefs(task, lattice.published or lattice.chosen, adversary))
     problems, notes = _verified(spec) if past["current"] is not None else (None, ())
@@ -117,17 +117,17 @@ def _marked(lattice: LatticeShown) -> list[tuple[int, ...]]:
 def _beliefs(task: Task, node: Node | None, adversary: BayesAdversary | None) -> Iterator[BeliefShown]:
     if node is None or adversary is None:
         return
-    for one in beliefs_at(task, node, adversary):
-        figures = [one[name] for name in FIGURES if one[name] is not None]
+    for belief in beliefs_at(task, node, adversary):
+        figures = [belief[name] for name in FIGURES if belief[name] is not None]
         yield BeliefShown(
-            sensitive=one["sensitive"],
-            prior=str(one["prior"]),
+            sensitive=belief["sensitive"],
+            prior=str(belief["prior"]),
             levels=node,
-            people=one["people"],
-            breach=one["breach"]["people"],
-            positive=one["positive"]["people"],
-            negative=one["negative"]["people"],
-            moved=one["moved"]["people"],
+            people=belief["people"],
+            breach=belief["breach"]["people"],
+            positive=belief["positive"]["people"],
+            negative=belief["negative"]["people"],
+            moved=belief["moved"]["people"],
             sentences=tuple(figure["sentence"] for figure in figures),
         )
 
@@ -137,10 +137,10 @@ def _candidate(said: Mapping[str, Any]) -> str:
         return f"The lattice of full-domain recoding has {said['nodes_total']:,} nodes, too many for a search."
     if said["chosen"] is None:
         return "No node of full-domain recoding satisfies the spec."
-    some = "Some" if said["satisfying"] is None else f"{said['satisfying']:,}"
+    number = "Some" if said["satisfying"] is None else f"{said['satisfying']:,}"
     return (
-        f"{some} of {said['nodes_total']:,} nodes of full-domain recoding satisfy the spec on the source as it is now; "
-        f"{len(said['minimal']):,} of them are minimal."
+        f"{number} of {said['nodes_total']:,} nodes of full-domain recoding satisfy the spec on the source as it is "
+        f"now; {len(said['minimal']):,} of them are minimal."
     )
 
 
@@ -167,8 +167,8 @@ def _lattice(
         metrics = Metrics(task)
         first = list(dict.fromkeys([*([] if chosen is None else [chosen]), *minimal]))
         looked = (node_json(task, metrics, node) for node in near(task.lattice, first, max(MOST_NEAR, len(first))))
-        nodes = [one for one in looked if one["satisfied"]]
-    shown = tuple(_node(one, metric) for one in nodes)
+        nodes = [node for node in looked if node["satisfied"]]
+    shown = tuple(_node(node, metric) for node in nodes)
     more_is_better = METRICS[metric].better == "larger"
     return LatticeShown(
         words=tuple(words.items()),
@@ -184,15 +184,15 @@ def _lattice(
     )
 
 
-def _node(one: Mapping[str, Any], metric: str) -> NodeShown:
-    reached = tuple(_reached(entry) for entry in one["tightest"])
-    measure, left = measure_of(one, metric), room(one["tightest"])
-    return NodeShown(tuple(one["levels"]), one["satisfied"], one["suppressed"], reached, measure, left)
+def _node(node: Mapping[str, Any], metric: str) -> NodeShown:
+    reached = tuple(_reached(entry) for entry in node["tightest"])
+    measure, left = measure_of(node, metric), room(node["tightest"])
+    return NodeShown(tuple(node["levels"]), node["satisfied"], node["suppressed"], reached, measure, left)
 
 
 def _reached(entry: Mapping[str, Any]) -> str:
     about = f" ({', '.join(entry['sensitive'])})" if entry["sensitive"] else ""
-    values = ", ".join(f"{one['parameter']} {_figure(one['value'])}" for one in entry["values"])
+    values = ", ".join(f"{figure['parameter']} {_figure(figure['value'])}" for figure in entry["values"])
     return f"{entry['model']}{about} {values}{'' if entry['holds'] else ': fails'}"
 
 
@@ -216,34 +216,34 @@ def _runs(events: Sequence[Mapping[str, Any]]) -> Iterator[RunShown]:
 
 
 def _room(trend: Sequence[Mapping[str, Any]]) -> Iterator[RoomShown]:
-    for one in trend:
-        asked, reached = (f"{one['parameter']} = {one[of]}" for of in ("asked", "reached"))
-        yield RoomShown(one["version"], one["model"], one["sensitive"], asked, reached, one["headroom"])
+    for entry in trend:
+        requested, reached = (f"{entry['parameter']} = {entry[of]}" for of in ("asked", "reached"))
+        yield RoomShown(entry["version"], entry["model"], entry["sensitive"], requested, reached, entry["headroom"])
 
 
 def _binding(trend: Sequence[Mapping[str, Any]], current: int | None) -> str | None:
-    known = [one for one in trend if one["version"] == current and one["headroom"] is not None]
+    known = [entry for entry in trend if entry["version"] == current and entry["headroom"] is not None]
     if not known:
         return None
-    least = min(known, key=lambda one: float(one["headroom"]))
+    least = min(known, key=lambda entry: float(entry["headroom"]))
     about = f" of {least['sensitive']}" if least["sensitive"] else ""
-    asked, reached = (f"{least['parameter']} {least[of]}" for of in ("asked", "reached"))
-    return f"{least['model']}{about} (asked {asked}, reached {reached})"
+    requested, reached = (f"{least['parameter']} {least[of]}" for of in ("asked", "reached"))
+    return f"{least['model']}{about} (asked {requested}, reached {reached})"
 
 
 def _rights(spec: Spec) -> Iterator[RightShown]:
-    found = grants(spec)
-    for one in found["grants"]:
-        yield RightShown(f"{one['for']} {one['role']}", one["statement"], one["why"], one["held"])
-    for one in found["files"]:
-        yield RightShown(one["for"], f"{one['access']} {one['path']}", one["why"], None)
+    rights = grants(spec)
+    for right in rights["grants"]:
+        yield RightShown(f"{right['for']} {right['role']}", right["statement"], right["why"], right["held"])
+    for right in rights["files"]:
+        yield RightShown(right["for"], f"{right['access']} {right['path']}", right["why"], None)
 
 
 def _verified(spec: Spec) -> tuple[tuple[str, ...], tuple[str, ...]]:
     try:
-        found = verify(spec)
+        verification = verify(spec)
     except Refused as error:
         return (str(error),), ()
     except QblockError as error:
         return (f"the verification ended without a result: {error}",), ()
-    return tuple(found.problems), tuple(found.notes)
+    return tuple(verification.problems), tuple(verification.notes)

@@ -69,7 +69,7 @@ def kept_version(spec: Spec, version: int) -> KeptVersion:
     target = target_of(spec, place)
     with ledger_reader(place) as reader:
         events = reader.history(spec.release)
-        known = sorted(one for one in published_versions(events) if target.holds(one))
+        known = sorted(number for number in published_versions(events) if target.holds(number))
         current, text = reader.pointer(spec.release), reader.reference(spec.release, version)
     if version not in known:
         kept = f"kept: {', '.join(map(str, known))}" if known else "none is kept"

@@ -37,11 +37,11 @@ def read_map(
     for row in counted:
         bands[row["b"]] = bands.get(row["b"], 0) + row["n"]
     first = sorted(bands, key=lambda label: (-bands[label], label))[:MOST_BANDS]
-    some = [row for row in counted if row["b"] in first]
-    some.sort(key=lambda row: (-row["n"], row["a"], row["b"]))
+    shown = [row for row in counted if row["b"] in first]
+    shown.sort(key=lambda row: (-row["n"], row["a"], row["b"]))
     areas = [
         AreaShown(row["a"], row["b"], *ends.get((across, row["a"]), (None, None)), row["blocks"], row["n"])
-        for row in some[:MOST_AREAS]
+        for row in shown[:MOST_AREAS]
     ]
     return MapShown(across, down, tuple(areas), len(counted), sum(row["n"] for row in counted))
 

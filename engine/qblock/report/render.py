@@ -44,7 +44,7 @@ def _has(report: Report, page: Page) -> bool:
 
 
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=lambda name: name is not None and name.endswith(".html.j2"),
         undefined=StrictUndefined,
@@ -52,9 +52,9 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"short": short, "md": markdown, "width": _width, "lines": escape}
-    made.tests["kind"] = lambda part, name: type(part).__name__ == name
-    return made
+    environment.filters |= {"short": short, "md": markdown, "width": _width, "lines": escape}
+    environment.tests["kind"] = lambda part, name: type(part).__name__ == name
+    return environment
 
 
 def _shown(value: object) -> object:

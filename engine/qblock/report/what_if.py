@@ -29,13 +29,13 @@ class Lattice:
 
     def best(self, change: str, passes: Callable[[Node], bool]) -> WhatIf:
         """The best of the nodes that pass, by the metric; among equals the first."""
-        some = [node for node in self.nodes if passes(node)]
-        measured = [node for node in some if measure_of(node, self.metric) is not None]
+        passing = [node for node in self.nodes if passes(node)]
+        measured = [node for node in passing if measure_of(node, self.metric) is not None]
         sign = -1 if self.more_is_better else 1
         if not measured:
-            return WhatIf(change, len(some), tuple(some[0]["levels"]) if some else None, None)
-        found = min(measured, key=lambda node: (sign * (measure_of(node, self.metric) or 0), node["levels"]))
-        return WhatIf(change, len(some), tuple(found["levels"]), measure_of(found, self.metric))
+            return WhatIf(change, len(passing), tuple(passing[0]["levels"]) if passing else None, None)
+        best = min(measured, key=lambda node: (sign * (measure_of(node, self.metric) or 0), node["levels"]))
+        return WhatIf(change, len(passing), tuple(best["levels"]), measure_of(best, self.metric))
 
 
 def measure_of(node: Node, metric: str) -> float | None:
@@ -53,7 +53,7 @@ def what_if(lattice: Lattice) -> Iterator[WhatIf]:
         if len(entries) > 1:
             yield lattice.best(f"without {named}", partial(_passes, but=i))
         for other in steps(entry):
-            yield lattice.best(in_words(entry, other), partial(_passes, but=i, asked=other))
+            yield lattice.best(in_words(entry, other), partial(_passes, but=i, requested=other))
     if lattice.chosen is not None:
         yield from neighbours(lattice, lattice.chosen)
 
@@ -71,11 +71,11 @@ def in_words(entry: Mapping[str, Any], other: float) -> str:
 
 def neighbours(lattice: Lattice, chosen: tuple[int, ...]) -> Iterator[WhatIf]:
     """Each column of the chosen node one level finer and coarser."""
-    found = {tuple(node["levels"]): node for node in lattice.nodes}
+    by_levels = {tuple(node["levels"]): node for node in lattice.nodes}
     for i, name in enumerate(lattice.names):
         for step in (-1, 1):
             levels = (*chosen[:i], chosen[i] + step, *chosen[i + 1 :])
-            node = found.get(levels)
+            node = by_levels.get(levels)
             if node is not None:
                 finer = "finer" if step < 0 else "coarser"
                 change = f"{name} one level {finer}: {lattice.words[i][levels[i]]}"
@@ -84,10 +84,10 @@ def neighbours(lattice: Lattice, chosen: tuple[int, ...]) -> Iterator[WhatIf]:
                 yield WhatIf(said, int(node["satisfied"]), levels, measure_of(node, lattice.metric))
 
 
-def _passes(node: Node, *, but: int, asked: float | None = None) -> bool:
+def _passes(node: Node, *, but: int, requested: float | None = None) -> bool:
     """Whether all requirements hold but one, and that one for another parameter, if one is given."""
-    others = all(entry["holds"] for i, entry in enumerate(node["tightest"]) if i != but)
-    return others and (asked is None or _admits(node, but, asked))
+    rest_holds = all(entry["holds"] for i, entry in enumerate(node["tightest"]) if i != but)
+    return rest_holds and (requested is None or _admits(node, but, requested))
 
 
 def deciding(entry: Mapping[str, Any]) -> str:
@@ -97,23 +97,23 @@ def deciding(entry: Mapping[str, Any]) -> str:
 
 def steps(entry: Mapping[str, Any]) -> Iterator[float]:
     """A step to either side of what was asked."""
-    asked = entry["asked"].get(deciding(entry))
-    if isinstance(asked, bool) or not isinstance(asked, int | float):
+    requested = entry["asked"].get(deciding(entry))
+    if isinstance(requested, bool) or not isinstance(requested, int | float):
         return
-    size = 1 if isinstance(asked, int) else asked * STEP
-    for other in (asked - size, asked + size):
+    size = 1 if isinstance(requested, int) else requested * STEP
+    for other in (requested - size, requested + size):
         if other > 0:
             yield round(other, 9)
 
 
-def _admits(node: Node, i: int, asked: float) -> bool:
+def _admits(node: Node, i: int, requested: float) -> bool:
     entry = node["tightest"][i]
     name = deciding(entry)
-    bound = next(one for one in BY_NAME[entry["model"]].about.bounds if one.parameter == name)
-    value = next(one["value"] for one in entry["values"] if one["parameter"] == name)
+    bound = next(bound for bound in BY_NAME[entry["model"]].about.bounds if bound.parameter == name)
+    value = next(figure["value"] for figure in entry["values"] if figure["parameter"] == name)
     if value is None:
         return False
     reached = float(value)
     if bound.stricter == "larger":
-        return reached >= asked if bound.attained else reached > asked
-    return reached <= asked if bound.attained else reached < asked
+        return reached >= requested if bound.attained else reached > requested
+    return reached <= requested if bound.attained else reached < requested

@@ -48,8 +48,8 @@ def _changes(
 
 
 def _answered(task: Task, change: str, privacy: tuple[Requirement, ...], metric: str) -> WhatIf:
-    asked = Task(replace(task.source, spec=replace(task.spec, privacy=privacy)))
-    said = run_search(asked, recoding="full_domain").to_json()
+    variant = Task(replace(task.source, spec=replace(task.spec, privacy=privacy)))
+    said = run_search(variant, recoding="full_domain").to_json()
     chosen = said["chosen"]
     if chosen is None:
         return WhatIf(change, said["satisfying"], None, None)

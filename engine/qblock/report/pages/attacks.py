@@ -18,28 +18,28 @@ NAMES = {
 
 def parts(report: Report) -> Sequence[Part]:
     shown = report.shown
-    found: list[Part] = []
+    content: list[Part] = []
     for name in shown.sensitive:
-        own = [one for one in shown.attacks if one.sensitive == name]
-        found.append(Points(f"Attacks on {name}", [one.sentence for one in own]))
+        own = [attack for attack in shown.attacks if attack.sensitive == name]
+        content.append(Points(f"Attacks on {name}", [attack.sentence for attack in own]))
     rows = [
-        (one.sensitive, _named(one), f"{one.rows:,}", f"{one.blocks:,}")
-        for one in shown.attacks
-        if one.rows is not None
+        (attack.sensitive, _named(attack), f"{attack.rows:,}", f"{attack.blocks:,}")
+        for attack in shown.attacks
+        if attack.rows is not None
     ]
-    if not found:
+    if not content:
         return (Text("No column is sensitive: nothing is to be found out but whose a row is."),)
-    exposed = [one.rows or 0 for one in shown.attacks if one.rows is not None]
+    exposed = [attack.rows or 0 for attack in shown.attacks if attack.rows is not None]
     bars = [rows_of / shown.rows for rows_of in exposed]
     columns = ("about", "attack", "rows exposed", "blocks")
-    found.append(Table("Rows of which the value is certain", columns, rows, (2, 3), bars, "share of the rows"))
-    return found
+    content.append(Table("Rows of which the value is certain", columns, rows, (2, 3), bars, "share of the rows"))
+    return content
 
 
-def _named(one: AttackShown) -> str:
-    number = one.detail or 0
-    of_values = one.attack in ("background_knowledge", "certainty")
-    return NAMES[one.attack].format(counted(number, "value") if of_values else number)
+def _named(attack: AttackShown) -> str:
+    number = attack.detail or 0
+    of_values = attack.attack in ("background_knowledge", "certainty")
+    return NAMES[attack.attack].format(counted(number, "value") if of_values else number)
 
 
 PAGE = Page("attacks", "Attacks", parts)

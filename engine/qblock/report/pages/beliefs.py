@@ -17,17 +17,17 @@ def parts(report: Report) -> Sequence[Part]:
     of = report.inside.beliefs
     if not of:
         return (Text(NONE),)
-    found: list[Part] = [Points(_title(one), one.sentences) for one in of]
-    figures = [(one.people, one.breach, one.positive, one.negative, one.moved) for one in of]
-    rows = [(one.sensitive, *(f"{n:,}" for n in own)) for one, own in zip(of, figures, strict=True)]
+    content: list[Part] = [Points(_title(belief), belief.sentences) for belief in of]
+    figures = [(belief.people, belief.breach, belief.positive, belief.negative, belief.moved) for belief in of]
+    rows = [(belief.sensitive, *(f"{n:,}" for n in own)) for belief, own in zip(of, figures, strict=True)]
     columns = ("about", "people", "breach", "positive disclosure", "negative disclosure", "belief moved")
-    return [*found, Table("People concerned", columns, rows, (1, 2, 3, 4, 5))]
+    return [*content, Table("People concerned", columns, rows, (1, 2, 3, 4, 5))]
 
 
-def _title(one: BeliefShown) -> str:
-    node = ",".join(map(str, one.levels))
-    whose = "the source itself" if one.prior == "table" else one.prior
-    return f"Beliefs about {one.sensitive} at node {node}, of somebody who knows the population ({whose})"
+def _title(belief: BeliefShown) -> str:
+    node = ",".join(map(str, belief.levels))
+    whose = "the source itself" if belief.prior == "table" else belief.prior
+    return f"Beliefs about {belief.sensitive} at node {node}, of somebody who knows the population ({whose})"
 
 
 PAGE = Page("beliefs", "Beliefs", parts, internal=True)

@@ -13,7 +13,7 @@ def parts(report: Report) -> Sequence[Part]:
     of = report.shown.map
     if of is None:
         return (Text("There is no map: each column has labels of one level, or none has labels of numbers."),)
-    drawn = sum(one.rows for one in of.areas)
+    drawn = sum(area.rows for area in of.areas)
     instead = (
         f"The blocks of the recoding map over {of.across} and {of.down}: each bar stands for the blocks with the same "
         f"two labels, the deeper, the more rows for each unit of {of.across}; wide labels lie behind narrow ones. "

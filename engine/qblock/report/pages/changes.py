@@ -14,7 +14,10 @@ def parts(report: Report) -> Sequence[Part]:
         return (Text(f"Not worked out: {of.why_not}."),)
     base = of.what_if[0]
     better = "more" if of.lattice.more_is_better else "less"
-    rows = [(one.change, f"{one.satisfying:,}", _node(one), _measure(one), _gain(one, base)) for one in of.what_if]
+    rows = [
+        (outcome.change, f"{outcome.satisfying:,}", _node(outcome), _measure(outcome), _gain(outcome, base))
+        for outcome in of.what_if
+    ]
     columns = ("if", "nodes", "best node", of.lattice.metric, "change")
     return (
         Text(
@@ -26,20 +29,20 @@ def parts(report: Report) -> Sequence[Part]:
     )
 
 
-def _node(one: WhatIf) -> str:
-    return "none" if one.levels is None else ",".join(map(str, one.levels))
+def _node(outcome: WhatIf) -> str:
+    return "none" if outcome.levels is None else ",".join(map(str, outcome.levels))
 
 
-def _measure(one: WhatIf) -> str:
-    return "-" if one.measure is None else f"{one.measure:.4g}"
+def _measure(outcome: WhatIf) -> str:
+    return "-" if outcome.measure is None else f"{outcome.measure:.4g}"
 
 
-def _gain(one: WhatIf, base: WhatIf) -> str:
-    if one.measure is None or not base.measure:
+def _gain(outcome: WhatIf, base: WhatIf) -> str:
+    if outcome.measure is None or not base.measure:
         return "-"
-    if one.measure == base.measure:
+    if outcome.measure == base.measure:
         return "none"
-    return f"{100 * (one.measure - base.measure) / base.measure:+.1f} %"
+    return f"{100 * (outcome.measure - base.measure) / base.measure:+.1f} %"
 
 
 PAGE = Page("changes", "What if", parts, internal=True)

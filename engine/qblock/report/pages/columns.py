@@ -16,14 +16,14 @@ def parts(report: Report) -> Sequence[Part]:
         if not column.role.startswith("bound of ")
     ]
     bounds = [column.name for column in shown.columns if column.role.startswith("bound of ")]
-    found: list[Part] = [
+    content: list[Part] = [
         Table("Columns of the view", ("column", "role", "in the source", "what readers see", "most frequent"), rows)
     ]
     if bounds:
-        found.append(Text(f"Beside them stand the bounds of what is written, for filters: {', '.join(bounds)}."))
+        content.append(Text(f"Beside them stand the bounds of what is written, for filters: {', '.join(bounds)}."))
     sample = shown.sample
-    found.append(Table("Published rows, spread over the view", sample.columns, sample.rows, first=False))
-    return found
+    content.append(Table("Published rows, spread over the view", sample.columns, sample.rows, first=False))
+    return content
 
 
 def _labels(column: ColumnShown) -> str:

@@ -13,7 +13,7 @@ def parts(report: Report) -> Sequence[Part]:
     of = report.inside
     if not of.epsilon:
         return (Text("No column is sensitive, or no node satisfies the spec: there is nothing to weigh."),)
-    found: list[Part] = [
+    content: list[Part] = [
         Text(
             "Epsilon bounds by which factor somebody's being in the table changes what is believed of them: 1 is not "
             "at all, and less is better. What an adversary of class I or II believes beforehand weighs as much as so "
@@ -22,16 +22,18 @@ def parts(report: Report) -> Sequence[Part]:
             "nothing helps."
         )
     ]
-    for one in of.epsilon:
-        rows = [(",".join(map(str, levels)), *values) for levels, values in zip(one.levels, one.values, strict=True)]
-        numbers = tuple(range(1, len(one.adversaries) + 1))
-        caption = f"Smallest epsilon of {one.sensitive} at the chosen and the minimal nodes, by adversary"
+    for shown in of.epsilon:
+        rows = [
+            (",".join(map(str, levels)), *values) for levels, values in zip(shown.levels, shown.values, strict=True)
+        ]
+        numbers = tuple(range(1, len(shown.adversaries) + 1))
+        caption = f"Smallest epsilon of {shown.sensitive} at the chosen and the minimal nodes, by adversary"
         instead = "The deeper a cell, the larger its epsilon (up to 100), which it says; inf: none is large enough."
-        found.append(Figure(f"{caption}: a map", heat_map(one, f"{caption}. {instead} A table follows."), instead))
-        found.append(Table(caption, ("node", *one.adversaries), rows, numbers))
-    for name in dict.fromkeys(one.sensitive for one in of.curves):
-        found += _by_stubbornness(name, [one for one in of.curves if one.sensitive == name])
-    return [*found, *_granted(of)]
+        content.append(Figure(f"{caption}: a map", heat_map(shown, f"{caption}. {instead} A table follows."), instead))
+        content.append(Table(caption, ("node", *shown.adversaries), rows, numbers))
+    for name in dict.fromkeys(curve.sensitive for curve in of.curves):
+        content += _by_stubbornness(name, [curve for curve in of.curves if curve.sensitive == name])
+    return [*content, *_granted(of)]
 
 
 def _by_stubbornness(name: str, shown: Sequence[CurveShown]) -> list[Part]:
@@ -42,11 +44,11 @@ def _by_stubbornness(name: str, shown: Sequence[CurveShown]) -> list[Part]:
         "Against exactly this stubbornness; against whoever knows the prior, epsilon may rise or fall with it. "
         "Infinite values are signs above the plot, and no points of it."
     )
-    across = sorted({text for one in shown for text in one.stubbornness}, key=float)
+    across = sorted({text for curve in shown for text in curve.stubbornness}, key=float)
     rows = []
-    for one in shown:
-        there = dict(zip(one.stubbornness, one.values, strict=True))
-        rows.append((one.adversary, *(_value(there[text]) if text in there else "-" for text in across)))
+    for curve in shown:
+        there = dict(zip(curve.stubbornness, curve.values, strict=True))
+        rows.append((curve.adversary, *(_value(there[text]) if text in there else "-" for text in across)))
     return [
         Figure(caption, curves(shown, f"{caption}. {instead} A table follows."), instead),
         Table(f"{caption}, as numbers", ("adversary", *across), rows, tuple(range(1, len(across) + 1))),
@@ -58,21 +60,24 @@ def _value(value: float | None) -> str:
 
 
 def _granted(of: Internal) -> list[Part]:
-    some = [one for one in of.granted if one.epsilon is not None]
-    none = {(one.requirement, one.sensitive): one.why for one in of.granted if one.epsilon is None}
-    lost = [key for key in none if not any((one.requirement, one.sensitive) == key for one in some)]
-    found: list[Part] = []
-    if some:
-        rows = [(one.requirement, one.sensitive, one.adversary, one.epsilon, one.reached or "-") for one in some]
+    grants = [grant for grant in of.granted if grant.epsilon is not None]
+    none = {(grant.requirement, grant.sensitive): grant.why for grant in of.granted if grant.epsilon is None}
+    lost = [key for key in none if not any((grant.requirement, grant.sensitive) == key for grant in grants)]
+    content: list[Part] = []
+    if grants:
+        rows = [
+            (grant.requirement, grant.sensitive, grant.adversary, grant.epsilon, grant.reached or "-")
+            for grant in grants
+        ]
         columns = ("requirement", "about", "adversary", "grants", "reached")
         caption = "Epsilon that each requirement grants, whatever the table, and the largest that these nodes reach"
-        found.append(Table(caption, columns, rows, (3, 4)))
+        content.append(Table(caption, columns, rows, (3, 4)))
     if lost:
         points = [
             f"{requirement} grants no epsilon of {name}: {none[requirement, name]}." for requirement, name in lost
         ]
-        found.append(Points("Requirements that grant none", points))
-    return found
+        content.append(Points("Requirements that grant none", points))
+    return content
 
 
 PAGE = Page("epsilon", "Epsilon", parts, internal=True)

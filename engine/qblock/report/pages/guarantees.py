@@ -11,14 +11,14 @@ from qblock.report.parts import Page, Part, Table, Text, figures
 def parts(report: Report) -> Sequence[Part]:
     rows = [
         (
-            one.model,
-            one.sensitive or "everybody",
-            one.asked,
-            figures(one.reached or "-"),
-            "yes" if one.holds else "NO",
-            one.in_words,
+            guarantee.model,
+            guarantee.sensitive or "everybody",
+            guarantee.asked,
+            figures(guarantee.reached or "-"),
+            "yes" if guarantee.holds else "NO",
+            guarantee.in_words,
         )
-        for one in report.shown.guarantees
+        for guarantee in report.shown.guarantees
     ]
     columns = ("model", "about", "asked", "reached", "holds", "in words")
     return (

@@ -24,7 +24,7 @@ LEGEND = (
 def parts(report: Report) -> Sequence[Part]:
     of = report.inside.lattice
     names = ", ".join(name for name, _ in of.words)
-    found: list[Part] = [
+    content: list[Part] = [
         Text(
             f"A node has a level for each of {names}; it stands the higher, the more general it is (the number at the "
             "left is the sum of its levels). Hover over it, or go to the picture with the Tab key and on with the "
@@ -32,50 +32,50 @@ def parts(report: Report) -> Sequence[Part]:
         )
     ]
     if not of.whole:
-        found.append(
+        content.append(
             Text(
                 f"Of {of.total:,} nodes, {len(of.nodes):,} are shown: the chosen one, the minimal ones, and of those "
                 "one level coarser as many as satisfy the spec and were looked at."
             )
         )
     if of.published is None and report.published is not None:
-        found.append(
+        content.append(
             Text("Readers see a recoding map, in which blocks have levels of their own: it is no node of these.")
         )
     instead = f"{of.total:,} nodes, {len(of.minimal):,} of them minimal."
-    found.append(Picture("The lattice", drawn(_marks(of), instead), LEGEND, instead))
-    found.append(_listed(of))
+    content.append(Picture("The lattice", drawn(_marks(of), instead), LEGEND, instead))
+    content.append(_listed(of))
     levels = max(len(said) for _, said in of.words)
     rows = [(name, *said, *[""] * (levels - len(said))) for name, said in of.words]
-    found.append(Table("What each level shows", ("column", *(f"level {i}" for i in range(levels))), rows))
-    return found
+    content.append(Table("What each level shows", ("column", *(f"level {i}" for i in range(levels))), rows))
+    return content
 
 
 def _marks(of: LatticeShown) -> list[Mark]:
     minimal, frontier = set(of.minimal), set(of.frontier)
     return [
-        Mark(sum(one.levels), _kinds(of, minimal, frontier, one), _title(of, one))
-        for one in sorted(of.nodes, key=lambda n: n.levels)
+        Mark(sum(node.levels), _kinds(of, minimal, frontier, node), _title(of, node))
+        for node in sorted(of.nodes, key=lambda n: n.levels)
     ]
 
 
-def _kinds(of: LatticeShown, minimal: set[Node], frontier: set[Node], one: NodeShown) -> str:
+def _kinds(of: LatticeShown, minimal: set[Node], frontier: set[Node], node: NodeShown) -> str:
     return " ".join(
         [
-            "satisfied" if one.satisfied else "fails",
-            *(["minimal"] if one.levels in minimal else []),
-            *(["frontier"] if one.levels in frontier else []),
-            *(["chosen"] if one.levels == of.chosen else []),
-            *(["published"] if one.levels == of.published else []),
+            "satisfied" if node.satisfied else "fails",
+            *(["minimal"] if node.levels in minimal else []),
+            *(["frontier"] if node.levels in frontier else []),
+            *(["chosen"] if node.levels == of.chosen else []),
+            *(["published"] if node.levels == of.published else []),
         ]
     )
 
 
-def _title(of: LatticeShown, one: NodeShown) -> str:
-    levels = ", ".join(f"{name} {level}" for (name, _), level in zip(of.words, one.levels, strict=True))
-    measure = [] if one.measure is None else [f"{of.metric} {one.measure:.4g}"]
-    suppressed = [f"{one.suppressed:,} rows suppressed"] if one.suppressed else []
-    return "; ".join([levels, *one.reached, *measure, *suppressed])
+def _title(of: LatticeShown, node: NodeShown) -> str:
+    levels = ", ".join(f"{name} {level}" for (name, _), level in zip(of.words, node.levels, strict=True))
+    measure = [] if node.measure is None else [f"{of.metric} {node.measure:.4g}"]
+    suppressed = [f"{node.suppressed:,} rows suppressed"] if node.suppressed else []
+    return "; ".join([levels, *node.reached, *measure, *suppressed])
 
 
 def _listed(of: LatticeShown) -> Table:
@@ -88,18 +88,18 @@ def _listed(of: LatticeShown) -> Table:
     }
     shown = set[Node | None]().union(*kinds.values())
     sign = -1 if of.more_is_better else 1
-    nodes = [one for one in of.nodes if one.levels in shown]
-    nodes.sort(key=lambda one: (one.measure is None, sign * (one.measure or 0), one.levels))
+    nodes = [node for node in of.nodes if node.levels in shown]
+    nodes.sort(key=lambda node: (node.measure is None, sign * (node.measure or 0), node.levels))
     rows = [
         (
-            ",".join(map(str, one.levels)),
-            "; ".join(f"{name} {said[level]}" for (name, said), level in zip(of.words, one.levels, strict=True)),
-            "-" if one.measure is None else f"{one.measure:.4g}",
-            "-" if one.room is None else share(one.room),
-            f"{one.suppressed:,}",
-            ", ".join(what for what, levels in kinds.items() if one.levels in levels),
+            ",".join(map(str, node.levels)),
+            "; ".join(f"{name} {said[level]}" for (name, said), level in zip(of.words, node.levels, strict=True)),
+            "-" if node.measure is None else f"{node.measure:.4g}",
+            "-" if node.room is None else share(node.room),
+            f"{node.suppressed:,}",
+            ", ".join(what for what, levels in kinds.items() if node.levels in levels),
         )
-        for one in nodes[:LISTED]
+        for node in nodes[:LISTED]
     ]
     more = f", {LISTED} of {len(nodes):,}" if len(nodes) > LISTED else ""
     columns = ("node", "in words", of.metric, "room", "suppressed", "which")

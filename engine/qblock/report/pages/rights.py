@@ -11,7 +11,7 @@ HELD = {True: "yes", False: "NO", None: "to be seen to"}
 
 
 def parts(report: Report) -> Sequence[Part]:
-    rows = [(one.whose, one.what, HELD[one.held], one.why) for one in report.inside.rights]
+    rows = [(right.whose, right.what, HELD[right.held], right.why) for right in report.inside.rights]
     if not rows:
         return (Text("No rights are needed of anybody."),)
     return (Table("Rights", ("whose", "what", "held", "why"), rows),)

@@ -24,32 +24,32 @@ def parts(report: Report) -> Sequence[Part]:
 
 
 def _sizes(shown: Published) -> Table:
-    rows = [(_span(one), f"{one.blocks:,}", f"{one.rows:,}") for one in shown.sizes]
-    bars = [one.rows / shown.rows for one in shown.sizes]
+    rows = [(_span(size), f"{size.blocks:,}", f"{size.rows:,}") for size in shown.sizes]
+    bars = [size.rows / shown.rows for size in shown.sizes]
     return Table("Block sizes", ("rows in a block", "blocks", "rows"), rows, (1, 2), bars, "share of the rows")
 
 
-def _span(one: SizeShown) -> str:
-    return f"{one.low:,}" if one.low == one.high else f"{one.low:,} to {one.high:,}"
+def _span(size: SizeShown) -> str:
+    return f"{size.low:,}" if size.low == size.high else f"{size.low:,} to {size.high:,}"
 
 
 def _risk(shown: Published) -> Table:
     whole, *without = shown.risk
     rows = [("all known", *_figures(whole))]
-    rows += [(f"{one.column} not known", *_figures(one)) for one in without]
+    rows += [(f"{risk.column} not known", *_figures(risk)) for risk in without]
     columns = ("to an attacker", "blocks", "smallest", "highest chance", "mean chance")
     return Table(
         "Risk by column: what an attacker loses who does not know it",
         columns,
         rows,
         (1, 2, 3, 4),
-        [one.mean / whole.mean for one in shown.risk],
+        [risk.mean / whole.mean for risk in shown.risk],
         "mean chance, of that with all known",
     )
 
 
-def _figures(one: RiskWithout) -> tuple[str, ...]:
-    return f"{one.blocks:,}", f"{one.least:,}", share(one.most_sure), share(one.mean)
+def _figures(risk: RiskWithout) -> tuple[str, ...]:
+    return f"{risk.blocks:,}", f"{risk.least:,}", share(risk.most_sure), share(risk.mean)
 
 
 def _utility(shown: Published) -> Table:

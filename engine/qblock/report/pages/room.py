@@ -10,29 +10,29 @@ from qblock.report.parts import Page, Part, Points, Table, Text, figures, share
 
 def parts(report: Report) -> Sequence[Part]:
     of = report.inside
-    found: list[Part] = []
+    content: list[Part] = []
     if of.problems is not None:
-        found.append(_verified(of))
+        content.append(_verified(of))
     if of.binding is not None:
-        found.append(Text(f"More detail would break {of.binding}."))
-    found.append(Text(of.candidate))
+        content.append(Text(f"More detail would break {of.binding}."))
+    content.append(Text(of.candidate))
     if of.notes:
-        found.append(Points("Notes of the verification", of.notes))
+        content.append(Points("Notes of the verification", of.notes))
     if of.room:
         columns = ("version", "model", "about", "asked", "reached", "room")
         rows = [
             (
-                f"{one.version}",
-                one.model,
-                one.sensitive or "everybody",
-                one.asked,
-                figures(one.reached),
-                "-" if one.room is None else share(float(one.room)),
+                f"{guarantee.version}",
+                guarantee.model,
+                guarantee.sensitive or "everybody",
+                guarantee.asked,
+                figures(guarantee.reached),
+                "-" if guarantee.room is None else share(float(guarantee.room)),
             )
-            for one in of.room
+            for guarantee in of.room
         ]
-        found.append(Table("Guarantees of each version, and the room that is left", columns, rows, (0, 5)))
-    return found
+        content.append(Table("Guarantees of each version, and the room that is left", columns, rows, (0, 5)))
+    return content
 
 
 def _verified(of: Internal) -> Part:

@@ -13,12 +13,12 @@ def parts(report: Report) -> Sequence[Part]:
     known = ", ".join(column.name for column in shown.quasi_identifiers) or "none"
     return (
         *_older(report),
-        Text(_verdict(shown), "verdict" if all(one.holds for one in shown.guarantees) else "failed"),
+        Text(_verdict(shown), "verdict" if all(guarantee.holds for guarantee in shown.guarantees) else "failed"),
         Text(
             f"{shown.view} shows {counted(shown.rows, 'row')} in {counted(shown.blocks, 'block')} of rows that read "
             f"the same in {known}. {shown.whose} The version was made on {shown.at} (UTC)."
         ),
-        Points("What is promised", [f"{_first(one.in_words)}." for one in shown.guarantees]),
+        Points("What is promised", [f"{_first(guarantee.in_words)}." for guarantee in shown.guarantees]),
         Points("What is not promised", _limits(shown, known)),
         Signature(),
     )
@@ -38,11 +38,11 @@ def _older(report: Report) -> list[Part]:
 
 
 def _verdict(shown: Published) -> str:
-    failed = [one.in_words for one in shown.guarantees if not one.holds]
+    failed = [guarantee.in_words for guarantee in shown.guarantees if not guarantee.holds]
     what = f"Version {shown.version} of {shown.release}"
     if failed:
         return f"{what} does not keep what it promises: {'; '.join(failed)}."
-    again = [one for one in shown.guarantees if one.reached is not None]
+    again = [guarantee for guarantee in shown.guarantees if guarantee.reached is not None]
     number = len(shown.guarantees)
     kept = "its guarantee holds" if number == 1 else f"all {number} guarantees hold"
     said = f"{what} keeps what it promises: {kept} in the {counted(shown.rows, 'row')} that it shows."
@@ -56,7 +56,7 @@ def _verdict(shown: Published) -> str:
 
 def _limits(shown: Published, known: str) -> list[str]:
     as_they_are = [column.name for column in shown.columns if column.role == "insensitive"]
-    found = [
+    sentences = [
         f"Nothing is promised against somebody who knows more of a person than {known}.",
         "It does not hide who is in the table, nor what a whole group has in common.",
         "What several releases of the same people tell together is not looked at here. Versions of one release are "
@@ -64,8 +64,10 @@ def _limits(shown: Published, known: str) -> list[str]:
     ]
     if as_they_are:
         columns = ", ".join(as_they_are)
-        found.insert(1, f"Nothing is hidden in {columns}: published as in the source, and taken to be known to nobody.")
-    return found
+        sentences.insert(
+            1, f"Nothing is hidden in {columns}: published as in the source, and taken to be known to nobody."
+        )
+    return sentences
 
 
 def _first(text: str) -> str:

@@ -14,14 +14,14 @@ def parts(report: Report) -> Sequence[Part]:
         return (Text("The job has not run yet."),)
     rows = [
         (
-            one.at.replace("T", " "),
-            one.state,
-            "" if one.version is None else f"{one.version}",
-            "" if one.rows is None else f"{one.rows:,}",
-            one.how,
-            "; ".join(one.why),
+            run.at.replace("T", " "),
+            run.state,
+            "" if run.version is None else f"{run.version}",
+            "" if run.rows is None else f"{run.rows:,}",
+            run.how,
+            "; ".join(run.why),
         )
-        for one in of.runs
+        for run in of.runs
     ]
     head = () if of.head is None else (Text(f"Ledger head: {of.head}"),)
     return (Table("Runs, newest first", ("time (UTC)", "state", "version", "rows", "node", "why"), rows, (2, 3)), *head)
