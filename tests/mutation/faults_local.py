@@ -79,10 +79,10 @@ ROLLED_UP: tuple[Mutation, ...] = (
         tests=(f"{LOCAL}::test_comparisons_and_populations",),
     ),
     Mutation(
-        "formats: another default of roll_up is another spec",
-        "spec/formats.py",
-        'if owner == "Search" and format_ == 0 and fields["roll_up"] == "auto":',
-        "if False:",
-        tests=("tests/spec/test_spec_formats.py::test_a_default_of_where_nodes_are_counted_takes_no_part",),
+        "digest: where nodes are counted is another spec",
+        "spec/digest.py",
+        '"answer", "roll_up", "memory_limit"),',
+        '"answer", "memory_limit"),',
+        tests=("tests/spec/test_spec_digest.py::test_what_cannot_change_the_publication_takes_no_part",),
     ),
 )

@@ -62,7 +62,7 @@ SPEC: tuple[Mutation, ...] = (
         "spec/digest.py",
         'Requirement: ("line", "index", "model"),',
         'Requirement: ("line", "index", "model", "sensitive"),',
-        tests=("tests/spec/test_spec_formats.py::test_a_digest_never_moves",),
+        tests=("tests/spec/test_spec_digest.py::test_a_digest_never_moves",),
     ),
     Mutation(
         "numbers: through a double",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import duckdb
 import pytest
-from alembic import command
-from alembic.config import Config
 
 from qblock.cli.app import run
 from qblock.errors import InputError, Refused
@@ -25,15 +22,10 @@ from qblock.release.erase import erase
 from qblock.release.retire import retire
 from qblock.release.retype import retype
 from qblock.release.rollback import rollback
-from qblock.release.run import Run
 from qblock.release.verify import verify
-from qblock.resources import migrations_directory
-from qblock.spec import spec_digest
-from release.before import crosswalk, run_old
+from release.before import crosswalk
 from release.crossing import alter
 from release.jobs import Job, MakeJob
-from release.test_evolution import format_0
-from release.test_stamps import without_stamps
 from release.test_together import crossed_columns
 from release.test_waiting import ATTRIBUTES, events, insert, shown
 
@@ -55,7 +47,6 @@ MODELS = [
     {"npd_recursive_cl_diversity": {"c1": 9, "c2": 0, "l": 2}},
     {"entropy_l_diversity": {"l": 1.5}},
 ]
-OLDER = ("event", "guarantee", "reference", "pointer")
 NONE_LEFT = "what is left is `versions: {joint: none}`"
 SAID = "version 1 was adopted"
 
@@ -380,52 +371,9 @@ def test_the_steps_are_shown_and_nothing_is_done(make_job: MakeJob, capsys: pyte
     )
 
 
-def publish_as_before(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program before wrote values in another text, parameters in another format, kept less of the table, and its
-    events had no stamps, sources, columns or readers."""
-    made = Run._event
-
-    def event(self: Run, state: Any) -> Event:
-        gone = ("source", "source_database", "target", "entity", "columns", "readers", "audience", "stamp")
-        return replace(made(self, state), **dict.fromkeys(gone))
-
-    with monkeypatch.context() as patch:
-        without_stamps(patch)
-        patch.setattr(Run, "_event", event)
-        patch.setattr("qblock.release.run.spec_digest", lambda spec: spec_digest(spec, 0))
-        patch.setattr("qblock.ledger.events.parameters_text", format_0)
-        run_old(job, monkeypatch)
-
-
 def decimal_job(make_job: MakeJob) -> Job:
     columns = {"id": list(range(12)), "block": list("qr") * 6, "value": ["1.50"] * 6 + ["2.00"] * 6}
     return make_job(columns, {"value": "NUMERIC(10,2)"}, attributes=ATTRIBUTES, privacy=[{"k_anonymity": {"k": 2}}])
-
-
-def goes_on(job: Job) -> None:
-    job.set(entity="id", versions={"cohort": 2})
-    assert adopted(job).status == "adopted"
-    assert {value for (value,) in crosswalk(job, "SELECT value FROM crosswalk")} == {"V3:1.5", "V1:2"}
-    job.change("INSERT INTO people VALUES (90, 'q', 1.50), (91, 'q', 2.00)")
-    result = job.run()
-    assert (result.status, result.version, result.rows) == ("published", 2, 14)
-    assert verify(job.spec).problems == []
-
-
-def test_a_version_of_the_program_before(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = decimal_job(make_job)
-    publish_as_before(job, monkeypatch)
-    (event,) = events(job, "published")
-    assert [event[name] for name in ("stamp", "source", "columns")] == [None] * 3
-    goes_on(job)
-
-
-def test_the_program_before_had_other_values(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    job = decimal_job(make_job)
-    publish_as_before(job, monkeypatch)
-    job.change("UPDATE people SET value = 1.51 WHERE value = 1.50")
-    job.set(entity="id")
-    assert "other content" in why_not(job)
 
 
 @pytest.mark.each_engine
@@ -439,31 +387,6 @@ def test_what_is_owed_to_the_ledger_is_written_before_types_are_moved(make_job: 
     job.change("ALTER TABLE people ALTER COLUMN value TYPE NUMERIC(12,4)")
     assert retype(job.spec).status == "retyped"
     assert [event["state"] for event in history(job.spec)["events"]][-2:] == ["adopted", "retyped"]
-
-
-@pytest.mark.each_engine
-@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
-def test_a_ledger_of_an_older_schema(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As before `event` had its later columns, and before there was a table of versions begun."""
-    job = decimal_job(make_job)
-    publish_as_before(job, monkeypatch)
-    file = job.folder / "qblock" / "ledger.duckdb"
-    with duckdb.connect(str(file)) as connection:
-        rows = {name: connection.sql(f"FROM {name}").to_arrow_table() for name in OLDER}
-    file.unlink()
-    config = Config()
-    config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
-    with ledger_transaction(place_of(job.spec)) as ledger:
-        config.attributes |= {"connection": ledger, "schema": None}
-        command.upgrade(config, "0006")
-    with duckdb.connect(str(file)) as connection:
-        for name, found in rows.items():
-            there = [column[0] for column in connection.execute(f"FROM {name} LIMIT 0").description]
-            table = found.select(there)
-            connection.register("older", table)
-            connection.execute(f"INSERT INTO {name} FROM older")
-    assert "from revision 0006" in foreseen_adoption(job.set(entity="id").spec).steps[1].describe()
-    goes_on(job)
 
 
 def test_releases_of_the_same_readers_are_checked_with_it(make_job: MakeJob) -> None:

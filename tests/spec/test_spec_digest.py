@@ -1,10 +1,32 @@
-"""The digest of a spec follows its meaning."""
+"""The digest of a spec follows its meaning: golden ones, and no key whose default is forgotten."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from qblock.spec import read_spec, spec_digest
+from qblock.models import BY_NAME
+from qblock.spec import Spec, guards, model, prior, read_spec, sources, spec_digest, workload
+from qblock.spec.digest import DEFAULTS, FORMAT, LEFT_OUT, NO_PART, _plain, canonical
+
+FILES = sorted((Path(__file__).parent / "formats").glob("*.yaml"))
+GOLDEN = {
+    "drawn": "dab25ae1e4bb2b74d929bf849838ed5ddcda3f6bdeac612c94a4ff62324bcabc",
+    "every_key": "8edfedab48767787e524f4bbdc1e9785c040df1d171022ed55e58c0677a139b4",
+    "plain": "4099f37ce6fa2dd85d8aede9658d048d63c7bda5193279ee36f631e8e9194e44",
+}
+CLASSES: list[type] = [
+    *(model.Spec, model.Attribute, model.Source, model.Search, model.Publish, model.Versions, model.Requirement),
+    *(sources.Suppress, sources.Digits, sources.Ranges, sources.Dates, sources.CsvFile, sources.DimensionTable),
+    *(sources.Cuts, sources.Cutting),
+    *(workload.DrawnWorkload, workload.WrittenWorkload, workload.Between),
+    *(prior.PriorValues, prior.PriorTable, guards.GuardTable),
+    *BY_NAME.values(),
+]
 
 SPEC = """\
 version: 1
@@ -105,3 +127,68 @@ def test_top_and_bottom_coding_are_part_of_a_digest_and_none_is_none():
     assert of("{ranges: [5, 10], from: null, to: null}") == digest(SPEC)
     others = [of(f"{{ranges: [5, 10], {ends}}}") for ends in ("from: 15", "to: 90", "from: 15, to: 90", "from: 20")]
     assert len({digest(SPEC), *others}) == 5
+
+
+def read(path: Path) -> Spec:
+    return read_spec(path.read_text("utf-8"), path.name, {})
+
+
+def test_a_digest_never_moves():
+    assert {path.stem: spec_digest(read(path)) for path in FILES} == GOLDEN
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_the_form_starts_with_its_number(path: Path):
+    text = canonical(read(path))
+    assert text.startswith(f'{{"format":{FORMAT},')
+    assert json.loads(text)["format"] == FORMAT
+
+
+def key_of(owner: type) -> str:
+    return getattr(owner, "name", None) or owner.__name__
+
+
+@pytest.mark.parametrize("owner", CLASSES, ids=key_of)
+def test_every_default_is_left_out(owner: Any):
+    defaults, without = DEFAULTS.get(key_of(owner), {}), NO_PART.get(key_of(owner), ())
+    for field in dataclasses.fields(owner):
+        name = field.name
+        if name in LEFT_OUT.get(owner, ()) or name in without or name == "form" or not field.init:
+            assert name not in defaults
+            continue
+        given: Any = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            given = field.default_factory()
+        if hasattr(given, "default"):  # pydantic's own
+            given = given.default if given.default_factory is None else given.default_factory()
+        # A requirement's models are filled in from its model.
+        if given is dataclasses.MISSING or type(given).__name__ == "PydanticUndefinedType" or name == "models":
+            assert name not in defaults, f"{name} has no default"
+        else:
+            assert name in defaults, f"{name} has a default that the canonical form does not leave out"
+            assert defaults[name] == _plain(given), f"another default of {name} needs another format"
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "search: {strategy: incognito}",
+        "search: {answer: best}",
+        "search: {roll_up: local}",
+        "search: {roll_up: warehouse, memory_limit: 2GB}",
+        "search: {strategy: exhaustive, roll_up: local}",
+        "publish: {lock_timeout: 0.25}",
+        "publish: {storage_version: v1.2.0}",
+    ],
+)
+def test_what_cannot_change_the_publication_takes_no_part(key: str):
+    node = "node: {age: 1, zip: 0}"
+    text = FILES[-1].read_text("utf-8")
+    assert f"search: {{{node}}}" in text
+    if key.startswith("search"):
+        text = text.replace(f"search: {{{node}}}", key.replace("}", f", {node}}}"))
+    else:
+        text += key + "\n"
+    changed = read_spec(text, "plain.yaml", {})
+    assert changed != read(FILES[-1])
+    assert spec_digest(changed) == GOLDEN["plain"]

@@ -3,7 +3,6 @@ history."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
@@ -24,7 +23,6 @@ from qblock.ledger.events import (
     event_of,
 )
 from qblock.ledger.kept import read_kept
-from qblock.ledger.parameters import newest
 from qblock.ledger.place import Place
 from qblock.ledger.tables import tables
 from qblock.ledger.writer import opened
@@ -113,8 +111,8 @@ class LedgerReader:
         return None if following is None else self.successor(following) or following
 
     def guarantees(self, release: str, number: int) -> list[Guarantee]:
-        """The guarantees recorded with an event, in order, with their parameters in the newest format."""
-        rows = map(_newest, self._rows(release).guarantees.get(number, []))
+        """The guarantees recorded with an event, in order."""
+        rows = self._rows(release).guarantees.get(number, [])
         return [Guarantee(**{k: v for k, v in row.items() if k not in _KEY}) for row in rows]
 
     def reference(self, release: str, version: int) -> str | None:
@@ -135,18 +133,10 @@ class LedgerReader:
         return rows[0] if rows else None
 
     def headroom_trend(self, release: str) -> list[dict[str, Any]]:
-        """The distance between asked and reached, and its change since the version before.
-
-        The view headroom_trend, which knows no formats, begins anew where the format of parameters changed.
-        """
-        rows = [_newest(row) for row in self._view("SELECT * FROM {}headroom_trend WHERE release = :release", release)]
+        """The distance between asked and reached, and its change since the version before."""
+        rows = self._view("SELECT * FROM {}headroom_trend WHERE release = :release", release)
         names = ("model", "sensitive", "parameters", "parameter")
-        rows.sort(key=lambda row: (*(row[name] or "" for name in names), row["version"]))
-        for before, row in itertools.pairwise(rows):
-            if all(before[name] == row[name] for name in names):
-                both = before["headroom"] is not None and row["headroom"] is not None
-                row["headroom_change"] = row["headroom"] - before["headroom"] if both else None
-        return rows
+        return sorted(rows, key=lambda row: (*(row[name] or "" for name in names), row["version"]))
 
     def _view(self, query: str, release: str) -> list[dict[str, Any]]:
         if self._connection is None:
@@ -259,10 +249,6 @@ def _read(row: Mapping[str, Any]) -> RecordedEvent:
             f"event {row['number']} of release {row['release']} cannot be read: the ledger was altered; nothing was "
             "done. Restore the ledger from a backup; qblock verify lists what is wrong with it"
         ) from None
-
-
-def _newest(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {**row, "parameters": newest(row["model"], row["parameters"])}
 
 
 _KEY = {"release", "number", "position"}

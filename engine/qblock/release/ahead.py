@@ -15,7 +15,7 @@ from qblock.release.chosen import Chosen
 from qblock.release.run import Run
 from qblock.source import recoded_columns
 from qblock.source.columns import checked_columns
-from qblock.spec import same_spec
+from qblock.spec import spec_digest
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse.protocol import Session, TableName
 
@@ -78,7 +78,7 @@ def published_node_ahead(run: Run) -> Chosen | None:
     # A level that was put into a hierarchy, or other ones, may let another node show the same.
     read = any(isinstance(spec.attributes[n].hierarchy, CsvFile | DimensionTable) for n in spec.quasi_identifiers)
     node = event.node
-    if node is None or spec.pinned is not None or not same_spec(spec, event.spec_digest):
+    if node is None or spec.pinned is not None or event.spec_digest != spec_digest(spec):
         return None
     if node not in run.task.lattice or (read and event.hierarchy_digest != run.hierarchy_digest):
         return None
@@ -108,4 +108,6 @@ def other_content(run: Run, version: int) -> Refused:
 def _asked_as_before(run: Run) -> bool:
     """Whether the run may find that readers already see what the spec asks for."""
     event = run.current
-    return event is not None and not run.force and not run.pointer_problems and same_spec(run.spec, event.spec_digest)
+    if event is None or run.force or run.pointer_problems:
+        return False
+    return event.spec_digest == spec_digest(run.spec)

@@ -26,7 +26,7 @@ from qblock.release.plan import Plan
 from qblock.release.turnover import refusal, source_digest
 from qblock.search.run import open_snapshot
 from qblock.source import SourceTable, open_recoded
-from qblock.spec import Spec, same_spec
+from qblock.spec import Spec, spec_digest
 from qblock.warehouse.protocol import Session
 
 NO_STATE = "what waits was not looked at: no state is kept of what the versions show; the next run says what it finds"
@@ -104,7 +104,7 @@ def _json(spec: Spec, found: Outlook, current: RecordedEvent, refused: str | Non
     made = found.to_json()
     if refused is not None:
         return {**made, "tried": False, "why": f"a run would be refused: {refused}"}
-    if not found.tried and not same_spec(spec, current.spec_digest):
+    if not found.tried and current.spec_digest != spec_digest(spec):
         return {**made, "tried": True, "why": ANOTHER_SPEC.format(current.version, found)}
     return made
 

@@ -34,7 +34,7 @@ from qblock.release.retire import check_not_retired
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
 from qblock.release.runner import run_steps
 from qblock.search.answer import requirements_json
-from qblock.spec import Spec, same_spec
+from qblock.spec import Spec, spec_digest
 from qblock.warehouse.kept_sessions import kept_sessions
 
 NEXT_RUN = (
@@ -134,7 +134,7 @@ class _Rollback(Job):
             self.lowest_joint = next((j for j in ("none", WITHOUT_ENTITY) if j in joints), self.lowest_joint)
             self.recorded = reader.guarantees(release, self.first.number)
             self._read_reference(reader)
-            same = same_spec(self.spec, self.first.spec_digest)
+            same = self.first.spec_digest == spec_digest(self.spec)
             self.unchanged = same and reader.pointer(release) == version
         self.unchanged = self.unchanged and self.target.intact(version, self.kept.columns)
         if not same:

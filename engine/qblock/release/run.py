@@ -33,7 +33,7 @@ from qblock.search.progress import Progress
 from qblock.search.recoding.shares import shares
 from qblock.search.run import SearchResult
 from qblock.search.task import Task
-from qblock.spec import same_spec, spec_digest
+from qblock.spec import spec_digest
 from qblock.spec.digest import canonical as canonical_spec
 from qblock.spec.model import RangesShown
 
@@ -119,7 +119,7 @@ class Run(Job):
             event is not None
             and not self.pointer_problems
             and event.version is not None
-            and same_spec(self.spec, event.spec_digest)
+            and event.spec_digest == spec_digest(self.spec)
             and event.content_digest == digest
             and then is not None
             and then.stated == kept.stated
@@ -352,7 +352,7 @@ class Run(Job):
         """Notes that follow from the spec, where the version before was published by the same one: a job that repeats
         them each week hides those that are new."""
         event = self.current
-        if event is None or not same_spec(self.spec, event.spec_digest):
+        if event is None or event.spec_digest != spec_digest(self.spec):
             return set()
         return {*self.spec.warnings, NOT_JOINT, *([] if event.protected else [NOT_PROTECTED])}
 

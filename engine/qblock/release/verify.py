@@ -26,7 +26,7 @@ from qblock.release.result import Seen, VerifyResult, seen
 from qblock.release.retire import refusal, retired_by
 from qblock.search.answer import requirements_json
 from qblock.source.declared import leaf_marks, stated_hierarchies
-from qblock.spec import Requirement, Spec, same_spec
+from qblock.spec import Requirement, Spec, spec_digest
 from qblock.warehouse.addresses import Unreachable
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import TableName
@@ -142,7 +142,7 @@ class _Checks:
         kept = Kept.of_text(text)
         if not self.target.intact(current.version, kept.columns):
             self.problems.append(f"{self.target.view} is not as version {current.version} was published")
-        if not same_spec(self.spec, event.spec_digest):
+        if event.spec_digest != spec_digest(self.spec):
             # Its parameters are not those that the version was checked for; content and chain still can be.
             self.not_recomputed.append("every model: the spec has changed since the version was published")
         self._hierarchies(current, kept)

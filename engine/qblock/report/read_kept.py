@@ -16,7 +16,7 @@ from qblock.publish.digest import content_digest
 from qblock.publish.targets import Target, target_of
 from qblock.report.data import KeptShown
 from qblock.spec import Spec
-from qblock.spec.digest import same_spec
+from qblock.spec.digest import spec_digest
 from qblock.warehouse.protocol import Session, TableName
 
 
@@ -80,4 +80,4 @@ def kept_version(spec: Spec, version: int) -> KeptVersion:
             f"version {version} of release {spec.release} is not reported: the quantities kept with it are missing or "
             "were altered"
         )
-    return KeptVersion(spec, target, Kept.of_text(text), first, current, same_spec(spec, first.spec_digest))
+    return KeptVersion(spec, target, Kept.of_text(text), first, current, first.spec_digest == spec_digest(spec))

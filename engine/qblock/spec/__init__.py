@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from qblock.spec.as_it_stands import table_as_it_stands
-from qblock.spec.digest import same_spec, spec_digest
+from qblock.spec.digest import spec_digest
 from qblock.spec.fields import SecretUrl, table_parts
 from qblock.spec.guards import GuardTable
 from qblock.spec.load import load_spec, read_spec, spec_of
@@ -45,7 +45,6 @@ __all__ = [
     "json_schema",
     "load_spec",
     "read_spec",
-    "same_spec",
     "spec_digest",
     "spec_of",
     "suppressed_rows_allowed",

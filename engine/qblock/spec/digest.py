@@ -10,8 +10,92 @@ from typing import Any
 
 from qblock.canonical import canonical as json_text
 from qblock.models import Model, asked
-from qblock.spec.formats import NEWEST, NotExpressible, as_in, kept
 from qblock.spec.model import Publish, Requirement, Source, Spec
+
+FORMAT = 2
+"""The number that canonical forms start with. Another default, or another meaning of a key, takes the next number."""
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "Spec": {
+        "entity": None,
+        "count": "rows",
+        "suppression_limit": 0,
+        "search": {},
+        "publish": {},
+        "versions": {},
+    },
+    "Source": {"file": None, "types": {}},
+    "Attribute": {
+        "hierarchy": None,
+        "nulls": "refuse",
+        "uncovered": "refuse",
+        "taxonomy": None,
+        "order": None,
+        "domain": None,
+    },
+    "Digits": {"from_": "right", "max": None},
+    "Ranges": {"start": 0, "from_": None, "to": None, "labels": "plain", "finest": None, "max": None},
+    "Dates": {"finest": None, "max": None},
+    "Cuts": {"labels": "plain", "max": None},
+    "Edges": {"labels": "plain", "finest": None, "max": None},
+    "Cutting": {"start": None},
+    "CsvFile": {"layout": "header", "max": None},
+    "DimensionTable": {"max": None},
+    "Search": {
+        "choose_from": "minimal",
+        "choose_by": "discernibility",
+        "workload": None,
+        "node": None,
+        "weights": {},
+        "recoding": "full_domain",
+        "within": None,
+    },
+    "DrawnWorkload": {"queries": 200, "seed": 0, "attributes": 2, "selectivity": "1/20"},
+    "Between": {"least": None, "most": None},
+    # A version says itself how it shows bounds: a spec that says nothing goes on as the version before.
+    "Publish": {"schema": "published", "view": None, "readers": [], "ranges": None, "names": {}, "people": False},
+    # Versions lag behind the source where they are checked together, and say so nowhere: on_refusal is left out.
+    "Versions": {
+        "joint": "episodes",
+        "audience": [],
+        "on_refusal": None,
+        "cohort": "auto",
+        "keep": 3,
+        "stale_after": None,
+        "leavers": "carry",
+        "skip": "1/100",
+        "row_counts": "unknown",
+    },
+    "Requirement": {"sensitive": [], "prior": None, "guards": None},
+    "PriorTable": {"where": []},
+    "GuardTable": {"group": None},
+    "pd_recursive_cl_diversity": {"allowed": []},
+    "npd_recursive_cl_diversity": {"allowed": [], "protected": []},
+    "epsilon_m_anonymity": {"relative": False},
+    "delta_l_diversity": {"reading": "window"},
+    "t_closeness": {"distance": "equal", "bandwidth": None},
+    "nt_closeness": {"distance": "equal", "bandwidth": None, "variant": "lattice"},
+    "epsilon_privacy": {
+        "stubbornness": None,
+        "at_most": True,
+        "prior": "uniform",
+        "known": 0,
+        "predicates": "singletons",
+    },
+    "alpha_k_anonymity": {"values": None},
+    "beta_likeness": {"variant": "basic"},
+    "delta_disclosure": {"absent": "violation"},
+    "k_map": {"population": None},
+    "delta_presence": {"population": None},
+}
+"""Class, or name of a model -> key -> the default, as it is written in the canonical form, which leaves it out."""
+
+NO_PART: dict[str, tuple[str, ...]] = {
+    "Search": ("strategy", "answer", "roll_up", "memory_limit"),
+    "Publish": ("lock_timeout", "storage_version"),
+    "Versions": ("confirm", "max_lag", "max_wait"),
+}
+"""Keys that cannot change what is published."""
 
 LEFT_OUT: dict[type, tuple[str, ...]] = {
     Spec: ("origin", "private"),
@@ -22,52 +106,34 @@ LEFT_OUT: dict[type, tuple[str, ...]] = {
 """Secrets, places in the file, and what is written elsewhere too."""
 
 
-def spec_digest(spec: Spec, format_: int = NEWEST) -> str:
-    """sha256 of the canonical form, as hexadecimal text. URLs, layout and defaults written out make no difference.
-
-    Raises NotExpressible for an older format that does not know a key which the spec uses.
-    """
-    return hashlib.sha256(canonical(spec, format_).encode("utf-8")).hexdigest()
+def spec_digest(spec: Spec) -> str:
+    """sha256 of the canonical form, as hexadecimal text. URLs, layout and defaults written out make no difference."""
+    return hashlib.sha256(canonical(spec).encode("utf-8")).hexdigest()
 
 
-def same_spec(spec: Spec, recorded: str | None) -> bool:
-    """Whether a recorded digest, in whatever format was the newest then, is that of this spec."""
-    return recorded is not None and any(recorded == _digest(spec, format_) for format_ in range(NEWEST, -1, -1))
+def canonical(spec: Spec) -> str:
+    """A spec as JSON text that starts with the format's number; without what equals the defaults.
 
-
-def _digest(spec: Spec, format_: int) -> str | None:
-    try:
-        return spec_digest(spec, format_)
-    except NotExpressible:
-        return None
-
-
-def canonical(spec: Spec, format_: int = NEWEST) -> str:
-    """A spec as JSON text that starts with the format's number; without what equals that format's defaults.
-
-    Keys are sorted, except that columns stay in their order, which is that of a node's levels. Format 0, from before
-    formats had numbers, has none and writes every key.
+    Keys are sorted, except that columns stay in their order, which is that of a node's levels.
     """
     publish, said = dataclasses.replace(spec.publish, view=spec.view), spec.on_refusal
     default = dataclasses.replace(spec, versions=dataclasses.replace(spec.versions, on_refusal=None)).on_refusal
-    versions = dataclasses.replace(spec.versions, on_refusal=None if format_ > 1 and said == default else said)
-    plain = _plain(dataclasses.replace(spec, publish=publish, versions=versions), format_)
+    versions = dataclasses.replace(spec.versions, on_refusal=None if said == default else said)
+    plain = _plain(dataclasses.replace(spec, publish=publish, versions=versions))
     plain["attributes"] = list(plain["attributes"].items())
     if spec.pinned is not None:
         plain["search"]["node"] = list(spec.pinned)  # written as a mapping or as a list, it is the same node
-    content = {"format": format_, "spec": plain} if format_ else plain
-    return json_text(content)
+    return json_text({"format": FORMAT, "spec": plain})
 
 
-def _plain(value: Any, format_: int) -> Any:
+def _plain(value: Any) -> Any:
     if isinstance(value, Model):
-        return {"name": value.name, **kept(value.name, _items(asked(value), format_), format_)}
+        return {"name": value.name, **_used(value.name, asked(value))}
     if dataclasses.is_dataclass(value):
         left_out = LEFT_OUT.get(type(value), ())
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.name not in left_out}
-        fields = as_in(type(value).__name__, fields, format_)
-        found = kept(type(value).__name__, _items(fields, format_), format_)
-        return found | ({"form": value.form} if hasattr(value, "form") else {})
+        used = _used(type(value).__name__, fields)
+        return used | ({"form": value.form} if hasattr(value, "form") else {})
     if isinstance(value, Fraction):
         return str(value) if value.denominator > 1 else int(value)
     if isinstance(value, timedelta):
@@ -75,11 +141,14 @@ def _plain(value: Any, format_: int) -> Any:
     if isinstance(value, date):
         return value.isoformat()
     if isinstance(value, tuple | list):
-        return [_plain(item, format_) for item in value]
+        return [_plain(item) for item in value]
     if isinstance(value, dict):
-        return _items(value, format_)
+        return {str(key): _plain(item) for key, item in value.items()}
     return value
 
 
-def _items(values: dict[str, Any], format_: int) -> dict[str, Any]:
-    return {str(key): _plain(item, format_) for key, item in values.items()}
+def _used(owner: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """The keys of a class or model that may change what is published, and do not have their default."""
+    defaults, no_part = DEFAULTS.get(owner, {}), NO_PART.get(owner, ())
+    plain = {name: _plain(value) for name, value in fields.items() if name not in no_part}
+    return {name: value for name, value in plain.items() if name not in defaults or value != defaults[name]}

@@ -14,7 +14,7 @@ from qblock.joint.crosswalk import Book
 from qblock.joint.lag.memory import REFUSED, save_state
 from qblock.joint.steady.rules import SIZES
 from qblock.ledger.events import canonical
-from qblock.spec import Spec, same_spec, spec_digest
+from qblock.spec import Spec, spec_digest
 
 REMEMBERED = (
     "The next run does not try again while the spec asks the same, whoever is in the source by then: repeating it "
@@ -45,7 +45,7 @@ def refused_before(book: Book, spec: Spec) -> bool | None:
     t = book.tables.steady
     text = book.own.scalar(sa.select(t.c.state).where(t.c.release == spec.release))
     found = {} if text is None else json.loads(text)
-    return same_spec(spec, found["spec"]) if found.get("form") == REFUSED else None
+    return spec_digest(spec) == found["spec"] if found.get("form") == REFUSED else None
 
 
 def remember(book: Book, spec: Spec) -> None:
