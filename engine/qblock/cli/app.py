@@ -67,8 +67,8 @@ ledger.register(app)
 add_examples(app)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(__version__)
         raise typer.Exit
 
@@ -105,8 +105,8 @@ def main() -> NoReturn:
     for number in SIGNALS:
         signal.signal(number, _stop)
     # Errors that nobody can catch, and those of threads: the class alone, since the text may quote the data.
-    sys.unraisablehook = lambda found: _say(f"ignored an error ({found.exc_type.__name__})")
-    threading.excepthook = lambda found: _say(f"a thread ended with an error ({found.exc_type.__name__})")
+    sys.unraisablehook = lambda failure: _say(f"ignored an error ({failure.exc_type.__name__})")
+    threading.excepthook = lambda failure: _say(f"a thread ended with an error ({failure.exc_type.__name__})")
     try:
         status = run(sys.argv[1:])
     except KeyboardInterrupt:
@@ -131,7 +131,7 @@ def run(arguments: list[str]) -> int:
                 return int(command.main(args=arguments, prog_name="qblock", standalone_mode=False) or 0)
             # Not `main`, which gives Ctrl-C an exit status of its own.
             with command.make_context("qblock", arguments) as context, values_shown(_interactive(arguments)):
-                debug.asked |= bool(context.params.get("debug"))
+                debug.requested |= bool(context.params.get("debug"))
                 command.invoke(context)
             check_answer()
             return 0
@@ -181,11 +181,11 @@ def _say_lost(error: BaseException) -> None:
 class _Debug:
     """Tracebacks, which may quote the data: only for somebody at a terminal who asked for them."""
 
-    def __init__(self, asked: bool) -> None:
-        self.asked = asked
+    def __init__(self, requested: bool) -> None:
+        self.requested = requested
 
     def show(self, error: BaseException) -> None:
-        if self.asked and sys.stderr.isatty():
+        if self.requested and sys.stderr.isatty():
             traceback.print_exception(error)
 
 

@@ -17,7 +17,7 @@ def check_asking(why: str) -> None:
         raise InputError(f"{why}. Nobody can be asked here, since this is no terminal: add --yes to go on unasked")
 
 
-def asked(question: str) -> bool:
+def confirmed(question: str) -> bool:
     """Ask; whatever is not a yes is a no, the end of the input included."""
     say(f"{question} [y/N] ", end="")
     line = sys.stdin.readline()

@@ -111,11 +111,11 @@ def audit(
         if counts is not None:
             keep_own_files("--counts", counts, release)
             check_parquet(counts, "--counts")
-        found = release.audit(node, asked=believing, rule_out=ruled_out, near=distances).to_dict()
+        audited = release.audit(node, asked=believing, rule_out=ruled_out, near=distances).to_dict()
     else:
         if not (table_ and quasi_identifier):
             raise InputError("--url needs --table and at least one --quasi-identifier")
-        found = audit_table(
+        audited = audit_table(
             url or "",
             table_,
             quasi_identifier,
@@ -127,28 +127,28 @@ def audit(
     if counts is not None and release is not None and node is not None:
         write_parquet(release.frequency_set(node), counts)
     if json_:
-        answer(found)
+        answer(audited)
         return
     out = console()
-    _print_answer(found["tightest"])
-    out.print(where(found))
-    if release is not None and found["node"]:
-        print_columns(release.in_words(found["node"]))
-    for warning in found["warnings"]:
+    _print_answer(audited["tightest"])
+    out.print(where(audited))
+    if release is not None and audited["node"]:
+        print_columns(release.in_words(audited["node"]))
+    for warning in audited["warnings"]:
         out.print(f"warning: {warning}")
-    print_audited(found["tightest"], every=every)
-    for one in found["not_computed"] if every or spec is None else ():
-        out.print(f"not computed: {one['what']}, {one['why']}")
-    for told in found["attacks"]:
+    print_audited(audited["tightest"], every=every)
+    for missing in audited["not_computed"] if every or spec is None else ():
+        out.print(f"not computed: {missing['what']}, {missing['why']}")
+    for told in audited["attacks"]:
         out.print()
         out.print(f"Attacks on {told['sensitive']}")
         for figures in (entry for name, entry in told.items() if name != "sensitive"):
-            for one in figures if isinstance(figures, list) else [figures]:
-                out.print(f"- {one['sentence']}")
-    for believed in found.get("beliefs", ()):
+            for figure in figures if isinstance(figures, list) else [figures]:
+                out.print(f"- {figure['sentence']}")
+    for believed in audited.get("beliefs", ()):
         _print_beliefs(believed)
-    out.print(table("\nUtility", ["metric", "value"], [[k, shown(v)] for k, v in found["metrics"].items()]))
-    print_weights(found["weights"])
+    out.print(table("\nUtility", ["metric", "value"], [[k, shown(v)] for k, v in audited["metrics"].items()]))
+    print_weights(audited["weights"])
 
 
 def _print_answer(tightest: list[dict[str, Any]]) -> None:
@@ -171,28 +171,28 @@ def _print_answer(tightest: list[dict[str, Any]]) -> None:
 
 def _pairs(option: str, given: list[str] | None) -> list[tuple[str, str]]:
     """Of NAME=VALUE each."""
-    found = []
+    pairs = []
     for text in given or ():
         name, sign, value = text.partition("=")
         if not (name and sign):
             raise InputError(f"{option} {text}: write NAME=VALUE, the name of a sensitive attribute first")
-        found.append((name, value))
-    return found
+        pairs.append((name, value))
+    return pairs
 
 
-def _print_beliefs(found: dict[str, Any]) -> None:
+def _print_beliefs(belief: dict[str, Any]) -> None:
     """What the adversary who was asked about believes about one sensitive attribute."""
     out = console()
-    whose = "the source itself" if found["prior"] == "table" else found["prior"]
+    whose = "the source itself" if belief["prior"] == "table" else belief["prior"]
     out.print()
-    out.print(f"Beliefs about {found['sensitive']} of somebody who knows the population ({whose})")
+    out.print(f"Beliefs about {belief['sensitive']} of somebody who knows the population ({whose})")
     for name in ("breach", "positive", "negative", "rise", "fall", "moved"):
-        if found[name] is not None:
-            out.print(f"- {found[name]['sentence']}")
-    if found["rise"] is None:
+        if belief[name] is not None:
+            out.print(f"- {belief[name]['sentence']}")
+    if belief["rise"] is None:
         out.print("- No belief changes.")
-    if found["impossible"]:
+    if belief["impossible"]:
         out.print(
-            f"warning: {found['impossible']:,} of {found['people']:,} have a value that this population holds "
+            f"warning: {belief['impossible']:,} of {belief['people']:,} have a value that this population holds "
             "impossible for their combination of quasi-identifiers; of them it expects nothing true"
         )

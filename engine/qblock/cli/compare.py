@@ -79,15 +79,15 @@ def compare_command(
         keep_own_files("--parquet", parquet, release)
         check_parquet(parquet, "--parquet")
     with progress(quiet) as report:
-        found = release.comparison(sensitive=sensitive or (), definitions=definitions, progress=report)
+        comparison = release.comparison(sensitive=sensitive or (), definitions=definitions, progress=report)
     if csv is not None:
-        write_csv(found, csv)
+        write_csv(comparison, csv)
     if parquet is not None:
-        write_parquet(nodes_table(found), parquet)
+        write_parquet(nodes_table(comparison), parquet)
     if json_:
-        answer(comparison_json(found))
+        answer(comparison_json(comparison))
     else:
-        _print(found)
+        _print(comparison)
 
 
 def _compare_recodings(release: Release, *, quiet: bool, json_: bool) -> None:
@@ -100,21 +100,21 @@ def _compare_recodings(release: Release, *, quiet: bool, json_: bool) -> None:
     result.raise_refused()
 
 
-def _print(found: Comparison) -> None:
+def _print(comparison: Comparison) -> None:
     from qblock.api import violations
 
     out = console()
     out.print(
-        f"{found.total:,} rows; {len(found.definitions)} definitions at each of {len(found.lattice):,} nodes, "
-        f"with {found.statements:,} statements in {found.seconds:.1f} s"
+        f"{comparison.total:,} rows; {len(comparison.definitions)} definitions at each of {len(comparison.lattice):,} "
+        f"nodes, with {comparison.statements:,} statements in {comparison.seconds:.1f} s"
     )
-    if found.budget:
-        out.print(f"Values and verdicts are those within the suppression limit of {found.budget:,} rows.")
-    _print_reach(found)
-    _print_epsilons(found)
-    _print_asked(found)
-    _print_granted(found)
-    checked, wrong = violations(found)
+    if comparison.budget:
+        out.print(f"Values and verdicts are those within the suppression limit of {comparison.budget:,} rows.")
+    _print_reach(comparison)
+    _print_epsilons(comparison)
+    _print_requested(comparison)
+    _print_granted(comparison)
+    checked, wrong = violations(comparison)
     out.print()
     out.print(
         f"Self-check: {len(checked)} of the values may never get weaker upward in the lattice; "
@@ -122,19 +122,19 @@ def _print(found: Comparison) -> None:
     )
     for violation in wrong[:MOST]:
         out.print(f"  {violation.column}: {list(violation.finer)} -> {list(violation.coarser)}")
-    for one in found.not_computed:
-        out.print(f"not computed: {one.of}, {one.why}")
-    for warning in found.warnings:
+    for missing in comparison.not_computed:
+        out.print(f"not computed: {missing.of}, {missing.why}")
+    for warning in comparison.warnings:
         out.print(f"warning: {warning}")
 
 
-def _print_reach(found: Comparison) -> None:
+def _print_reach(comparison: Comparison) -> None:
     from qblock.api import number_json
 
     lines: list[list[Any]] = []
-    for i, definition in enumerate(found.definitions):
+    for i, definition in enumerate(comparison.definitions):
         for j, (bound, column) in enumerate(zip(definition.bounds, definition.columns, strict=True)):
-            values = [row.values[i][j].value for row in found.rows]
+            values = [row.values[i][j].value for row in comparison.rows]
             finite = sum(value is not None and value != float("inf") for value in values)
             wants = "at least" if bound.stricter == "larger" else "at most"
             ends = [shown(number_json(value)) for value in (values[0], values[-1])]
@@ -145,13 +145,15 @@ def _print_reach(found: Comparison) -> None:
     console().print(table(heading, ["definition", "holds for", "finest", "most general", "finite"], lines))
 
 
-def _print_epsilons(found: Comparison) -> None:
+def _print_epsilons(comparison: Comparison) -> None:
     from qblock.api import adversary_of, epsilons, number_json
 
-    names = found.spec.quasi_identifiers
-    for name, adversaries in epsilons(found):
+    names = comparison.spec.quasi_identifiers
+    for name, adversaries in epsilons(comparison):
         finite = [
-            row for row in found.rows if any(row.values[i][0].value not in (None, float("inf")) for i, _ in adversaries)
+            row
+            for row in comparison.rows
+            if any(row.values[i][0].value not in (None, float("inf")) for i, _ in adversaries)
         ]
         lines = [
             [" ".join(map(str, row.node)), *(shown(number_json(row.values[i][0].value)) for i, _ in adversaries)]
@@ -159,31 +161,31 @@ def _print_epsilons(found: Comparison) -> None:
         ]
         title = (
             f"\nSmallest epsilon of {name} by node ({', '.join(names)}) and adversary (class, stubbornness, prior); "
-            f"infinite at the other {len(found.rows) - len(finite):,} nodes"
+            f"infinite at the other {len(comparison.rows) - len(finite):,} nodes"
         )
         if len(finite) > MOST:
             title += f"; the {MOST} most general of {len(finite):,} nodes, all of them with --csv"
         console().print(table(title, ["node", *(adversary_of(d.model) for _, d in adversaries)], lines))
 
 
-def _print_granted(found: Comparison) -> None:
+def _print_granted(comparison: Comparison) -> None:
     """What each definition grants as epsilon-privacy, beside what is reached: a line for each adversary."""
     from qblock.api import granted, number_json
 
     out = console()
-    everything = granted(found)
-    for name in found.sensitives:
+    everything = granted(comparison)
+    for name in comparison.sensitives:
         lines, none = [], []
-        about = [one for one in everything if one.sensitive == name]
-        for definition in dict.fromkeys(one.definition for one in about):
-            of = [one for one in about if one.definition == definition]
-            if all(one.implied.epsilon == float("inf") for one in of):
+        about = [grant for grant in everything if grant.sensitive == name]
+        for definition in dict.fromkeys(grant.definition for grant in about):
+            of = [grant for grant in about if grant.definition == definition]
+            if all(grant.implied.epsilon == float("inf") for grant in of):
                 none.append(f"{definition} grants no epsilon of {name}: {of[0].implied.why}")
                 continue
-            finite = [one for one in of if one.implied.epsilon != float("inf")]
-            for i, one in enumerate(finite):
-                figures = [shown(number_json(value)) for value in (one.implied.epsilon, one.reached)]
-                lines.append(["" if i else definition, one.adversary, *figures])
+            finite = [grant for grant in of if grant.implied.epsilon != float("inf")]
+            for i, grant in enumerate(finite):
+                figures = [shown(number_json(value)) for value in (grant.implied.epsilon, grant.reached)]
+                lines.append(["" if i else definition, grant.adversary, *figures])
             if len(finite) < len(of):
                 lines.append(["", "the others", "inf", ""])
         title = (
@@ -198,20 +200,20 @@ def _print_granted(found: Comparison) -> None:
         out.print("Against class IV, who may know anything, no definition grants any.")
 
 
-def _print_asked(found: Comparison) -> None:
+def _print_requested(comparison: Comparison) -> None:
     from qblock.api import FIGURES, best, comparison_json, direct, inclusions
 
     lines = []
-    answers = comparison_json(found)["asked"]
-    for entry, definition in zip(answers, found.asked, strict=True):
-        metrics = best(found, definition)
+    answers = comparison_json(comparison)["asked"]
+    for entry, definition in zip(answers, comparison.asked, strict=True):
+        metrics = best(comparison, definition)
         figures = [shown(metrics[name]["value"]) if metrics else "-" for name in FIGURES]
         lines.append([definition.name, f"{entry['satisfying']:,}", f"{len(entry['minimal']):,}", *figures])
     columns = ["definition", "satisfying", "minimal", *(f"best {name.replace('_', ' ')}" for name in FIGURES)]
     console().print(
         table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines)
     )
-    more, same = inclusions(found)
+    more, same = inclusions(comparison)
     for pair in same:
         console().print(f"{pair[0]} and {pair[1]} admit the same nodes")
     for i in direct(more):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qblock.cli.asking import asked, check_asking
+from qblock.cli.asking import check_asking, confirmed
 from qblock.cli.log import Log
 from qblock.cli.opening import at_terminal
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console
@@ -97,30 +97,30 @@ def erase(
         def agree(sharing: Sharing) -> bool:
             if log.format is None:
                 say(f"qblock: {sharing}")
-            return yes or asked("Take them out at once?")
+            return yes or confirmed("Take them out at once?")
 
-        found = loaded.erase(
+        erasure = loaded.erase(
             named, missing=missing, confirm=confirm, now=now, agree=agree, wait=wait, progress=report, entries=log
         )
     if json_:
-        answer(found.to_dict())
+        answer(erasure.to_dict())
         return
     out = console()
-    if found.status == "unchanged":
+    if erasure.status == "unchanged":
         out.print("Nothing to do.")
-        for note in found.notes:
+        for note in erasure.notes:
             out.print(f"Note: {note}")
         return
-    others = f", and {found.companions} who share their joint cells" if found.companions else ""
-    who = "1 person" if found.asked == 1 else f"{found.asked} people"
+    companions = f", and {erasure.companions} who share their joint cells" if erasure.companions else ""
+    who = "1 person" if erasure.asked == 1 else f"{erasure.asked} people"
     who += " whom the source has no more" if missing else " named"
-    out.print(f"{who}, {found.shown} of them shown by some version{others}: {found.status}.")
-    if found.published is not None:
-        out.print(f"Readers see version {found.published.version}, which shows none of them.")
-    if found.retired:
-        several = "versions" if len(found.retired) > 1 else "version"
-        out.print(f"Dropped: {several} {', '.join(map(str, found.retired))}.")
-    for note in found.notes:
+    out.print(f"{who}, {erasure.shown} of them shown by some version{companions}: {erasure.status}.")
+    if erasure.published is not None:
+        out.print(f"Readers see version {erasure.published.version}, which shows none of them.")
+    if erasure.retired:
+        noun = "versions" if len(erasure.retired) > 1 else "version"
+        out.print(f"Dropped: {noun} {', '.join(map(str, erasure.retired))}.")
+    for note in erasure.notes:
         out.print(f"Note: {note}")
 
 

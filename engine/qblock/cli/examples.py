@@ -57,8 +57,8 @@ def epilog(lines: tuple[str, ...]) -> str:
 
 
 def _named(app: typer.Typer, above: str = "") -> Iterator[tuple[str, CommandInfo | TyperInfo]]:
-    for one in app.registered_commands:
-        yield f"{above}{one.name}", one
+    for command in app.registered_commands:
+        yield f"{above}{command.name}", command
     for group in app.registered_groups:
         yield f"{above}{group.name}", group
         if group.typer_instance is not None:

@@ -15,8 +15,8 @@ from qblock.printable import printable, printable_sql
 
 VERDICTS = {True: "yes", False: "NO", None: ""}
 TIGHTEST = "tightest: the strongest parameter that this table satisfies. "
-ASKED = "asked, holds: what the spec asks for; blank where it asks for nothing."
-NOTHING_ASKED = "asked, holds: blank, since an audit of a table asks for nothing."
+REQUESTED = "asked, holds: what the spec asks for; blank where it asks for nothing."
+NOTHING_REQUESTED = "asked, holds: blank, since an audit of a table asks for nothing."
 
 
 def register(app: typer.Typer) -> None:
@@ -65,84 +65,87 @@ def search(
         result = release.search(
             strategy=strategy, within=within, progress=report, all_nodes=nodes == "all", churn=churn
         )
-    found = result.to_dict()
+    fields = result.to_dict()
     if json_:
-        answer(found)
+        answer(fields)
     else:
         unit = "people" if release.spec.count == "entities" else "rows"
-        _print_search(found, dict(result.in_words), unit, spec, every=nodes is not None, verbose=verbose)
+        _print_search(fields, dict(result.in_words), unit, spec, every=nodes is not None, verbose=verbose)
     result.raise_refused()
 
 
 def _print_search(
-    found: dict[str, Any], words: dict[str, tuple[str, ...]], unit: str, spec: str, *, every: bool, verbose: bool
+    fields: dict[str, Any], words: dict[str, tuple[str, ...]], unit: str, spec: str, *, every: bool, verbose: bool
 ) -> None:
     """words: what readers see of each quasi-identifier at each level; unit: what is counted; spec: its file; every:
     whether all minimal nodes are listed."""
     out = console()
-    chosen = found["chosen"]
+    chosen = fields["chosen"]
     if chosen is not None:
-        out.print(publishable(found["rows"], chosen, unit))
+        out.print(publishable(fields["rows"], chosen, unit))
         if "boxes" in chosen:
             print_columns((attribute["attribute"], attribute["words"]) for attribute in chosen["attributes"])
         else:
             print_columns(node_words(chosen["levels"], words))
         print_tightest(chosen["tightest"])
         if "boxes" in chosen:
-            _print_map(chosen, found["full_domain"], found["looked_at_sensitive"])
+            _print_map(chosen, fields["full_domain"], fields["looked_at_sensitive"])
     else:
         out.print("Nothing can be published as the spec asks.")
-    for warning in found["warnings"]:
+    for warning in fields["warnings"]:
         out.print(f"warning: {warning}")
-    _print_hidden(found)
-    if "forecast" in found:
-        print_forecast(found["forecast"], found["quasi_identifiers"])
+    _print_hidden(fields)
+    if "forecast" in fields:
+        print_forecast(fields["forecast"], fields["quasi_identifiers"])
     if verbose or every:
-        _print_how(found, words, every=every)
+        _print_how(fields, words, every=every)
     if chosen is not None:
         more = "" if verbose or every else "      Details: --verbose"
         out.print(f"Publish: qblock release {spec}{more}")
 
 
-def _print_hidden(found: dict[str, Any]) -> None:
-    little = few_shown(len(found["hidden"]), found["quasi_identifiers"])
+def _print_hidden(fields: dict[str, Any]) -> None:
+    little = few_shown(len(fields["hidden"]), fields["quasi_identifiers"])
     if little is not None:
-        known = any(one["shown_at"] is not None or one["rows_to_suppress"] is not None for one in found["hidden"])
+        known = any(
+            attribute["shown_at"] is not None or attribute["rows_to_suppress"] is not None
+            for attribute in fields["hidden"]
+        )
         out = console()
         out.print()
         out.print(f"{little}{'; what would show them:' if known else ''}")
-    for one in found["hidden"]:
-        console().print(_hidden(one, found))
+    for attribute in fields["hidden"]:
+        console().print(_hidden(attribute, fields))
 
 
-def _print_how(found: dict[str, Any], words: dict[str, tuple[str, ...]], *, every: bool) -> None:
+def _print_how(fields: dict[str, Any], words: dict[str, tuple[str, ...]], *, every: bool) -> None:
     """How the answer was found, and its figures, for whoever works with the lattice."""
     out = console()
     out.print()
     out.print(
-        f"{found['rows']:,} rows; a lattice of {found['nodes_total']:,} nodes, {found['nodes_evaluated']:,} of them "
-        f"evaluated with {found['queries']:,} statements in {found['seconds']:.1f} s ({found['strategy']})"
+        f"{fields['rows']:,} rows; a lattice of {fields['nodes_total']:,} nodes, {fields['nodes_evaluated']:,} of them "
+        f"evaluated with {fields['queries']:,} statements in {fields['seconds']:.1f} s ({fields['strategy']})"
     )
-    out.print(found["why"])
-    chosen = found["chosen"]
+    out.print(fields["why"])
+    chosen = fields["chosen"]
     if chosen is not None:
         if "boxes" not in chosen:
             out.print("Chosen: " + ", ".join(f"{name} level {level}" for name, level in chosen["node"].items()))
         out.print(", ".join(f"{name.replace('_', ' ')} {shown(v)}" for name, v in chosen["metrics"].items()))
-    print_weights(found["weights"])
-    if found["minimal"] and "recoding" not in found:
-        print_minimal(found["minimal"], words, every=every)
-    if "nodes" in found:
+    print_weights(fields["weights"])
+    if fields["minimal"] and "recoding" not in fields:
+        print_minimal(fields["minimal"], words, every=every)
+    if "nodes" in fields:
         rows = [
             [
                 ",".join(map(str, n["levels"])),
                 "yes" if n["satisfied"] else "no",
                 *(reached_of(t) for t in n["tightest"]),
             ]
-            for n in found["nodes"]
+            for n in fields["nodes"]
         ]
-        models = [t["model"] for t in found["nodes"][0]["tightest"]]
-        names = ", ".join(found["quasi_identifiers"])
+        models = [t["model"] for t in fields["nodes"][0]["tightest"]]
+        names = ", ".join(fields["quasi_identifiers"])
         out.print(table(f"\nAll nodes (levels of {names})", ["node", "satisfied", *models], rows))
 
 
@@ -167,21 +170,21 @@ def _print_map(chosen: dict[str, Any], full: dict[str, Any] | None, looked: bool
     out.print(LOOKED[looked])
 
 
-def _hidden(one: dict[str, Any], found: dict[str, Any]) -> str:
+def _hidden(attribute: dict[str, Any], fields: dict[str, Any]) -> str:
     """That an attribute shows nothing, and the least that would show it."""
-    name, shown_at, rows = one["attribute"], one["shown_at"], one["rows_to_suppress"]
+    name, shown_at, rows = attribute["attribute"], attribute["shown_at"], attribute["rows_to_suppress"]
     said = f"{name} is hidden (* in every row): "
     if shown_at is not None:
-        node = ", ".join(f"{n} level {level}" for n, level in zip(found["quasi_identifiers"], shown_at, strict=True))
+        node = ", ".join(f"{n} level {level}" for n, level in zip(fields["quasi_identifiers"], shown_at, strict=True))
         return said + (
             f"{node} shows it and satisfies; a weight for {name} (search.weights, with choose_by loss, precision or "
             "non_uniform_entropy) may choose it, and search.node does"
         )
-    every = found["choice"] == "minimal" and found["optimality"] not in ("best", "within")
+    every = fields["choice"] == "minimal" and fields["optimality"] not in ("best", "within")
     said += "no node that shows it satisfies" if every else "no node that shows it is known to satisfy"
     if rows is None:
         return said
-    return f"{said}; with {name} level {one['level']} instead, {rows:,} rows would have to be suppressed"
+    return f"{said}; with {name} level {attribute['level']} instead, {rows:,} rows would have to be suppressed"
 
 
 def print_weights(weights: dict[str, Any] | None) -> None:
@@ -191,40 +194,40 @@ def print_weights(weights: dict[str, Any] | None) -> None:
         console().print(f"Weights in loss, precision and non-uniform entropy: {said}")
 
 
-def print_forecast(found: dict[str, Any], names: list[str] | None = None) -> None:
+def print_forecast(forecast: dict[str, Any], names: list[str] | None = None) -> None:
     """How long newcomers would wait at some nodes, and how far the view would lag. names: of the quasi-identifiers."""
-    coming, leaving, changing = (f"{found['churn'][of]:.2%}" for of in ("coming", "leaving", "changing"))
+    coming, leaving, changing = (f"{forecast['churn'][of]:.2%}" for of in ("coming", "leaving", "changing"))
     title = f"Forecast for 52 runs, in each of which {coming} of the people come, {leaving} leave and {changing} change"
     columns = ["node", "blocks", "wait", "longest wait", "lag", "most lag", "never shown"]
     rows = [
         [
-            ",".join(map(str, one["node"])),
-            f"{one['blocks']:,}",
-            f"{one['mean_wait']:.1f}",
-            f"{one['worst_wait']}",
-            *(f"{one[of]:.1%}" for of in ("lag", "worst_lag", "never")),
+            ",".join(map(str, entry["node"])),
+            f"{entry['blocks']:,}",
+            f"{entry['mean_wait']:.1f}",
+            f"{entry['worst_wait']}",
+            *(f"{entry[of]:.1%}" for of in ("lag", "worst_lag", "never")),
         ]
-        for one in found["nodes"]
+        for entry in forecast["nodes"]
     ]
     out = console()
     out.print(table(title, columns, rows))
     out.print("wait: of newcomers, in runs; lag: share of the rows not shown as they are; never shown: of newcomers")
-    node = ",".join(map(str, found["recommended"]))
+    node = ",".join(map(str, forecast["recommended"]))
     if names:
-        node = ", ".join(f"{name} level {level}" for name, level in zip(names, found["recommended"], strict=True))
-    out.print(f"Recommended: {node} ({found['why']})")
+        node = ", ".join(f"{name} level {level}" for name, level in zip(names, forecast["recommended"], strict=True))
+    out.print(f"Recommended: {node} ({forecast['why']})")
 
 
-def where(found: dict[str, Any]) -> str:
+def where(fields: dict[str, Any]) -> str:
     """The node, or the recoding map, that an answer is about."""
-    if found.get("boxes") is not None:
-        return f"Recoding map: {found['boxes']:,} boxes"
-    return "Node: " + ", ".join(f"{name} level {level}" for name, level in found["node"].items())
+    if fields.get("boxes") is not None:
+        return f"Recoding map: {fields['boxes']:,} boxes"
+    return "Node: " + ", ".join(f"{name} level {level}" for name, level in fields["node"].items())
 
 
 def print_tightest(tightest: list[dict[str, Any]]) -> None:
     """The requirement that binds, then what was asked and what is reached, one line for each."""
-    rows = [[model_of(entry), asked_of(entry), reached_of(entry), VERDICTS[entry["holds"]]] for entry in tightest]
+    rows = [[model_of(entry), requested_of(entry), reached_of(entry), VERDICTS[entry["holds"]]] for entry in tightest]
     out = console()
     bound = limit(tightest)
     if bound is not None:
@@ -235,16 +238,16 @@ def print_tightest(tightest: list[dict[str, Any]]) -> None:
 def print_audited(tightest: list[dict[str, Any]], *, every: bool) -> None:
     """The tightest parameters of models, and the verdict on those that were asked for. every: whether models are listed
     too that nobody asked for, where somebody asked for any."""
-    asked = [entry for entry in tightest if entry["holds"] is not None]
-    left_out = 0 if every or not asked else len(tightest) - len(asked)
+    requested = [entry for entry in tightest if entry["holds"] is not None]
+    left_out = 0 if every or not requested else len(tightest) - len(requested)
     rows = []
-    for entry in asked if left_out else tightest:
-        unasked = entry["holds"] is None
-        what = model_of(entry, asked_of(entry) if unasked else "")
-        rows.append([what, reached_of(entry), "" if unasked else asked_of(entry), VERDICTS[entry["holds"]]])
+    for entry in requested if left_out else tightest:
+        extra = entry["holds"] is None
+        what = model_of(entry, requested_of(entry) if extra else "")
+        rows.append([what, reached_of(entry), "" if extra else requested_of(entry), VERDICTS[entry["holds"]]])
     out = console()
     out.print(table("", ["model", "tightest", "asked", "holds"], rows))
-    out.print(TIGHTEST + (NOTHING_ASKED if not asked else "" if left_out else ASKED))
+    out.print(TIGHTEST + (NOTHING_REQUESTED if not requested else "" if left_out else REQUESTED))
     if left_out:
         out.print(f"{left_out} more that the spec does not ask for: --all")
 
@@ -255,7 +258,7 @@ def model_of(entry: dict[str, Any], *more: str) -> str:
     return entry["model"] + (f" ({named})" if named else "")
 
 
-def asked_of(entry: dict[str, Any]) -> str:
+def requested_of(entry: dict[str, Any]) -> str:
     """What was asked of a model: `k=4`."""
     return ", ".join(f"{k}={shown(v)}" for k, v in entry["asked"].items())
 

@@ -44,15 +44,15 @@ def grants(
     CREATE on the database is asked for only where a schema is missing, and columns of the source are named one by one.
     On DuckDB, whose files have no rights, it says which files the job must write and readers must read, or must not.
     """
-    found = at_terminal(spec).grants(job=job, officer=officer)
+    rights = at_terminal(spec).grants(job=job, officer=officer)
     if json_:
-        answer(found.to_dict())
+        answer(rights.to_dict())
         return
-    if found.sql:
-        print(printable_sql(found.sql))  # for psql
+    if rights.sql:
+        print(printable_sql(rights.sql))  # for psql
         return
     out = console()
-    rows = [[who, ACCESS[access], path, why] for who, access, path, why in found.files]
-    out.print(table(f"Files of release {found.release}", ["who", "", "path", "why"], rows))
-    for note in found.notes:
+    rows = [[who, ACCESS[access], path, why] for who, access, path, why in rights.files]
+    out.print(table(f"Files of release {rights.release}", ["who", "", "path", "why"], rows))
+    for note in rights.notes:
         out.print(f"Note: {note}")

@@ -49,14 +49,14 @@ def build(
 @group.command("check")
 def check(spec: SpecPath, json_: Json = False) -> None:
     """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
-    found = at_terminal(spec).check_hierarchies()
+    checked = at_terminal(spec).check_hierarchies()
     if json_:
-        answer(found.to_dict())
+        answer(checked.to_dict())
         return
     out = console()
-    cells = [list(row) for row in found.rows_shown()]
+    cells = [list(row) for row in checked.rows_shown()]
     out.print(table("", ["quasi-identifier", "height", "labels at each level, leaf first"], cells))
-    out.print(f"Every hierarchy is nested and covers all {found.rows:,} rows of the source.")
+    out.print(f"Every hierarchy is nested and covers all {checked.rows:,} rows of the source.")
 
 
 @group.command("load")

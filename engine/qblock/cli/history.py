@@ -30,18 +30,18 @@ def history(spec: SpecPath, json_: Json = False) -> None:
     """
     from qblock.api import NOT_PROTECTED
 
-    found = at_terminal(spec).history().to_dict()
+    past = at_terminal(spec).history().to_dict()
     if json_:
-        answer(found)
+        answer(past)
         return
     out = console()
-    if not found["events"]:
-        out.print(f"No event of release {found['release']} yet.")
+    if not past["events"]:
+        out.print(f"No event of release {past['release']} yet.")
         return
-    _print_runs(found["events"])
-    if any(_choice(event).endswith("*") for event in found["events"]):
+    _print_runs(past["events"])
+    if any(_choice(event).endswith("*") for event in past["events"]):
         out.print(f"* {NOT_PROTECTED}")
-    if found["headroom_trend"]:
+    if past["headroom_trend"]:
         cells = [
             [
                 g["version"],
@@ -51,19 +51,19 @@ def history(spec: SpecPath, json_: Json = False) -> None:
                 _percent(g["headroom"]),
                 _percent(g["headroom_change"]),
             ]
-            for g in found["headroom_trend"]
+            for g in past["headroom_trend"]
         ]
         out.print()
         out.print("Guarantees, as last checked, and the room that is left")
         out.print(table("", ["version", "model", "asked", "reached", "room", "change"], cells))
-    if found["current"] is not None:
-        age = timedelta(seconds=found["age_seconds"] or 0)
-        stale = ", longer ago than the spec allows: STALE" if found["stale"] else ""
+    if past["current"] is not None:
+        age = timedelta(seconds=past["age_seconds"] or 0)
+        stale = ", longer ago than the spec allows: STALE" if past["stale"] else ""
         out.print()
-        out.print(f"Readers see version {found['current']}, published {age} ago{stale}.")
-    if found["retired_at"] is not None:
+        out.print(f"Readers see version {past['current']}, published {age} ago{stale}.")
+    if past["retired_at"] is not None:
         out.print()
-        out.print(f"Readers see nothing: the release was retired on {found['retired_at'][:10]}.")
+        out.print(f"Readers see nothing: the release was retired on {past['retired_at'][:10]}.")
 
 
 def _print_runs(events: Sequence[dict[str, Any]]) -> None:
@@ -97,10 +97,10 @@ def _print_runs(events: Sequence[dict[str, Any]]) -> None:
 
 def _runs(events: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
     """The events of each run, in the order in which the runs began."""
-    found: dict[Any, list[dict[str, Any]]] = {}
+    runs: dict[Any, list[dict[str, Any]]] = {}
     for event in events:
-        found.setdefault(event["run"] or event["number"], []).append(event)
-    return list(found.values())
+        runs.setdefault(event["run"] or event["number"], []).append(event)
+    return list(runs.values())
 
 
 def _choice(event: dict[str, Any]) -> str:

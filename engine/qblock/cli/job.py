@@ -125,80 +125,80 @@ class Job:
         show: prints a result, which has a `reason` where the run failed. What is raised (by `perform`, by a signal, or
         for an answer that is lost) is marked as told where it is logged.
         """
-        found, raised = {}, None
+        result, raised = {}, None
         try:
-            found = {**perform().to_dict(), "exit_status": 0}
-            show(found)
+            result = {**perform().to_dict(), "exit_status": 0}
+            show(result)
             check_answer()
         except BaseException as error:
-            found, raised = self._failed(error, found), error
+            result, raised = self._failed(error, result), error
             if isinstance(error, QblockError) and not isinstance(error, AnswerLost):
-                show(found)
+                show(result)
         try:
-            self._tell(found)
+            self._tell(result)
         except KeyboardInterrupt as late:
-            found, raised = self._failed(late, found), late
-            self._write(found)
+            result, raised = self._failed(late, result), late
+            self._write(result)
         if raised is not None:
             raised.told = self.log.format is not None  # type: ignore[attr-defined]
             raise raised
-        return found
+        return result
 
-    def _failed(self, error: BaseException, found: dict[str, Any]) -> dict[str, Any]:
-        """The result of a run that did not end well; found: what it came to before, if it got so far."""
+    def _failed(self, error: BaseException, result: dict[str, Any]) -> dict[str, Any]:
+        """The result of a run that did not end well; result: what it came to before, if it got so far."""
         if stopped(error):
             # It is heard.
             signal.setitimer(signal.ITIMER_REAL, 0)
         done = outcome()
         publication = done.publication
-        made: dict[str, Any] = {
+        summary: dict[str, Any] = {
             "status": "refused" if isinstance(error, Refused) else "failed",
             "release": self.release,
             "run": self.log.run,
         }
         if publication is not None:
             status = publication.status if publication.done else "unknown"
-            made |= {"status": status, "version": publication.version}
+            summary |= {"status": status, "version": publication.version}
         return {
-            **made,
-            **found,
+            **summary,
+            **result,
             "reason": with_outcome(error, done),
             "exit_status": exit_status(error, done),
             **({"confirm": confirm} if (confirm := getattr(error, "confirm", None)) else {}),
         }
 
-    def _tell(self, found: dict[str, Any]) -> None:
+    def _tell(self, result: dict[str, Any]) -> None:
         log = self.log
         log.release = self.release
-        if "reason" in found:
-            log.say(f"{found['status']}: {found['reason']}", step="outcome", level="error")
+        if "reason" in result:
+            log.say(f"{result['status']}: {result['reason']}", step="outcome", level="error")
         else:
             # They are about what was published: a run that publishes nothing says none of it again.
-            for note in found.get("notes", ()) if found["status"] != "unchanged" else ():
+            for note in result.get("notes", ()) if result["status"] != "unchanged" else ():
                 log.say(note, step="outcome", level="warning")
             what = "done"
-            if "rows" in found:
-                what = f"version {found['version']}, {found['rows']} rows, {found['suppressed']} suppressed"
-                what += f", ledger head {found['ledger_head']}"
-            log.say(f"{found['status']}: {what}", step="outcome")
-        found = _told(found)
-        file = self._write(found)
+            if "rows" in result:
+                what = f"version {result['version']}, {result['rows']} rows, {result['suppressed']} suppressed"
+                what += f", ledger head {result['ledger_head']}"
+            log.say(f"{result['status']}: {what}", step="outcome")
+        result = _told(result)
+        file = self._write(result)
         if self._hook is None:
             return
         try:
-            with _readable(file, found) as path:
-                problem = self._hook.run(path, silent=log.format == "json", told=_variables(found))
+            with _readable(file, result) as path:
+                problem = self._hook.run(path, silent=log.format == "json", told=_variables(result))
         except OSError as error:
             problem = f"was not run, since its file was not written: {error.strerror}"
         if problem is not None:
             self._warn(f"the hook {problem}; what was published is not affected")
 
-    def _write(self, found: dict[str, Any]) -> Path | None:
+    def _write(self, result: dict[str, Any]) -> Path | None:
         """Write the result file; returns it where whoever is given its path can read it."""
         if self._result is None:
             return None
         try:
-            self._result.write(found)
+            self._result.write(result)
             return self._result.path.absolute() if self._result.replaced else None
         except InputError as error:
             why = str(error).removeprefix(f"--result {self._result.path}: ")
@@ -214,22 +214,22 @@ class Job:
             self.log.say(message, step="hook", level="warning")
 
 
-def _told(found: dict[str, Any]) -> dict[str, Any]:
+def _told(result: dict[str, Any]) -> dict[str, Any]:
     """A result as file and hook get it: one that lags by more than the spec allows is known by its status."""
-    if not (found.get("lag") or {}).get("beyond"):
-        return found
-    return {**found, "status": "lagging", "run_status": found["status"]}
+    if not (result.get("lag") or {}).get("beyond"):
+        return result
+    return {**result, "status": "lagging", "run_status": result["status"]}
 
 
 @contextmanager
-def _readable(file: Path | None, found: dict[str, Any]) -> Iterator[Path]:
+def _readable(file: Path | None, result: dict[str, Any]) -> Iterator[Path]:
     """A file with the result for the hook: that of --result, or else one of its own."""
     if file is not None:
         yield file
         return
     with tempfile.TemporaryDirectory(prefix="qblock-") as folder:
         own = Path(folder) / "result.json"
-        own.write_bytes(result_bytes(found))
+        own.write_bytes(result_bytes(result))
         yield own
 
 
@@ -238,7 +238,7 @@ def _name(text: str) -> str:
     return text.partition("=")[0]
 
 
-def _variables(found: Mapping[str, Any]) -> dict[str, str]:
+def _variables(result: Mapping[str, Any]) -> dict[str, str]:
     """What the hook is told about the run, besides the file."""
-    told = {f"QBLOCK_{key.upper()}": found.get(key) for key in ("release", "run", "status", "exit_status")}
+    told = {f"QBLOCK_{key.upper()}": result.get(key) for key in ("release", "run", "status", "exit_status")}
     return {name: str(value) for name, value in told.items() if value is not None}

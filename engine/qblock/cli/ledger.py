@@ -29,13 +29,15 @@ def upgrade(
     """Upgrade the ledger's schema to the version of this program; does nothing where it is up to date."""
     from qblock.api import Ledger
 
-    found = Ledger(target, name_values=True).upgrade()
+    upgraded = Ledger(target, name_values=True).upgrade()
     if json_:
-        answer(found.to_dict())
+        answer(upgraded.to_dict())
     else:
-        same = f"The ledger is at {found.after}: nothing to do."
+        same = f"The ledger is at {upgraded.after}: nothing to do."
         console().print(
-            same if found.before == found.after else f"The ledger went from {found.before} to {found.after}."
+            same
+            if upgraded.before == upgraded.after
+            else f"The ledger went from {upgraded.before} to {upgraded.after}."
         )
 
 
@@ -54,13 +56,13 @@ def rekey(
     """
     from qblock.api import BACKUPS, Ledger
 
-    found = Ledger(target, name_values=True).rekey(wait=wait)
+    rekeyed = Ledger(target, name_values=True).rekey(wait=wait)
     if json_:
-        answer(found.to_dict())
+        answer(rekeyed.to_dict())
         return
     out = console()
-    out.print(f"The crosswalk has a new key; it is number {found.keys}, and the older ones are kept for the chain.")
-    for release, n in found.releases.items():
+    out.print(f"The crosswalk has a new key; it is number {rekeyed.keys}, and the older ones are kept for the chain.")
+    for release, n in rekeyed.releases.items():
         out.print(f"Release {release}: {shown(n)} people moved to it.")
     out.print(f"Note: {BACKUPS}")
 
@@ -71,14 +73,14 @@ def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
 
     Needed after a column's type has changed, which the job refuses: every kept value must read the same in both types.
     """
-    found = at_terminal(spec).retype(wait=wait)
+    retyped = at_terminal(spec).retype(wait=wait)
     if json_:
-        answer(found.to_dict())
+        answer(retyped.to_dict())
         return
     out = console()
-    if found.status == "unchanged":
+    if retyped.status == "unchanged":
         out.print("The crosswalk has the types of the source's columns: nothing to do.")
-    for column, before, now, values in found.changes:
+    for column, before, now, values in retyped.changes:
         out.print(f"{column}: from {before} to {now}, {values} values are written differently now.")
 
 
@@ -95,15 +97,15 @@ def move(
 
     The chain of events continues under the new name. What readers see now is then shown by the view of SPEC.
     """
-    found = at_terminal(spec).move_from(earlier, wait=wait)
+    moved = at_terminal(spec).move_from(earlier, wait=wait)
     if json_:
-        answer(found.to_dict())
+        answer(moved.to_dict())
         return
     out = console()
-    if found.status == "unchanged":
-        out.print(f"Nothing to do: release {found.release} is what the spec says.")
+    if moved.status == "unchanged":
+        out.print(f"Nothing to do: release {moved.release} is what the spec says.")
         return
-    out.print(f"Release {earlier} is {found.release} now, published as {found.view} (version {found.version}).")
-    for note in found.notes:
+    out.print(f"Release {earlier} is {moved.release} now, published as {moved.view} (version {moved.version}).")
+    for note in moved.notes:
         out.print(f"Note: {note}")
-    out.print(f"Ledger head {found.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")
+    out.print(f"Ledger head {moved.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")

@@ -39,10 +39,10 @@ class Log:
         if self.format == "json":
             line = json_text(entry.to_json(), sys.stderr)
         elif self.format == "text":
-            found = entry.to_json()
-            where = " ".join(str(found[name]) for name in ("release", "run", "step") if found[name] is not None)
+            fields = entry.to_json()
+            where = " ".join(str(fields[name]) for name in ("release", "run", "step") if fields[name] is not None)
             message = " ".join(entry.message.split())
-            line = f"{found['time'][:19]}Z {entry.level:7} {where}: {message}"
+            line = f"{fields['time'][:19]}Z {entry.level:7} {where}: {message}"
         else:
             return
         say(line)

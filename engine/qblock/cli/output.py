@@ -61,15 +61,15 @@ def console(*, markup: bool = False) -> Console:
 def table(title: str, columns: list[str], rows: list[list[Any]]) -> RenderableType:
     """A plain table below its title, which goes on at full width; an empty title is none. One that begins with an end
     of a line stands below an empty line."""
-    made = Table(box=None, pad_edge=False, header_style="bold")
+    grid = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        made.add_column(column, overflow="fold")
+        grid.add_column(column, overflow="fold")
     for row in rows:
-        made.add_row(*(str(cell) for cell in row))
+        grid.add_row(*(str(cell) for cell in row))
     # A table's own title would be wrapped to the width of its columns.
     if title.startswith("\n"):
-        return Group("", title[1:], made)
-    return Group(title, made) if title else made
+        return Group("", title[1:], grid)
+    return Group(title, grid) if title else grid
 
 
 def shown(value: Any) -> str:

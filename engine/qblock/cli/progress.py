@@ -98,9 +98,9 @@ def progress_once_begun(quiet: bool) -> Iterator[Report | None]:
 
         def report(reached: SearchProgress) -> None:
             if not begun:
-                made = stack.enter_context(progress(False))
-                assert made is not None
-                begun.append(made)
+                inner = stack.enter_context(progress(False))
+                assert inner is not None
+                begun.append(inner)
             begun[0](reached)
 
         yield report

@@ -115,7 +115,7 @@ def _wrapped(text: str) -> list[str]:
 def ask_person(candidates: Sequence[Candidate]) -> str:
     """Who a row is about, by a number on the terminal; standard output is for the answer."""
     say("Who is a row about?")
-    choices = [*((one.column, one.meaning) for one in candidates), ("none", NOBODY)]
+    choices = [*((candidate.column, candidate.meaning) for candidate in candidates), ("none", NOBODY)]
     for number, (name, means) in enumerate(choices, 1):
         _tell(f"  {number}  {name}: {means}")
     while True:

@@ -82,30 +82,30 @@ def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
     print_plan(release.plan(churn=churn), json_, release)
 
 
-def print_plan(made: Planned, json_: bool, release: Release | None = None) -> None:
+def print_plan(planned: Planned, json_: bool, release: Release | None = None) -> None:
     """Show what is known ahead of a job, and its steps. release: whose levels are said in words."""
     if json_:
-        answer(made.to_dict())
+        answer(planned.to_dict())
         return
     out = console()
-    if made.changes is not None:
-        out.print(f"Changes: {made.changes.why}")
-    if made.levels is not None:
-        out.print(f"Levels: {made.levels}")
+    if planned.changes is not None:
+        out.print(f"Changes: {planned.changes.why}")
+    if planned.levels is not None:
+        out.print(f"Levels: {planned.levels}")
         if release is not None:
-            print_columns(release.in_words(dict(made.levels.next or made.levels.current)))
-    for note in made.notes:
+            print_columns(release.in_words(dict(planned.levels.next or planned.levels.current)))
+    for note in planned.notes:
         out.print(f"Note: {note}")
-    if made.missing_rights:
+    if planned.missing_rights:
         out.print("Missing rights, for an administrator to grant (`qblock grants SPEC` says what each is for):")
-        for right in made.missing_rights:
+        for right in planned.missing_rights:
             out.print(f"    {right.statement}", soft_wrap=True)
     steps = Table.grid(padding=(0, 1))
-    for number, step in enumerate(made.steps, 1):
+    for number, step in enumerate(planned.steps, 1):
         steps.add_row(f"{number:2}.", step[1])
     out.print(steps)
-    if made.forecast:
-        print_forecast(made.to_dict()["forecast"])
+    if planned.forecast:
+        print_forecast(planned.to_dict()["forecast"])
 
 
 def release(
@@ -168,47 +168,47 @@ def release(
         if dry_run:
             return loaded.dry_run(wait=wait)
         with nullcontext(log.progress()) if log.format is not None else progress(quiet) as report:
-            made = loaded.publish(force=force, wait=wait, progress=report, entries=log)
-        words.extend(made.in_words)
+            published = loaded.publish(force=force, wait=wait, progress=report, entries=log)
+        words.extend(published.in_words)
         if file is not None:
             file.try_to_write()
-        return made
+        return published
 
-    def show(found: dict[str, Any]) -> None:
+    def show(fields: dict[str, Any]) -> None:
         if json_:
-            answer(found)
-        elif found["status"] == "dry_run":
-            console().print(f"A dry run of {found['release']} is done: `qblock history` has what it came to.")
-        elif found["status"] == "unchanged":
-            again, version = "--force publishes again.", found["version"]
-            if found["waiting"]:
-                console().print(f"Version {version} stays: {waiting_words(found['waiting'], found['lag'])}; {again}")
+            answer(fields)
+        elif fields["status"] == "dry_run":
+            console().print(f"A dry run of {fields['release']} is done: `qblock history` has what it came to.")
+        elif fields["status"] == "unchanged":
+            again, version = "--force publishes again.", fields["version"]
+            if fields["waiting"]:
+                console().print(f"Version {version} stays: {waiting_words(fields['waiting'], fields['lag'])}; {again}")
             else:
                 console().print(f"Nothing to do: version {version} holds this data and this spec; {again}")
-        elif "reason" not in found:
-            _print_published(found, "Published", words, verbose=verbose)
+        elif "reason" not in fields:
+            _print_published(fields, "Published", words, verbose=verbose)
 
     job.run(perform, show)
 
 
 def _print_published(
-    found: dict[str, Any], what: str, words: Sequence[tuple[str, str]], *, verbose: bool = False
+    fields: dict[str, Any], what: str, words: Sequence[tuple[str, str]], *, verbose: bool = False
 ) -> None:
     from qblock.api import waiting_words
 
     out = console()
-    out.print(f"{what} version {found['version']} as {found['view']}: {found['rows']:,} rows", end="")
-    out.print(f", {found['suppressed']:,} suppressed" if found["suppressed"] else "")
+    out.print(f"{what} version {fields['version']} as {fields['view']}: {fields['rows']:,} rows", end="")
+    out.print(f", {fields['suppressed']:,} suppressed" if fields["suppressed"] else "")
     print_columns(words)
-    print_tightest(found["tightest"])
-    if found["waiting"]:
-        out.print(f"Not shown yet: {waiting_words(found['waiting'], found['lag'])}")
-    for note in found.get("notes", []):
+    print_tightest(fields["tightest"])
+    if fields["waiting"]:
+        out.print(f"Not shown yet: {waiting_words(fields['waiting'], fields['lag'])}")
+    for note in fields.get("notes", []):
         out.print(f"Note: {note}")
     if verbose:
-        out.print(where(found))
-    out.print(f"Content {found['digest']}")
-    out.print(f"Ledger head {found['ledger_head']} (keep it elsewhere: it shows whether the ledger's end was cut)")
+        out.print(where(fields))
+    out.print(f"Content {fields['digest']}")
+    out.print(f"Ledger head {fields['ledger_head']} (keep it elsewhere: it shows whether the ledger's end was cut)")
 
 
 def verify(
@@ -218,26 +218,26 @@ def verify(
 ) -> None:
     """Recompute the guarantees of the published version from what is published, and compare them with the ledger."""
     result = at_terminal(spec).verify(head=head)
-    found = result.to_dict()
+    fields = result.to_dict()
     if json_:
-        answer(found)
+        answer(fields)
     else:
         out = console()
-        for problem in found["problems"]:
+        for problem in fields["problems"]:
             out.print(f"PROBLEM: {problem}")
-        agree = "" if found["problems"] else "What is published is what was checked: version"
-        out.print(f"{agree or 'Version'} {found['version']} of {found['release']}, {found['rows']:,} rows.")
+        agree = "" if fields["problems"] else "What is published is what was checked: version"
+        out.print(f"{agree or 'Version'} {fields['version']} of {fields['release']}, {fields['rows']:,} rows.")
         print_columns(result.in_words)
-        print_tightest(found["tightest"])
+        print_tightest(fields["tightest"])
         for what, names in (
-            ("against private counts, since the published rows do not suffice", found["recomputed_privately"]),
-            ("not verified again", found["not_recomputed"]),
+            ("against private counts, since the published rows do not suffice", fields["recomputed_privately"]),
+            ("not verified again", fields["not_recomputed"]),
         ):
             if names:
                 out.print(f"{', '.join(names)}: {what}")
-        for note in found["notes"]:
+        for note in fields["notes"]:
             out.print(f"Note: {note}")
-        if not found["problems"]:
+        if not fields["problems"]:
             out.print("Rows, content, guarantees and the ledger's chain agree.")
     result.raise_problems()
 
@@ -272,16 +272,16 @@ def rollback(
     def perform() -> Published:
         loaded = at_terminal(spec)
         job.begin(loaded)
-        made = loaded.rollback(version, wait=wait, entries=log)
-        words.extend(made.in_words)
-        return made
+        published = loaded.rollback(version, wait=wait, entries=log)
+        words.extend(published.in_words)
+        return published
 
-    def show(found: dict[str, Any]) -> None:
+    def show(fields: dict[str, Any]) -> None:
         if json_:
-            answer({**found, "version": version})
-        elif found["status"] == "unchanged":
+            answer({**fields, "version": version})
+        elif fields["status"] == "unchanged":
             console().print(f"Nothing to do: readers already see version {version}, and it passes every check.")
-        elif "reason" not in found:
-            _print_published(found, "Rolled back to", words)
+        elif "reason" not in fields:
+            _print_published(fields, "Rolled back to", words)
 
     job.run(perform, show)

@@ -7,43 +7,43 @@ from typing import Any
 
 from rich.console import RenderableType
 
-from qblock.cli.explore import asked_of, model_of, print_weights, reached_of
+from qblock.cli.explore import model_of, print_weights, reached_of, requested_of
 from qblock.cli.output import console, shown, table
 
 TITLES = {"full_domain": "full-domain", "multidimensional": "multidimensional"}
 NONE = "-"
 
 
-def print_recodings(found: dict[str, Any]) -> None:
+def print_recodings(fields: dict[str, Any]) -> None:
     """Figures, tightest values and what is seen of each column, a column of the table for each recoding."""
     out = console()
     out.print(
-        f"{found['rows']:,} rows; two recodings under the same privacy models, at most "
-        f"{found['suppressed_rows_allowed']:,} rows suppressed in each; {found['queries']:,} statements in "
-        f"{found['seconds']:.1f} s"
+        f"{fields['rows']:,} rows; two recodings under the same privacy models, at most "
+        f"{fields['suppressed_rows_allowed']:,} rows suppressed in each; {fields['queries']:,} statements in "
+        f"{fields['seconds']:.1f} s"
     )
-    sides: dict[str, Any] = found["recodings"]
+    sides: dict[str, Any] = fields["recodings"]
     for name, title in TITLES.items():
         node = ""
         if sides[name] is not None and sides[name]["levels"] is not None:
-            levels = zip(found["quasi_identifiers"], sides[name]["levels"], strict=True)
+            levels = zip(fields["quasi_identifiers"], sides[name]["levels"], strict=True)
             node = ", ".join(f"{column} level {level}" for column, level in levels) + "; "
-        out.print(f"{title}: {'' if sides[name] else 'no answer: '}{node}{found['why'][name]}")
-    for warning in found["warnings"]:
+        out.print(f"{title}: {'' if sides[name] else 'no answer: '}{node}{fields['why'][name]}")
+    for warning in fields["warnings"]:
         out.print(f"warning: {warning}")
-    print_weights(found["weights"])
+    print_weights(fields["weights"])
     there = [side for side in sides.values() if side is not None]
     if not there:
         return
     out.print()
     out.print("Utility and cost: of precision more is better, of everything else less")
     out.print(_table("figure", _figures(sides)))
-    drawn = "drawn queries" if found["workload"]["drawn"] else "queries of the spec"
-    out.print(f"query error: over {found['workload']['queries']:,} {drawn} (search.workload)")
+    drawn = "drawn queries" if fields["workload"]["drawn"] else "queries of the spec"
+    out.print(f"query error: over {fields['workload']['queries']:,} {drawn} (search.workload)")
     guarantees = []
     for i, entry in enumerate(there[0]["tightest"]):
         reached = [NONE if side is None else reached_of(side["tightest"][i]) for side in sides.values()]
-        guarantees.append([f"{model_of(entry)}: {asked_of(entry)}", *reached])
+        guarantees.append([f"{model_of(entry)}: {requested_of(entry)}", *reached])
     out.print()
     out.print("Tightest values: what each of the two reaches of what is asked")
     out.print(_table("asked", guarantees))

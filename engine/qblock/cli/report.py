@@ -85,22 +85,22 @@ def report(
         )
     release = at_terminal(spec)
 
-    def made() -> Reported:
+    def build() -> Reported:
         with progress(quiet or not (internal or candidate)) as told:
             return release.report(internal=internal, candidate=candidate, version=version, prior=prior, progress=told)
 
     if json_:
         if output is not None or form is not None:
             raise InputError("--json prints the report, and --output writes it; give one of them")
-        answer(made().to_dict())
+        answer(build().to_dict())
         return
-    asked = None if form is None else _known(form)
+    chosen = None if form is None else _known(form)
     if output is not None:
-        console().print(ReportFile(output, release, "--output", asked).write(made), soft_wrap=True)
-    elif asked is None or asked == "html":
+        console().print(ReportFile(output, release, "--output", chosen).write(build), soft_wrap=True)
+    elif chosen is None or chosen == "html":
         raise InputError("a report in HTML is a file: name it with -o report.html, or give --format md")
     else:
-        sys.stdout.write(made().text(asked))
+        sys.stdout.write(build().text(chosen))
 
 
 def _known(form: str) -> Format:
@@ -125,21 +125,21 @@ class ReportFile:
 
     def write(self, report: Callable[[], Reported]) -> str:
         """Replace the file whole; one line about the report."""
-        made = report()
+        reported = report()
         real = self.path.resolve()
         new = real.with_name(f".{real.name}.{secrets.token_hex(4)}")
         try:
-            new.write_text(made.text(self._form), "utf-8")
+            new.write_text(reported.text(self._form), "utf-8")
             os.replace(new, real)
         except OSError as error:
             raise QblockError(f"{self.path}: cannot be written: {error.strerror}; what was there stays") from None
         finally:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
-        if made.version is None:
-            return f"Report of release {made.release} before its first version in {self.path}"
-        verdict = "all guarantees hold" if made.holds else "NOT ALL GUARANTEES HOLD"
-        return f"Report of version {made.version} of {made.release} in {self.path}: {verdict}"
+        if reported.version is None:
+            return f"Report of release {reported.release} before its first version in {self.path}"
+        verdict = "all guarantees hold" if reported.holds else "NOT ALL GUARANTEES HOLD"
+        return f"Report of version {reported.version} of {reported.release} in {self.path}: {verdict}"
 
     def try_to_write(self) -> None:
         """After a run, which has ended as it has, whatever becomes of the report."""

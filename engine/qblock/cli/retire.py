@@ -19,13 +19,13 @@ def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
 
     `release` and `rollback` refuse from then on; `release --force` publishes it again.
     """
-    found = at_terminal(spec).retire(wait=wait)
+    retired = at_terminal(spec).retire(wait=wait)
     if json_:
-        answer(found.to_dict())
+        answer(retired.to_dict())
         return
     out = console()
-    what = "was retired before" if found.status == "unchanged" else "is retired"
-    out.print(f"Release {found.release} {what}: {found.view} shows nothing any more (version {found.version}).")
-    for note in found.notes:
+    what = "was retired before" if retired.status == "unchanged" else "is retired"
+    out.print(f"Release {retired.release} {what}: {retired.view} shows nothing any more (version {retired.version}).")
+    for note in retired.notes:
         out.print(f"Note: {note}")
-    out.print(f"Ledger head {found.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")
+    out.print(f"Ledger head {retired.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")

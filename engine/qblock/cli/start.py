@@ -77,7 +77,7 @@ def init(
     from qblock.api import propose_spec
 
     there = not json_ and not yes and all(s is not None and s.isatty() for s in (sys.stdin, sys.stderr))
-    found = propose_spec(
+    proposed = propose_spec(
         os.path.expandvars(url),
         table_,
         directory,
@@ -87,13 +87,13 @@ def init(
         sensitive=sensitive,
         ask_sensitive=ask_sensitive if there else None,
     )
-    if found.entity.how == "open":
-        say(f"qblock: {found.entity.why} (--entity COLUMN sets it)")
+    if proposed.entity.how == "open":
+        say(f"qblock: {proposed.entity.why} (--entity COLUMN sets it)")
     if json_:
-        answer(found.to_dict())
+        answer(proposed.to_dict())
         return
     out = console()
-    for line in proposal_lines(found):
+    for line in proposal_lines(proposed):
         out.print(line)
     if "://" in url and not url.startswith("duckdb:"):
         out.print("Before it, name the database, which the spec does not:")

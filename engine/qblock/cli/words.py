@@ -16,12 +16,12 @@ LISTED = 10
 
 def print_columns(words: Iterable[tuple[str, str]]) -> None:
     """`age: by year (33 values)`, a line for each quasi-identifier; one that is long goes on below its words."""
-    made = Table.grid(padding=(0, 2, 0, 0))
-    made.add_column(overflow="fold")
-    made.add_column(overflow="fold")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(overflow="fold")
+    grid.add_column(overflow="fold")
     for name, said in words:
-        made.add_row(f"{name}:", said)
-    console().print(Padding(made, (0, 0, 0, 2), expand=False))
+        grid.add_row(f"{name}:", said)
+    console().print(Padding(grid, (0, 0, 0, 2), expand=False))
 
 
 def node_words(levels: Sequence[int], words: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
@@ -36,13 +36,13 @@ def print_minimal(nodes: Sequence[Sequence[int]], words: Mapping[str, Sequence[s
     out = console()
     out.print()
     out.print(f"Minimal nodes (levels of {', '.join(words)}):")
-    made = Table.grid(padding=(0, 2, 0, 0))
-    made.add_column(overflow="fold")
-    made.add_column(overflow="fold")
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(overflow="fold")
+    grid.add_column(overflow="fold")
     for node in listed:
         said = "; ".join(f"{name} {text}" for name, text in node_words(node, words))
-        made.add_row(",".join(map(str, node)), said)
-    out.print(Padding(made, (0, 0, 0, 2), expand=False))
+        grid.add_row(",".join(map(str, node)), said)
+    out.print(Padding(grid, (0, 0, 0, 2), expand=False))
     if len(listed) < len(ordered):
         out.print(f"  ... and {len(ordered) - len(listed):,} more: --nodes minimal")
 
@@ -51,8 +51,8 @@ def few_shown(hidden: int, names: Sequence[str]) -> str | None:
     """That most of the quasi-identifiers are hidden, where that is so."""
     if 2 * hidden <= len(names):
         return None
-    one, are = "quasi-identifier" if len(names) == 1 else "quasi-identifiers", "is" if hidden == 1 else "are"
-    return f"{hidden} of {len(names)} {one} {are} hidden: of little use"
+    noun, verb = "quasi-identifier" if len(names) == 1 else "quasi-identifiers", "is" if hidden == 1 else "are"
+    return f"{hidden} of {len(names)} {noun} {verb} hidden: of little use"
 
 
 def publishable(rows: int, chosen: Mapping[str, Any], unit: str) -> str:
@@ -71,19 +71,19 @@ def publishable(rows: int, chosen: Mapping[str, Any], unit: str) -> str:
 def limit(tightest: Iterable[Mapping[str, Any]]) -> str | None:
     """The requirement with the least relative room between what is asked and what is reached, which is the one in the
     way of more detail; None where no room is known."""
-    found: list[tuple[float, bool, str]] = []
+    distances: list[tuple[float, bool, str]] = []
     for entry in tightest:
         for value in entry["values"]:
-            asked, reached = entry["asked"].get(value["parameter"]), value["value"]
-            if entry["holds"] is None or not _number(asked) or not _number(reached) or not asked:
+            requested, reached = entry["asked"].get(value["parameter"]), value["value"]
+            if entry["holds"] is None or not _number(requested) or not _number(reached) or not requested:
                 continue
             # What holds is at least as strict as what is asked, whichever direction that is.
-            distance = abs(reached - asked) / abs(asked)
-            told = f"{value['parameter']} asked {shown(asked)}, reached {shown(reached)}"
-            found.append((distance if entry["holds"] else -distance, entry["holds"], f"{_model(entry)} ({told})"))
-    if not found:
+            distance = abs(reached - requested) / abs(requested)
+            told = f"{value['parameter']} asked {shown(requested)}, reached {shown(reached)}"
+            distances.append((distance if entry["holds"] else -distance, entry["holds"], f"{_model(entry)} ({told})"))
+    if not distances:
         return None
-    _, holds, told = min(found)
+    _, holds, told = min(distances)
     return f"Limit: {told}" if holds else f"Not met: {told}"
 
 
