@@ -293,7 +293,9 @@ def audit(
     attributes = attributes_of(asked.caller, {"quasi_identifier": columns, "sensitive": about})
     spec = asked.spec(attributes, [{"k_anonymity": {"k": 1}}], release="audit", entity=entity, count=count)
     with open_task(spec, name_values=False, published=False, warehouse=asked.warehouse(spec)) as task:
-        return Audited.of(audit_node(task, task.lattice.bottom, asked=False, adversary=believing, attacker=attacker))
+        return Audited.of(
+            audit_node(task, task.lattice.bottom, requested=False, adversary=believing, attacker=attacker)
+        )
 
 
 @plainly

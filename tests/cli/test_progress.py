@@ -16,7 +16,7 @@ def reached(**other: Any) -> SearchProgress:
         "stage": "search",
         "decided": 1_681,
         "left": 239,
-        "asked": 52,
+        "questions": 52,
         "rows_read": 4_049_836,
         "seconds": 26.0,
         "remaining": 18.2,
@@ -56,7 +56,7 @@ def test_a_line_is_written_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
     lines: list[str] = []
     report = every_so_often(lines.append)
     for now[0] in (1.0, 4.9, 5.0, 6.0, 9.9, 10.0):
-        report(reached(asked=int(now[0] * 10)))
+        report(reached(questions=int(now[0] * 10)))
     assert [line.split("; ")[1].split(" ")[0] for line in lines] == ["50", "100"]
 
 

@@ -30,7 +30,7 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "nodes: everybody in a block may hold a value",
         "search/task.py",
-        "common = held_by_all(found) if self.forbids_held_by_all else None",
+        "common = held_by_all(blocks) if self.forbids_held_by_all else None",
         "common = None",
         tests=(f"{HELD_BY_ALL}::test_what_is_searched_is_released",),
     ),
@@ -59,8 +59,8 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "map: a cut is one label off",
         "search/recoding/propose.py",
-        "at = [int(atoms.code[asked.run(p).start + tries[p][turn]]) for p in found]",
-        "at = [int(atoms.code[asked.run(p).start + tries[p][turn] - 1]) for p in found]",
+        "at = [int(atoms.code[candidates.run(p).start + tries[p][turn]]) for p in splittable]",
+        "at = [int(atoms.code[candidates.run(p).start + tries[p][turn] - 1]) for p in splittable]",
         tests=SEARCH,
     ),
     Mutation(
@@ -206,8 +206,8 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "map: labels speak of missing values where there is none",
         "search/recoding/propose.py",
-        "cuts = [ladder.cut(asked.label(p), level, code, null=null[p]) for",
-        "cuts = [ladder.cut(asked.label(p), level, code) for",
+        "cuts = [ladder.cut(candidates.label(p), level, code, null=null[p]) for",
+        "cuts = [ladder.cut(candidates.label(p), level, code) for",
         tests=SEARCH,
     ),
     Mutation(
@@ -241,8 +241,8 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "named map: each version has one of its own",
         "search/recoding/found.py",
-        "return dict(self.known) if self.known is not None else stated_map",
-        "return stated_map",
+        "        if self.known is not None:\n            return dict(self.known)\n",
+        "",
         tests=SEARCH,
     ),
 )

@@ -38,8 +38,8 @@ STRUCTURE = (
     Mutation(
         "hidden: block sizes alone say that a node satisfies",
         "search/hidden.py",
-        "if outcome is None or (found.choice",
-        "if outcome is None or False and (found.choice",
+        "if outcome is None or (result.choice",
+        "if outcome is None or False and (result.choice",
         tests=HIDDEN,
     ),
     Mutation(

@@ -52,7 +52,7 @@ class Answer:
 
     @property
     def tree(self) -> Tree:
-        return self.map.found.tree
+        return self.map.specialized.tree
 
     @property
     def begun(self) -> Node:
@@ -72,7 +72,7 @@ class Answer:
 
     @property
     def _all(self) -> list[tuple[int, bool]]:
-        return list(zip(self.map.found.boxes, self.map.found.suppressed.tolist(), strict=True))
+        return list(zip(self.map.specialized.boxes, self.map.specialized.suppressed.tolist(), strict=True))
 
     def _path(self, box: int) -> tuple[Box, ...]:
         return tuple(self.part(number) for number in self.tree.path(box)[:-1])
@@ -81,7 +81,7 @@ class Answer:
         """By quasi-identifier: what each text stands for in the published boxes."""
         found: list[dict[str, set[Leaves]]] = [{} for _ in self.table.attributes]
         for place in self.map.kept:
-            labels = self.map.found.labels[place]
+            labels = self.map.specialized.labels[place]
             for of, label, leaves in zip(found, labels, box_of(self.table, self.tree.ladders, labels), strict=True):
                 of.setdefault(self.map.texts[label], set()).add(leaves)
         return found

@@ -44,7 +44,7 @@ def test_sizes_alone_decide(warehouse: Any, tmp_path: Path, k: int, distinct: in
     with open_task(spec) as task:
         made = specialized(task, None, lambda: None)
         assert made is not None
-        boxes = {box_of(table, made.found.tree.ladders, labels) for labels in made.found.labels}
+        boxes = {box_of(table, made.specialized.tree.ladders, labels) for labels in made.specialized.labels}
         expected = table.specialize((2, 1), by, large)
         assert expected is not None
         assert boxes == set(expected)

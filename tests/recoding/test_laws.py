@@ -47,7 +47,7 @@ def check_boxes(answer: Answer, made: Drawn, limit: int) -> None:
         assert sum(table.has(box, dict(combination)) for box in disjoint) <= 1
     assert all(made.passes(box, path) for box, path in answer.boxes.items())
     lost = sum(len(table.inside(box)) for box in answer.suppressed)
-    assert lost == answer.map.found.suppressed_rows <= limit
+    assert lost == answer.map.specialized.suppressed_rows <= limit
     for box, path in everything.items():
         for above, below in itertools.pairwise((*path, box)):
             apart = [(x, y) for x, y in zip(above, below, strict=True) if x != y]
@@ -84,7 +84,7 @@ def check_named(answer: Answer, spec: Spec) -> None:
         assert (result.chosen is not None, result.choice, result.minimal) == (True, "pinned", [])
         assert again.boxes == answer.map.boxes
         assert again.stated == stated
-        assert (again.start, again.found.rounds) == (answer.map.start, answer.map.found.rounds)
+        assert (again.start, again.specialized.rounds) == (answer.map.start, answer.map.specialized.rounds)
         assert again.shares() == answer.map.shares()
         assert again.assessment.suppressed == answer.map.assessment.suppressed
         pairs = zip(again.assessment.tightest, answer.map.assessment.tightest, strict=True)

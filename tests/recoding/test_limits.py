@@ -42,7 +42,7 @@ def test_rows_are_not_suppressed_where_more_is_lost(warehouse: Any, tmp_path: Pa
     found = at_places(warehouse, tmp_path, rows, [{"k_anonymity": {"k": 3}}], **more)
     assert found.result.full_domain is not None
     assert found.result.metrics["loss"] <= found.result.full_domain["metrics"]["loss"]
-    assert found.map.found.suppressed_rows == 0
+    assert found.map.specialized.suppressed_rows == 0
 
 
 def test_the_limit_is_one_for_all_parts(warehouse: Any, tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_the_limit_is_one_for_all_parts(warehouse: Any, tmp_path: Path) -> None:
     rows = [{"p": place, "s": "u"} for place, n in counts.items() for _ in range(n)]
     found = at_places(warehouse, tmp_path, rows, [{"k_anonymity": {"k": 3}}], suppression_limit=2)
     assert places(found) == {frozenset({"x0", "x1"}), frozenset({"y0"}), frozenset({"z0"})}
-    assert found.map.found.suppressed_rows == 2
+    assert found.map.specialized.suppressed_rows == 2
 
 
 def test_what_the_node_suppresses_is_of_the_limit(warehouse: Any, tmp_path: Path) -> None:
@@ -61,4 +61,4 @@ def test_what_the_node_suppresses_is_of_the_limit(warehouse: Any, tmp_path: Path
     privacy = [{"k_anonymity": {"k": 2}}, {"frequency_l_diversity": {"l": 1.5, "sensitive": "s"}}]
     found = at_places(warehouse, tmp_path, rows, privacy, suppression_limit=1, entity="person", count="entities")
     assert places(found) == {frozenset({"x0", "x1"}), frozenset({"y0"})}
-    assert found.map.found.suppressed_rows == 1
+    assert found.map.specialized.suppressed_rows == 1

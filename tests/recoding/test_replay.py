@@ -108,7 +108,7 @@ def check_replay(answer: Answer, table: Recoding, tree: Tree, found: dict[Combin
             assert not set(old.values()) & {kept}
     # What a label reads that stands for more than it did is not decided here.
     kept_sets = {number for number, new in pairs_of.items() if parts[new] == old[number]}
-    shown = [box for place in answer.map.kept if (box := answer.map.found.boxes[place]) in kept_sets]
+    shown = [box for place in answer.map.kept if (box := answer.map.specialized.boxes[place]) in kept_sets]
     texts = tree.texts([pairs_of[number] for number in shown])
     for number in shown:
         before = [answer.map.texts[label] for label in answer.tree.labels[number]]

@@ -116,7 +116,7 @@ def test_every_value_of_every_node(warehouse: Any, tmp_path: Path, budget: int) 
     for row in found.rows:
         blocks = {name: list(table.blocks(row.node).values()) for name, table in tables.items()}
         for definition, values in zip(found.definitions, row.values, strict=True):
-            if definition.asked:
+            if definition.requested:
                 continue
             suffix = next((s for s in (" s", " y") if definition.name.endswith(s)), "")
             tightest = BATTERY.get(definition.name.removesuffix(suffix)) or by_rule(definition)
@@ -176,7 +176,7 @@ def test_the_best_metrics_are_those_of_what_would_be_published(warehouse: Any, t
     rows, budget = rows_of(6, 30), 5
     found = made(load(warehouse, tmp_path, rows, PRIVACY, f"suppression_limit: {budget}\n"), sensitives=["s"])
     table = slow(rows)
-    for definition in found.asked:
+    for definition in found.requested:
         passes = ASKED[definition.name]
         nodes = satisfying(table, definition.name, budget)
         figures = best(found, definition)
@@ -282,8 +282,8 @@ def test_further_definitions_come_from_a_file(warehouse: Any, tmp_path: Path) ->
     file = tmp_path / "more.yaml"
     file.write_text("privacy:\n  - t_closeness: {t: 0.25, distance: ordered, sensitive: y}\n", "utf-8")
     found = made(spec, file=file)
-    assert [d.name for d in found.asked] == ["k_anonymity(k=3)", "t_closeness(t=0.25, distance=ordered) y"]
-    assert [d.name for d in made(spec, file=file, sensitives=["s"]).asked] == ["k_anonymity(k=3)"]
+    assert [d.name for d in found.requested] == ["k_anonymity(k=3)", "t_closeness(t=0.25, distance=ordered) y"]
+    assert [d.name for d in made(spec, file=file, sensitives=["s"]).requested] == ["k_anonymity(k=3)"]
     for text, wanted in (
         ("privacy:\n  - t_closeness: {t: 2, sensitive: y}\n", "more.yaml:2: privacy[0].t_closeness.t: "),
         ("- k_anonymity: {k: 2}\n", "more.yaml:1: "),

@@ -277,7 +277,7 @@ def test_a_comparison_tells_tables_of_predicates_apart(warehouse: Any, tmp_path:
     with open_task(read_spec(text, tmp_path / "spec.yaml", {})) as task:
         found = compare(task, sensitives=["s"])
     ((_, adversaries),) = epsilons(found)
-    guarding = [i for i, definition in adversaries if definition.asked]
+    guarding = [i for i, definition in adversaries if definition.requested]
     assert len(guarding) == 2
     table = slow(rows)
     for row in found.rows:

@@ -38,7 +38,10 @@ def paced(steps: list[Step]) -> list[SearchProgress]:
 
 def test_it_counts_questions_and_the_rows_that_were_read_since_it_began() -> None:
     seen = paced([(2.0, 5, 0.0), (2.0, 4, 0.0)])
-    assert [(one.asked, one.seconds, one.rows_read, one.rate) for one in seen] == [(1, 2.0, 7, 0.5), (2, 4.0, 14, 0.5)]
+    assert [(one.questions, one.seconds, one.rows_read, one.rate) for one in seen] == [
+        (1, 2.0, 7, 0.5),
+        (2, 4.0, 14, 0.5),
+    ]
     assert [one.remaining for one in seen] == [None, None]
 
 
@@ -114,6 +117,6 @@ def test_the_stages_of_a_search_and_the_rows_it_read(warehouse: Any, tmp_path: P
     assert stages == ["search", "choice", "nodes"]
     for stage in stages:
         of_stage = [one for one in seen if one.stage == stage]
-        assert [one.asked for one in of_stage] == list(range(1, len(of_stage) + 1))
+        assert [one.questions for one in of_stage] == list(range(1, len(of_stage) + 1))
     assert seen[-1].left == 0
     assert 0 < [one for one in seen if one.stage == "search"][-1].rows_read <= rows_read

@@ -184,7 +184,7 @@ def test_a_map_is_whole_after_any_round(
         assert result.recoded is not None
         rows = result.recoded.assessment.counts.rows
         said = result.to_json()
-    assert result.recoded.found.rounds == max(ticks - 1, 0)
+    assert result.recoded.specialized.rounds == max(ticks - 1, 0)
     assert rows.sum() == 90
     assert rows.min() >= 3
     assert (said["complete"], said["chosen"]["start"], said["full_domain"]) == (False, "top", None)

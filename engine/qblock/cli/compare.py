@@ -205,7 +205,7 @@ def _print_requested(comparison: Comparison) -> None:
 
     lines = []
     answers = comparison_json(comparison)["asked"]
-    for entry, definition in zip(answers, comparison.asked, strict=True):
+    for entry, definition in zip(answers, comparison.requested, strict=True):
         metrics = best(comparison, definition)
         figures = [shown(metrics[name]["value"]) if metrics else "-" for name in FIGURES]
         lines.append([definition.name, f"{entry['satisfying']:,}", f"{len(entry['minimal']):,}", *figures])

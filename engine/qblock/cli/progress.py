@@ -26,7 +26,8 @@ def in_words(reached: SearchProgress) -> str:
     remaining = "" if reached.remaining is None or not reached.left else f"; about {duration(reached.remaining)} more"
     what = "boxes" if reached.stage == "boxes" else "nodes"
     left = "" if reached.stage == "walk" else f", {reached.left:,} left"
-    return f"{reached.decided:,} {what} {DONE[reached.stage]}{left}; {reached.asked:,} questions{rate}{read}{remaining}"
+    done = f"{reached.decided:,} {what} {DONE[reached.stage]}{left}"
+    return f"{done}; {reached.questions:,} questions{rate}{read}{remaining}"
 
 
 def duration(seconds: float) -> str:
@@ -78,7 +79,7 @@ def _bar() -> Iterator[Report]:
         line = bar.add_task("reading the source", total=None, more="")
 
         def report(reached: SearchProgress) -> None:
-            more = f"{reached.decided:,}/{reached.decided + reached.left:,} nodes, {reached.asked:,} questions"
+            more = f"{reached.decided:,}/{reached.decided + reached.left:,} nodes, {reached.questions:,} questions"
             if reached.remaining is not None and reached.left:
                 more += f", about {duration(reached.remaining)} more"
             total = None if reached.stage == "walk" else reached.decided + reached.left

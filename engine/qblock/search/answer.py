@@ -72,17 +72,17 @@ def requirements_json(requirements: Iterable[Requirement], tightest: Iterable[Ti
         {
             **entry,
             "sensitive": list(requirement.sensitive),
-            "asked": {k: asked_json(v) for k, v in asked(requirement.model).items() if v is not None},
+            "asked": {k: parameter_json(v) for k, v in asked(requirement.model).items() if v is not None},
             "meaning": in_words(requirement.model, requirement.sensitive),
         }
         for requirement, entry in zip(requirements, tightest_json(tightest), strict=True)
     ]
 
 
-def asked_json(value: Any) -> Any:
+def parameter_json(value: Any) -> Any:
     """A parameter of a model as JSON."""
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, tuple | list):
-        return [asked_json(item) for item in value]
+        return [parameter_json(item) for item in value]
     return number_json(value) if isinstance(value, Fraction | Decimal | float | int) else str(value)

@@ -120,18 +120,18 @@ def worst(parts: Sequence[Tightest], model: Model) -> Tightest:
     return Tightest(parts[0].model, all(p.holds for p in parts), tuple(values))
 
 
-def same(one: Tightest, other: Tightest) -> bool:
+def same(first: Tightest, second: Tightest) -> bool:
     """Whether two verdicts agree; logarithms of equal counts may differ in the last of their 60 digits."""
-    if (one.model, one.holds, len(one.values)) != (other.model, other.holds, len(other.values)):
+    if (first.model, first.holds, len(first.values)) != (second.model, second.holds, len(second.values)):
         return False
     return all(
         a.parameter == b.parameter and a.attained == b.attained and close(a.value, b.value)
-        for a, b in zip(one.values, other.values, strict=True)
+        for a, b in zip(first.values, second.values, strict=True)
     )
 
 
-def close(one: Any, other: Any) -> bool:
+def close(first: Any, second: Any) -> bool:
     """Equal, or two long decimals that differ by rounding alone."""
-    if isinstance(one, Decimal) and isinstance(other, Decimal):
-        return abs(one - other) <= Decimal("1e-24") * max(abs(one), abs(other))
-    return bool(one == other)
+    if isinstance(first, Decimal) and isinstance(second, Decimal):
+        return abs(first - second) <= Decimal("1e-24") * max(abs(first), abs(second))
+    return bool(first == second)

@@ -42,14 +42,14 @@ class Sentences:
     def about(cls, name: str, blocks: Blocks, reference: Reference, *, people: bool) -> Sentences:
         return cls(name, reference.values, int(blocks.rows.sum()), len(blocks), people)
 
-    def added_to(self, found: Attacks) -> dict[str, Any]:
+    def added_to(self, attacks: Attacks) -> dict[str, Any]:
         """The attacks as JSON, each with its sentence."""
-        result = found.to_json()
+        result = attacks.to_json()
         for name, figures in result.items():
-            attack = getattr(found, name)
+            attack = getattr(attacks, name)
             if isinstance(figures, list):
-                for one, more in zip(attack, figures, strict=True):
-                    more["sentence"] = self.of_attack(one)
+                for element, entry in zip(attack, figures, strict=True):
+                    entry["sentence"] = self.of_attack(element)
             else:
                 figures["sentence"] = self.of_attack(attack)
         return result
@@ -61,28 +61,28 @@ class Sentences:
         match attack:
             case Homogeneity():
                 otherwise = "every block holds at least 2 values of it"
-                return f"{WHO} finds {self.name} with certainty for {self._found(attack, otherwise)}."
+                return f"{WHO} finds {self.name} with certainty for {self._how_many(attack, otherwise)}."
             case BackgroundKnowledge():
                 ruled = "1 value" if attack.eliminated == 1 else f"{attack.eliminated} values"
                 who = f"{WHO} and can rule out {ruled} of {self.name} finds it with certainty for"
-                return f"{who} {self._found(attack, f'they are at most {_percent(attack.posterior)} sure')}."
+                return f"{who} {self._how_many(attack, f'they are at most {_percent(attack.posterior)} sure')}."
             case Certainty():
                 return self._certainty(attack)
             case Eliminated():
                 who = (
                     f"{WHO} and rules out {len(attack.values)} given values of {self.name} finds it with certainty for"
                 )
-                return f"{who} {self._found(attack, f'they are at most {_percent(attack.posterior)} sure')}."
+                return f"{who} {self._how_many(attack, f'they are at most {_percent(attack.posterior)} sure')}."
             case Skewness():
                 return self._skewness(attack)
             case Similarity():
                 otherwise = f"one label makes up at most {_percent(attack.share)} of a block"
                 what = f"the label of {self.name} at level {attack.level} of its taxonomy"
-                return f"{WHO} finds {what} with certainty for {self._found(attack, otherwise)}."
+                return f"{WHO} finds {what} with certainty for {self._how_many(attack, otherwise)}."
             case Proximity():
                 near = f"{float(attack.epsilon):.6g}"
                 otherwise = f"at most {_percent(attack.share)} of a block are within {near} of one of its values"
-                return f"{WHO} finds {self.name} to within {near} for {self._found(attack, otherwise)}."
+                return f"{WHO} finds {self.name} to within {near} for {self._how_many(attack, otherwise)}."
         raise TypeError(f"no sentence for {attack!r}")
 
     def _skewness(self, attack: Skewness) -> str:
@@ -95,16 +95,16 @@ class Sentences:
     def _certainty(self, attack: Certainty) -> str:
         n = attack.eliminated
         if not n:
-            who = self._found(attack, "nobody has a row")
+            who = self._how_many(attack, "nobody has a row")
             return f"{WHO} has to rule out no value of {self.name} to find it with certainty for {who}."
         least = f"at least {n} {'value' if n == 1 else 'values'} of {self.name}"
         named = ", ".join("NULL" if value is None else value for value in attack.values[:MOST])
         such = f"{named} and {n - MOST} more" if n > MOST else named
-        return f"{WHO} has to rule out {least} ({such}) to find it with certainty for {self._found(attack, '')}."
+        return f"{WHO} has to rule out {least} ({such}) to find it with certainty for {self._how_many(attack, '')}."
 
-    def _found(self, attack: Blockwise, none: str) -> str:
-        one, many = ("person", "people") if self.people else ("row", "rows")
-        everybody = f"{self.of:,} {one if self.of == 1 else many}"
+    def _how_many(self, attack: Blockwise, none: str) -> str:
+        noun, nouns = ("person", "people") if self.people else ("row", "rows")
+        everybody = f"{self.of:,} {noun if self.of == 1 else nouns}"
         if not attack.blocks:
             return f"none of {everybody}: {none}"
         least = "up to " if isinstance(attack, BackgroundKnowledge) else ""
@@ -119,7 +119,7 @@ def _percent(share: Fraction | None) -> str:
     percent = 100 * share
     for digits in range(3, 18):
         up = Context(prec=digits, rounding=ROUND_CEILING)
-        found = up.divide(Decimal(percent.numerator), Decimal(percent.denominator))
-        if found < 100:
-            return f"{found.normalize():f}%"
+        rounded = up.divide(Decimal(percent.numerator), Decimal(percent.denominator))
+        if rounded < 100:
+            return f"{rounded.normalize():f}%"
     return "nearly 100%"

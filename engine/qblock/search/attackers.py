@@ -44,11 +44,11 @@ class Attacker:
             texts[name] = tuple(None if value is None else str(value) for value in values)
         distances = {}
         for name, distance in (near or {}).items():
-            found = exact_number(distance)
-            if found is None:
+            number = exact_number(distance)
+            if number is None:
                 raise ParameterError(f"{option}near {name}: not a number; write {name}=50")
-            distances[name] = found
-            if found < 0:
+            distances[name] = number
+            if number < 0:
                 raise ParameterError(f"{option}near {name} is out of range; valid: a number from 0 on")
         return cls(texts, distances)
 

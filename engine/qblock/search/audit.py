@@ -13,7 +13,7 @@ from qblock import attacks
 from qblock.errors import InputError, choices
 from qblock.lattice import Node
 from qblock.models import asked as asked_of
-from qblock.search.answer import asked_json, metrics_json, requirements_json, tightest_json, weights_json
+from qblock.search.answer import metrics_json, parameter_json, requirements_json, tightest_json, weights_json
 from qblock.search.assessment import worst
 from qblock.search.attack_sentences import Sentences
 from qblock.search.attackers import NOBODY, Attacker
@@ -56,17 +56,17 @@ def audit_spec(
 
 def _of_map(task: Task, stated: Mapping[str, Any] | None, attacker: Attacker) -> dict[str, Any]:
     if stated is None:
-        found = run_search(task)
-        if found.recoded is None:
-            raise refusal(found)
-        made, measured = found.recoded, found.metrics
+        result = run_search(task)
+        if result.recoded is None:
+            raise refusal(result)
+        recoding, measured = result.recoded, result.metrics
     else:
-        made = named(task, stated, None)
-        measured = made.metrics(Metrics(task).names(task.spec.search.choose_by))
-    with recoded(task, made) as again:
+        recoding = named(task, stated, None)
+        measured = recoding.metrics(Metrics(task).names(task.spec.search.choose_by))
+    with recoded(task, recoding) as again:
         answer = audit_node(again, again.lattice.bottom, attacker=attacker)
     warnings = list(dict.fromkeys([*task.warnings, *answer["warnings"]]))
-    more = {"boxes": len(made.boxes), "metrics": metrics_json(measured), "warnings": warnings}
+    more = {"boxes": len(recoding.boxes), "metrics": metrics_json(measured), "warnings": warnings}
     return {**answer, "node": {}, "levels": None, **more}
 
 
@@ -94,45 +94,45 @@ def audit_table(
         read[name] = {"file": str(Path(file).absolute())}
     spec = table_as_it_stands(url, table, quasi_identifiers, sensitives, taxonomies=read)
     with open_task(spec, name_values=False, published=False) as task:
-        return audit_node(task, task.lattice.bottom, asked=False, adversary=adversary, attacker=attacker)
+        return audit_node(task, task.lattice.bottom, requested=False, adversary=adversary, attacker=attacker)
 
 
 def audit_node(
     task: Task,
     node: Node,
     *,
-    asked: bool = True,
+    requested: bool = True,
     adversary: BayesAdversary | None = None,
     attacker: Attacker = NOBODY,
 ) -> dict[str, Any]:
     """Tightest values, attacks and metrics of a node as JSON.
 
-    asked: whether somebody asked for the spec's requirements; else `holds` and `satisfied` are null. adversary: whose
-    beliefs are told, too; attacker: what they know of sensitive attributes.
+    requested: whether somebody asked for the spec's requirements; else `holds` and `satisfied` are null. adversary:
+    whose beliefs are told, too; attacker: what they know of sensitive attributes.
     """
     attacker.check({name: values.reference for name, values in task.source.sensitives.items()})
     told_beliefs = {} if adversary is None else {"beliefs": beliefs_at(task, node, adversary)}
     assessment = task.assess(node)
-    requirements = task.spec.privacy if asked else ()
+    requirements = task.spec.privacy if requested else ()
     usual, missing = unasked(task.source, task.source.sensitives, lambda setting: setting.audited)
-    usual = [one for one in usual if not any(_covered(one, other) for other in requirements)]
-    tightest = requirements_json(requirements, assessment.tightest) if asked else []
-    found_attacks = []
+    usual = [requirement for requirement in usual if not any(_covered(requirement, other) for other in requirements)]
+    tightest = requirements_json(requirements, assessment.tightest) if requested else []
+    attacked = []
     for i, (name, values) in enumerate(task.source.sensitives.items()):
         blocks = task.source.frequency_sets.blocks(node, [i])[0]
         told = Sentences.about(name, blocks, values.reference, people=task.spec.entity is not None)
-        found = attacks.attacks(blocks, values.reference, **attacker.about(name, values.reference))
-        found_attacks.append({"sensitive": name, **told.added_to(found)})
+        computed = attacks.attacks(blocks, values.reference, **attacker.about(name, values.reference))
+        attacked.append({"sensitive": name, **told.added_to(computed)})
     return {
         "release": task.spec.release,
         "rows": task.source.rows,
         "node": dict(zip(task.spec.quasi_identifiers, node, strict=True)),
         "levels": list(node),
-        "satisfied": assessment.satisfied if asked else None,
+        "satisfied": assessment.satisfied if requested else None,
         "suppressed": assessment.suppressed,
         "tightest": tightest + _reached(task, node, usual),
-        "not_computed": [one.to_json() for one in missing],
-        "attacks": found_attacks,
+        "not_computed": [entry.to_json() for entry in missing],
+        "attacks": attacked,
         **told_beliefs,
         "metrics": metrics_json(Metrics(task).of(assessment)),
         "weights": weights_json(task.spec),
@@ -140,12 +140,12 @@ def audit_node(
     }
 
 
-def _covered(usual: Requirement, asked: Requirement) -> bool:
+def _covered(usual: Requirement, required: Requirement) -> bool:
     """Whether the spec asks the same question, whatever the numbers that it asks for."""
-    one, other = usual.model, asked.model
-    tightened = {bound.parameter for bound in one.about.bounds}
-    mine, theirs = asked_of(one), asked_of(other)
-    same = type(one) is type(other) and usual.sensitive == asked.sensitive
+    model, required_model = usual.model, required.model
+    tightened = {bound.parameter for bound in model.about.bounds}
+    mine, theirs = asked_of(model), asked_of(required_model)
+    same = type(model) is type(required_model) and usual.sensitive == required.sensitive
     return same and all(mine[key] == theirs[key] for key in mine if key not in tightened)
 
 
@@ -155,7 +155,7 @@ def _reached(task: Task, node: Node, requirements: Sequence[Requirement]) -> lis
         return []
     counts = Task(replace(task.source, spec=replace(task.spec, privacy=tuple(requirements)))).counts(node)
     everything = np.ones(len(counts.rows), dtype=bool)
-    found = [
+    tightest = [
         worst([part.tightest(everything) for part in parts], q.model)
         for q, parts in zip(requirements, counts.parts, strict=True)
     ]
@@ -165,8 +165,8 @@ def _reached(task: Task, node: Node, requirements: Sequence[Requirement]) -> lis
             "holds": None,
             "sensitive": list(requirement.sensitive),
             "asked": {
-                key: asked_json(value) for key, value in question(requirement.model).items() if value is not None
+                key: parameter_json(value) for key, value in question(requirement.model).items() if value is not None
             },
         }
-        for requirement, entry in zip(requirements, tightest_json(found), strict=True)
+        for requirement, entry in zip(requirements, tightest_json(tightest), strict=True)
     ]

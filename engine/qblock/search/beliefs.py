@@ -55,14 +55,14 @@ class BayesAdversary:
         for name, value in given.items():
             if name not in known:
                 raise InputError(f"{option}{name}: {choices(known, name)}")
-            found = exact_number(value)
-            if found is None:
+            number = exact_number(value)
+            if number is None:
                 raise ParameterError(f"{option}{name} {value}: not a number; write 0.5 or 1/2")
-            exact[name] = found
+            exact[name] = number
         return cls(os.fspath(prior), Thresholds(**exact))
 
 
-def beliefs_at(task: Task, node: Node, asked: BayesAdversary) -> list[dict[str, Any]]:
+def beliefs_at(task: Task, node: Node, adversary: BayesAdversary) -> list[dict[str, Any]]:
     """What is believed of the people of a node, all of its blocks published, for each sensitive attribute that the
     prior knows, as JSON. Raises InputError, and InconsistentPrior with counts alone."""
     source, spec = task.source, task.spec
@@ -73,18 +73,18 @@ def beliefs_at(task: Task, node: Node, asked: BayesAdversary) -> list[dict[str, 
         )
     if not source.sensitives:
         raise InputError("the beliefs of an adversary are about sensitive attributes, and there is none; name one")
-    population = KnownPopulation(source, asked.prior)
+    population = KnownPopulation(source, adversary.prior)
     names = list(source.sensitives)
-    return [_beliefs_about(task, node, asked, population, names.index(name)) for name in population.sensitives]
+    return [_beliefs_about(task, node, adversary, population, names.index(name)) for name in population.sensitives]
 
 
 def _beliefs_about(
-    task: Task, node: Node, asked: BayesAdversary, population: KnownPopulation, sensitive: int
+    task: Task, node: Node, adversary: BayesAdversary, population: KnownPopulation, sensitive: int
 ) -> dict[str, Any]:
     source = task.source
     name = list(source.sensitives)[sensitive]
     mine = of_source(source, sensitive)
-    theirs = population.combinations(name).placed(source, node, asked.prior)
+    theirs = population.combinations(name).placed(source, node, adversary.prior)
     # One more than there are: the leaf of values that are only `*`.
     leaves, distinct = number(
         np.concatenate([mine.keys, theirs.keys]), [len(hierarchy.leaves) + 1 for hierarchy in source.hierarchies]
@@ -97,88 +97,87 @@ def _beliefs_about(
     blocks, _ = number(shown, [len(hierarchy.leaves) for hierarchy in source.hierarchies])
     rows = len(mine.keys)
     domain = (*source.sensitives[name].reference.domain, *theirs.beyond)
-    found = believed(
+    beliefs = believed(
         Joint.of(leaves[rows:], theirs.values, theirs.weight),
         Joint.of(leaves[:rows], mine.values, mine.weight),
         blocks,
         len(domain),
-        asked.thresholds,
+        adversary.thresholds,
     )
-    return _json(name, asked, found, domain, people=task.spec.entity is not None)
+    return _json(name, adversary, beliefs, domain, people=task.spec.entity is not None)
 
 
 def _json(
-    name: str, asked: BayesAdversary, found: Believed, domain: tuple[str | None, ...], *, people: bool
+    name: str, adversary: BayesAdversary, beliefs: Believed, domain: tuple[str | None, ...], *, people: bool
 ) -> dict[str, Any]:
-    say = _Sentences(name, asked.thresholds, found.people, "people" if people else "rows")
+    sentences = _Sentences(name, adversary.thresholds, beliefs.people, "people" if people else "rows")
 
-    def change(one: Change | None) -> dict[str, Any] | None:
-        if one is None:
+    def change(largest: Change | None) -> dict[str, Any] | None:
+        if largest is None:
             return None
-        before, after = number_json(one.prior), number_json(one.posterior)
-        exact = {"exact": {"prior": str(one.prior), "posterior": str(one.posterior)}}
-        told = {"value": domain[one.value], "prior": before, "posterior": after, **exact}
-        return {**told, "sentence": say.of_change(one, domain[one.value])}
+        before, after = number_json(largest.prior), number_json(largest.posterior)
+        exact = {"exact": {"prior": str(largest.prior), "posterior": str(largest.posterior)}}
+        figures = {"value": domain[largest.value], "prior": before, "posterior": after, **exact}
+        return {**figures, "sentence": sentences.of_change(largest, domain[largest.value])}
 
-    def disclosed(one: Disclosed, sentence: str) -> dict[str, Any]:
-        return {**vars(one), "sentence": sentence}
+    def disclosed(disclosure: Disclosed, sentence: str) -> dict[str, Any]:
+        return {**vars(disclosure), "sentence": sentence}
 
     moved = {
-        "people": found.moved.people,
-        "share": found.moved.people / found.people,
-        "own": found.moved.own,
-        "own_share": found.moved.own / found.people,
+        "people": beliefs.moved.people,
+        "share": beliefs.moved.people / beliefs.people,
+        "own": beliefs.moved.own,
+        "own_share": beliefs.moved.own / beliefs.people,
     }
     return {
         "sensitive": name,
         "adversary": "bayes",
-        "prior": asked.prior,
-        **{field.name: number_json(getattr(asked.thresholds, field.name)) for field in fields(Thresholds)},
-        "combinations": found.combinations,
-        "people": found.people,
-        "breach": disclosed(found.breach, say.breach(found.breach)),
-        "positive": disclosed(found.positive, say.positive(found.positive)),
-        "negative": disclosed(found.negative, say.negative(found.negative)),
-        "rise": change(found.rise),
-        "fall": change(found.fall),
-        "moved": {**moved, "sentence": say.moved(found)},
-        "impossible": found.impossible,
+        "prior": adversary.prior,
+        **{field.name: number_json(getattr(adversary.thresholds, field.name)) for field in fields(Thresholds)},
+        "combinations": beliefs.combinations,
+        "people": beliefs.people,
+        "breach": disclosed(beliefs.breach, sentences.breach(beliefs.breach)),
+        "positive": disclosed(beliefs.positive, sentences.positive(beliefs.positive)),
+        "negative": disclosed(beliefs.negative, sentences.negative(beliefs.negative)),
+        "rise": change(beliefs.rise),
+        "fall": change(beliefs.fall),
+        "moved": {**moved, "sentence": sentences.moved(beliefs)},
+        "impossible": beliefs.impossible,
     }
 
 
 @dataclass(frozen=True)
 class _Sentences:
     name: str
-    asked: Thresholds
+    thresholds: Thresholds
     of: int
     who: str
 
-    def breach(self, found: Disclosed) -> str:
-        low, high = _number(self.asked.rho1), _number(self.asked.rho2)
+    def breach(self, disclosure: Disclosed) -> str:
+        low, high = _number(self.thresholds.rho1), _number(self.thresholds.rho2)
         what = f"a belief about {self.name} rises from below {low} to above {high}, or falls the same way"
-        return f"({low}, {high})-breach: for {self._share(found.people)} {what}."
+        return f"({low}, {high})-breach: for {self._share(disclosure.people)} {what}."
 
-    def positive(self, found: Disclosed) -> str:
-        least = _number(1 - self.asked.delta)
-        return (
-            f"Positive disclosure: of {self._share(found.people)} their own value is believed with more than {least}."
-        )
+    def positive(self, disclosure: Disclosed) -> str:
+        least = _number(1 - self.thresholds.delta)
+        what = f"their own value is believed with more than {least}"
+        return f"Positive disclosure: of {self._share(disclosure.people)} {what}."
 
-    def negative(self, found: Disclosed) -> str:
-        most = _number(self.asked.epsilon)
+    def negative(self, disclosure: Disclosed) -> str:
+        most = _number(self.thresholds.epsilon)
         what = f"a value that they do not have is believed with less than {most}"
-        return f"Negative disclosure: of {self._share(found.people)} {what}."
+        return f"Negative disclosure: of {self._share(disclosure.people)} {what}."
 
-    def moved(self, found: Believed) -> str:
-        factor, own = _number(self.asked.factor), self._share(found.moved.own)
+    def moved(self, beliefs: Believed) -> str:
+        factor, own = _number(self.thresholds.factor), self._share(beliefs.moved.own)
         what = f"some belief changes by more than a factor of {factor}"
-        return f"For {self._share(found.moved.people)} {what}; for {own} the belief in their own value does."
+        return f"For {self._share(beliefs.moved.people)} {what}; for {own} the belief in their own value does."
 
-    def of_change(self, one: Change, value: str | None) -> str:
-        verb = "rise" if one.posterior > one.prior else "fall"
+    def of_change(self, change: Change, value: str | None) -> str:
+        verb = "rise" if change.posterior > change.prior else "fall"
         said = "NULL" if value is None else value
-        change = f"from {float(one.prior):.4g} to {float(one.posterior):.4g}"
-        return f"The largest {verb} of a belief about {self.name} is {change} ({said})."
+        figures = f"from {float(change.prior):.4g} to {float(change.posterior):.4g}"
+        return f"The largest {verb} of a belief about {self.name} is {figures} ({said})."
 
     def _share(self, people: int) -> str:
         return f"{people:,} of {self.of:,} {self.who}"

@@ -77,8 +77,8 @@ def choose(
     sign = 1 if metric_named(choose_by).better == "smaller" else -1
 
     def limit(node: Node) -> float:
-        found = None if bound is None else bound(node)
-        return -math.inf if found is None else sign * found
+        best_possible = None if bound is None else bound(node)
+        return -math.inf if best_possible is None else sign * best_possible
 
     ranked = nodes if isinstance(nodes, Ranked) else sorted((limit(node), node) for node in nodes)
     left, stream = len(ranked), iter(ranked)

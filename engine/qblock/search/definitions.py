@@ -25,7 +25,7 @@ Origin = Literal["battery", "spec", "definitions"]
 
 @dataclass(frozen=True, eq=False)
 class Definition:
-    """One privacy definition. name: unique within a comparison; asked: whether its parameters ask for something.
+    """One privacy definition. name: unique within a comparison; requested: whether its parameters ask for something.
 
     bounds: the parameters whose tightest values are reported; columns: a name for each of them.
     """
@@ -39,12 +39,12 @@ class Definition:
         return self.requirement.model
 
     @property
-    def asked(self) -> bool:
+    def requested(self) -> bool:
         return self.origin != "battery"
 
     @property
     def bounds(self) -> tuple[Bound, ...]:
-        return self.model.about.bounds if self.asked else self.model.about.bounds[:1]
+        return self.model.about.bounds if self.requested else self.model.about.bounds[:1]
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -52,18 +52,18 @@ class Definition:
 
 
 def collect(
-    source: SourceTable, sensitives: Iterable[str], others: Iterable[Requirement] = ()
+    source: SourceTable, sensitives: Iterable[str], further: Iterable[Requirement] = ()
 ) -> tuple[list[Definition], list[NotComputed]]:
     """The usual battery for each of these sensitive attributes, and what the spec and `others` ask of them."""
     chosen = tuple(sensitives)
     usual, missing = unasked(source, chosen, lambda setting: setting.compared)
-    found: list[tuple[Requirement, Origin]] = [(q, "battery") for q in usual]
-    found += [(q, "spec") for q in source.spec.privacy if set(q.sensitive) <= set(chosen)]
-    found += [(q, "definitions") for q in others if set(q.sensitive) <= set(chosen)]
+    with_origins: list[tuple[Requirement, Origin]] = [(q, "battery") for q in usual]
+    with_origins += [(q, "spec") for q in source.spec.privacy if set(q.sensitive) <= set(chosen)]
+    with_origins += [(q, "definitions") for q in further if set(q.sensitive) <= set(chosen)]
     used: dict[str, int] = {}
     result = []
-    for requirement, origin in found:
-        name = described(requirement, asked=origin != "battery")
+    for requirement, origin in with_origins:
+        name = described(requirement, requested=origin != "battery")
         used[name] = used.get(name, 0) + 1
         unique = name if used[name] == 1 else f"{name} #{used[name]}"
         result.append(Definition(unique, requirement, origin))
@@ -73,18 +73,18 @@ def collect(
 def read_definitions(file: str | Path, spec: Spec) -> tuple[Requirement, ...]:
     """The entries of a YAML file with a `privacy` list as a spec has it. Raises InputError with the lines."""
     document = parse(read_input(file), str(file), os.environ)
-    found = requirements(document, list(spec.sensitives)) if isinstance(document.data, dict) else ()
+    entries = requirements(document, list(spec.sensitives)) if isinstance(document.data, dict) else ()
     if document.problems:
         raise InputError(document.report())
-    return found
+    return entries
 
 
-def described(requirement: Requirement, *, asked: bool) -> str:
+def described(requirement: Requirement, *, requested: bool) -> str:
     """A definition in one line: its parameters without defaults, and where nothing is asked, without the one
     reported."""
     model = requirement.model
     defaults = {field.name: field.default for field in fields(model)}
-    left_out = () if asked else (model.about.bounds[0].parameter,)
+    left_out = () if requested else (model.about.bounds[0].parameter,)
     shown = [
         f"{key}={_text(value)}"
         for key, value in asked_of(model).items()
@@ -95,20 +95,22 @@ def described(requirement: Requirement, *, asked: bool) -> str:
 
 def adversary_of(model: Model) -> str:
     """The adversary of an epsilon-privacy model in a few words, for the heading of a column."""
-    asked = asked_of(model)
+    settings = asked_of(model)
     defaults = {field.name: field.default for field in fields(model)}
-    words = [str(asked["adversary"])]
-    if asked["stubbornness"] is not None:
-        words.append(_text(asked["stubbornness"]))
-    if asked["adversary"] in ("I", "III"):
-        words.append(str(asked["prior"]))
-    words += [f"{key}={_text(asked[key])}" for key in ("at_most", "known", "predicates") if asked[key] != defaults[key]]
+    words = [str(settings["adversary"])]
+    if settings["stubbornness"] is not None:
+        words.append(_text(settings["stubbornness"]))
+    if settings["adversary"] in ("I", "III"):
+        words.append(str(settings["prior"]))
+    words += [
+        f"{key}={_text(settings[key])}" for key in ("at_most", "known", "predicates") if settings[key] != defaults[key]
+    ]
     return " ".join(words)
 
 
-def with_definitions(source: SourceTable, found: Iterable[Definition]) -> SourceTable:
+def with_definitions(source: SourceTable, definitions: Iterable[Definition]) -> SourceTable:
     """The same source, with these definitions as what its spec asks."""
-    privacy = tuple(definition.requirement for definition in found)
+    privacy = tuple(definition.requirement for definition in definitions)
     return replace(source, spec=replace(source.spec, privacy=privacy))
 
 

@@ -34,7 +34,7 @@ def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
     def value_of(base: sa.FromClause, name: str) -> queries.Expression:
         return source.session.comparable(base.c[name], source.columns[name])
 
-    found = []
+    texts = []
     for engine in ENGINES.values():
         if not engine.stores and engine.name != source.session.engine:
             continue
@@ -45,10 +45,10 @@ def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
             schema = quoted_name(f"{facts.prefix(table.catalog)}.{schema}", quote=False)
         base = sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
         quasi = [(value_of(base, n), d) for n, d in zip(source.quasi_identifiers, source.dimensions, strict=True)]
-        values = [(value_of(base, name), one.dimension) for name, one in source.sensitives.items()]
+        values = [(value_of(base, name), attribute.dimension) for name, attribute in source.sensitives.items()]
         kept = {"e": base.c[task.spec.entity]} if sets.entities and task.spec.entity is not None else {}
         scan = ("the base table, coded in one scan", packed(base, sets.coding, quasi, values, kept))
         for title, query in (scan, *statements):
             text = str(query.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
-            found.append((f"{engine.title}: {title}", text))
-    return found
+            texts.append((f"{engine.title}: {title}", text))
+    return texts

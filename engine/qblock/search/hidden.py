@@ -40,31 +40,31 @@ class Hidden:
         }
 
 
-def hidden(found: SearchResult) -> list[Hidden]:
+def hidden(result: SearchResult) -> list[Hidden]:
     """The hidden quasi-identifiers of the chosen node, in their order. Counts one node for each."""
-    if found.chosen is None:
+    if result.chosen is None:
         return []
-    if found.recoded is not None:
-        return _of_map(found, found.recoded)
-    node, task = found.chosen.node, found.task
-    result = []
+    if result.recoded is not None:
+        return _of_map(result, result.recoded)
+    node, task = result.chosen.node, result.task
+    attributes = []
     for i, hierarchy in enumerate(task.source.hierarchies):
         level = _shown_below(hierarchy, node[i])
         if level is not None:
             failing = task.counts((*node[:i], level, *node[i + 1 :])).failing_rows
             rows = failing if failing < task.source.rows else None
-            result.append(Hidden(hierarchy.attribute, level, _shown_at(found, i, level), rows))
-    return result
+            attributes.append(Hidden(hierarchy.attribute, level, _shown_at(result, i, level), rows))
+    return attributes
 
 
-def _of_map(found: SearchResult, recoded: Recoded) -> list[Hidden]:
+def _of_map(search: SearchResult, recoded: Recoded) -> list[Hidden]:
     """Those of which no published box shows anything: no split by one of them passes, whatever it would suppress."""
-    result = []
-    for i, hierarchy in enumerate(found.task.source.hierarchies):
+    attributes = []
+    for i, hierarchy in enumerate(search.task.source.hierarchies):
         level = _shown_below(hierarchy, hierarchy.height)
         if level is not None and recoded.hides(i):
-            result.append(Hidden(hierarchy.attribute, level, _shown_at(found, i, level), None))
-    return result
+            attributes.append(Hidden(hierarchy.attribute, level, _shown_at(search, i, level), None))
+    return attributes
 
 
 def _shown_below(hierarchy: Hierarchy, level: int) -> int | None:
@@ -79,11 +79,11 @@ def _all_top(hierarchy: Hierarchy, level: int) -> bool:
     return set(hierarchy.columns[level].distinct.to_pylist()) <= {TOP, None}
 
 
-def _shown_at(found: SearchResult, attribute: int, level: int) -> Node | None:
+def _shown_at(result: SearchResult, attribute: int, level: int) -> Node | None:
     """Of the nodes that are known to satisfy and show the attribute, the best by what is known without a count: the
     metric of the choice, or else the loss, as if no row were suppressed."""
-    outcome, task = found.outcome, found.task
-    if outcome is None or (found.choice == "sizes" and not task.sizes_only):
+    outcome, task = result.outcome, result.task
+    if outcome is None or (result.choice == "sizes" and not task.sizes_only):
         return None  # none was searched for, or block sizes alone were looked at
     where = tuple(slice(None, level + 1) if i == attribute else slice(None) for i in range(len(task.lattice.heights)))
     by = task.spec.search.choose_by if task.spec.search.choose_by in MARGINAL else "loss"

@@ -34,10 +34,10 @@ def pinned_node(task: Task, node: Sequence[int]) -> Node:
 
 
 def _levels(task: Task) -> str:
-    found = []
+    ranges = []
     for hierarchy, highest in zip(task.source.hierarchies, task.lattice.heights, strict=True):
-        found.append(f"{hierarchy.attribute} 0..{highest}" + (" (max)" if highest < hierarchy.height else ""))
-    return ", ".join(found)
+        ranges.append(f"{hierarchy.attribute} 0..{highest}" + (" (max)" if highest < hierarchy.height else ""))
+    return ", ".join(ranges)
 
 
 def _named(text: str, names: tuple[str, ...]) -> dict[str, int]:
@@ -47,10 +47,10 @@ def _named(text: str, names: tuple[str, ...]) -> dict[str, int]:
     longest_first = sorted(names, key=len, reverse=True)
     while rest:
         for name in longest_first:
-            found = re.match(rf"\s*{re.escape(name)}\s*=\s*(\d+)\s*(,|$)", rest, re.ASCII)
-            if found and name not in given:
-                given[name] = int(found[1])
-                rest = rest[found.end() :]
+            match = re.match(rf"\s*{re.escape(name)}\s*=\s*(\d+)\s*(,|$)", rest, re.ASCII)
+            if match and name not in given:
+                given[name] = int(match[1])
+                rest = rest[match.end() :]
                 break
         else:
             return {}

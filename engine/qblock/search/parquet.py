@@ -44,8 +44,8 @@ def frequency_set(task: Task, node: Node) -> pa.Table:
     columns: dict[str, pa.Array] = {}
     for i, (name, hierarchy) in enumerate(zip(source.quasi_identifiers, source.hierarchies, strict=True)):
         columns[name] = _texts(hierarchy, node[i], keys[:, i], "*")
-    for i, one in enumerate(sensitives):
-        columns[one.name] = _texts(one.hierarchy, 0, values[:, i], None)
+    for i, attribute in enumerate(sensitives):
+        columns[attribute.name] = _texts(attribute.hierarchy, 0, values[:, i], None)
     order = [(name, "ascending") for name in columns]
     columns[_free("count", columns)] = pa.array(counts, pa.int64())
     told = {COUNTED: task.spec.count.encode(), LEVELS: ",".join(map(str, node)).encode()}
@@ -64,22 +64,22 @@ def nodes_table(comparison: Comparison) -> pa.Table:
     """What `compare` finds: a row for each node, with the columns of its CSV: levels (int64), height, rows, blocks and
     metrics, tightest values (double, infinite where no value is enough, NULL where there is none), and whether it
     satisfies each definition that asks for something (boolean)."""
-    found = comparison.rows
+    rows = comparison.rows
     columns: dict[str, pa.Array] = {}
     for i, name in enumerate(comparison.spec.quasi_identifiers):
-        columns[_free(name, columns)] = pa.array([row.node[i] for row in found], pa.int64())
-    metrics = [metrics_json(row.figures) for row in found]
-    columns[_free("height", columns)] = pa.array([sum(row.node) for row in found], pa.int64())
-    columns[_free("rows", columns)] = pa.array([comparison.total] * len(found), pa.int64())
-    columns[_free("blocks", columns)] = pa.array([row.blocks for row in found], pa.int64())
+        columns[_free(name, columns)] = pa.array([row.node[i] for row in rows], pa.int64())
+    metrics = [metrics_json(row.figures) for row in rows]
+    columns[_free("height", columns)] = pa.array([sum(row.node) for row in rows], pa.int64())
+    columns[_free("rows", columns)] = pa.array([comparison.total] * len(rows), pa.int64())
+    columns[_free("blocks", columns)] = pa.array([row.blocks for row in rows], pa.int64())
     for name in SHOWN[1:]:
-        columns[_free(name, columns)] = pa.array([_double(one[name]) for one in metrics], pa.float64())
+        columns[_free(name, columns)] = pa.array([_double(figures[name]) for figures in metrics], pa.float64())
     for i, definition in enumerate(comparison.definitions):
         for j, name in enumerate(definition.columns):
-            values = [_double(number_json(row.values[i][j].value)) for row in found]
+            values = [_double(number_json(row.values[i][j].value)) for row in rows]
             columns[_free(name, columns)] = pa.array(values, pa.float64())
-    for definition in comparison.asked:
-        verdicts = [row.verdicts[definition.name].satisfied for row in found]
+    for definition in comparison.requested:
+        verdicts = [row.verdicts[definition.name].satisfied for row in rows]
         columns[_free(f"satisfies {definition.name}", columns)] = pa.array(verdicts, pa.bool_())
     return pa.table(columns)
 

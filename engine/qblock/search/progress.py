@@ -18,14 +18,14 @@ other."""
 
 @dataclass(frozen=True)
 class SearchProgress:
-    """How far a stage is. decided, left: nodes; asked: questions so far; rows_read: by the statements that answered
+    """How far a stage is. decided, left: nodes; questions: asked so far; rows_read: by the statements that answered
     them; seconds: since the stage began; remaining: how many more it may take, None as long as nothing can be said.
     """
 
     stage: Stage
     decided: int
     left: int
-    asked: int
+    questions: int
     rows_read: int
     seconds: float
     remaining: float | None
@@ -33,7 +33,7 @@ class SearchProgress:
     @property
     def rate(self) -> float | None:
         """Questions a second."""
-        return self.asked / self.seconds if self.seconds else None
+        return self.questions / self.seconds if self.seconds else None
 
 
 Progress = Callable[[SearchProgress], None]
@@ -79,12 +79,12 @@ class Pace:
         self._report(SearchProgress(self._stage, decided, left, len(self._times), read, seconds, self._remaining()))
 
     def _remaining(self) -> float | None:
-        asked, left = len(self._times), self._left[-1]
+        questions, left = len(self._times), self._left[-1]
         if not left:
             return 0.0
-        if asked < FIRST:
+        if questions < FIRST:
             return None
-        since = int(asked * (1 - RECENT)) - 1
+        since = int(questions * (1 - RECENT)) - 1
         times = [b - a for a, b in itertools.pairwise(self._times[since:])]
         prices = self._prices[since:-1]
         rates = sorted(seconds / price for seconds, price in zip(times, prices, strict=True))

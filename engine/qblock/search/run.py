@@ -85,16 +85,16 @@ def task_over(source: SourceTable) -> Iterator[Task]:
 
 
 @contextmanager
-def recoded(task: Task, found: Recoded, relation: Admitted | None = None) -> Iterator[Task]:
+def recoded(task: Task, recoding: Recoded, relation: Admitted | None = None) -> Iterator[Task]:
     """The same questions about the source as a map shows it, at the bottom of its lattice. task: of the source as it
     is, of which nothing can be asked any more; relation: as of `open_task`.
 
     Raises QblockError where its boxes are not those that the search counted.
     """
-    spec, session = found.task.spec, task.source.session
+    spec, session = recoding.task.spec, task.source.session
     session.clear()
-    with task_over(open_recoded(spec, session, found.stated, relation=relation)) as again:
-        check_same(again.assess(again.lattice.bottom), found)
+    with task_over(open_recoded(spec, session, recoding.stated, relation=relation)) as again:
+        check_same(again.assess(again.lattice.bottom), recoding)
         yield again
 
 
@@ -296,16 +296,18 @@ def run_search(
     failing = None
     if chosen is not None and not chosen.satisfied:
         chosen, failing = None, chosen
-    found: dict[str, Any] = {}
+    chosen_metrics: dict[str, Any] = {}
     if chosen is not None:
-        found = metrics.of(chosen) if recoded is None else recoded.metrics(metrics.names(spec.search.choose_by))
+        chosen_metrics = (
+            metrics.of(chosen) if recoded is None else recoded.metrics(metrics.names(spec.search.choose_by))
+        )
     choice = "pinned" if settled else spec.search.choose_from
     return SearchResult(
         task,
         outcome,
         minimal,
         chosen,
-        found,
+        chosen_metrics,
         choice,
         task.statements,
         time.perf_counter() - started,
@@ -360,15 +362,15 @@ def verdict_of(recoded: Recoded | None, *, searched: bool) -> tuple[Assessment |
         return None, "the most general labels do not satisfy the spec: there is no map"
     if recoded is None:
         return None, "neither the most general labels nor a node of the lattice satisfies the spec: there is no map"
-    found = recoded.assessment
-    if not found.satisfied:
-        return found, f"the map, whose cuts were chosen by block sizes alone, fails {failed(found)}"
+    assessment = recoded.assessment
+    if not assessment.satisfied:
+        return assessment, f"the map, whose cuts were chosen by block sizes alone, fails {failed(assessment)}"
     begun = "the most general labels" if recoded.start == "top" else "the chosen full-domain node"
     ended = "No group can be split further. Another map may still lose less"
-    if not recoded.found.complete:
+    if not recoded.specialized.complete:
         ended = "The given time was over; further splits may leave parts that all pass"
-    rounds = f"{recoded.found.rounds} rounds of splits from {begun}"
-    return found, f"{len(found.counts.rows):,} boxes after {rounds}. {ended}"
+    rounds = f"{recoded.specialized.rounds} rounds of splits from {begun}"
+    return assessment, f"{len(assessment.counts.rows):,} boxes after {rounds}. {ended}"
 
 
 def node_json(task: Task, metrics: Metrics, node: Node) -> dict[str, Any]:
@@ -406,8 +408,8 @@ def refusal(result: SearchResult) -> Refused:
     for requirement, verdict in zip(task.spec.privacy, top.tightest, strict=True):
         if not verdict.holds:
             reached = ", ".join(f"{v.parameter} {_short(v.value)}" for v in verdict.values)
-            asked = ", ".join(f"{k} {_short(v)}" for k, v in asked_of(requirement.model).items() if v is not None)
-            reasons.append(f"{verdict.model} asks {asked}; {general} reaches {reached}")
+            limits = ", ".join(f"{k} {_short(v)}" for k, v in asked_of(requirement.model).items() if v is not None)
+            reasons.append(f"{verdict.model} asks {limits}; {general} reaches {reached}")
     if top.has_value_of_all:
         reasons.append(f"in {general} there is {HELD_BY_ALL}")
     proved = result.outcome is None or result.outcome.optimality != "within" or task.monotone

@@ -133,8 +133,8 @@ class Task:
         def sampled() -> bool:
             return self._counts(node, SAMPLED).failing_rows > self.budget
 
-        some = self._by_block and self.source.frequency_sets.worth_sampling(node, self._needed[:1])
-        if some and fails("some values", SOME, sampled):
+        sampling = self._by_block and self.source.frequency_sets.worth_sampling(node, self._needed[:1])
+        if sampling and fails("some values", SOME, sampled):
             return False
         return self._in_parts(node)
 
@@ -161,7 +161,7 @@ class Task:
             return [ask(node) for node in nodes]
         with ThreadPoolExecutor(len(nodes), "qblock") as threads:
             try:
-                return [asked.result() for asked in [threads.submit(copy_context().run, ask, node) for node in nodes]]
+                return [future.result() for future in [threads.submit(copy_context().run, ask, node) for node in nodes]]
             except BaseException:
                 # Before the threads are waited for.
                 self.source.frequency_sets.session.interrupt()
@@ -199,12 +199,12 @@ class Task:
         """keyed: with their keys, where no model needs them."""
         sets = self.source.frequency_sets
         needed, keyed = self._needed, keyed or self._by_keys
-        found = sets.blocks(node, needed, portion=portion, keyed=keyed)
-        single, plain = dict(zip(needed, found, strict=False)), found[0]
+        blocks = sets.blocks(node, needed, portion=portion, keyed=keyed)
+        single, plain = dict(zip(needed, blocks, strict=False)), blocks[0]
         keys = np.zeros((len(plain), 0), dtype=np.int64) if plain.keys is None else plain.keys
         rows = sets.row_counts(node, portion=portion) if sets.entities else plain.rows
         parts = tuple(self._parts(requirement, node, single, plain, portion) for requirement in self.spec.privacy)
-        common = held_by_all(found) if self.forbids_held_by_all else None
+        common = held_by_all(blocks) if self.forbids_held_by_all else None
         return NodeCounts(node, keys, rows, parts, common)
 
     @cached_property
@@ -276,9 +276,9 @@ class Task:
 
     def population_sets(self, requirement: Requirement) -> FrequencySets:
         """The population that a requirement counts."""
-        found = self._population(requirement)
-        assert isinstance(found, Population)
-        return found.frequency_sets
+        population = self._population(requirement)
+        assert isinstance(population, Population)
+        return population.frequency_sets
 
     def _population(self, requirement: Requirement) -> Population | RecodedPopulation:
         table = getattr(requirement.model, "population", None)

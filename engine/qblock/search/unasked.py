@@ -52,7 +52,7 @@ def unasked(
     A model that needs a population is computed with each one that the spec names for any of its models.
     """
     nobody = Reference(source.rows, (), np.zeros(0, dtype=np.int64))
-    found: dict[Requirement, None] = {}
+    requirements: dict[Requirement, None] = {}
     missing: list[NotComputed] = []
     for name in (None, *sensitives):
         reference = nobody if name is None else source.sensitives[name].reference
@@ -62,16 +62,16 @@ def unasked(
                 missing.append(NotComputed(model, name, f"needs {how_to_give(needed[0], reference)}"))
                 continue
             populations = _with_populations(model, source)
-            for one in populations:
+            for variant in populations:
                 try:
-                    one.validate(reference)
+                    variant.validate(reference)
                 except ParameterError as error:
-                    missing.append(NotComputed(one, name, str(error).removeprefix(f"{one.name}: ")))
+                    missing.append(NotComputed(variant, name, str(error).removeprefix(f"{variant.name}: ")))
                 else:
-                    found[Requirement(one, () if name is None else (name,))] = None
+                    requirements[Requirement(variant, () if name is None else (name,))] = None
             if not populations:
                 missing.append(NotComputed(model, name, POPULATION))
-    return list(found), missing
+    return list(requirements), missing
 
 
 def question(model: Model) -> dict[str, Any]:
@@ -96,5 +96,5 @@ def _with_populations(model: Model, source: SourceTable) -> list[Model]:
     if "population" not in model.needs:
         return [model]
     named = [q.model for q in source.spec.privacy if "population" in q.model.needs]
-    tables = dict.fromkeys(asked(one)["population"] for one in named)
+    tables = dict.fromkeys(asked(other)["population"] for other in named)
     return [replace(model, **{"population": table}) for table in tables]

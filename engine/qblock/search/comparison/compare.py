@@ -80,9 +80,9 @@ class Comparison:
     references: dict[tuple[str, str], Reference] = field(default_factory=dict)
 
     @property
-    def asked(self) -> tuple[Definition, ...]:
+    def requested(self) -> tuple[Definition, ...]:
         """The definitions whose parameters ask for something."""
-        return tuple(definition for definition in self.definitions if definition.asked)
+        return tuple(definition for definition in self.definitions if definition.requested)
 
     def satisfying(self, definition: Definition) -> list[Node]:
         """The nodes that satisfy a definition that asks for something."""
@@ -114,18 +114,18 @@ def compare(
             f"valid: {', '.join(source.sensitives) or '(it has none)'}"
         )
     chosen = tuple(name for name in source.sensitives if not sensitives or name in sensitives)
-    others: tuple[Requirement, ...] = ()
+    further: tuple[Requirement, ...] = ()
     if file is not None:
-        others = read_definitions(file, task.spec)
+        further = read_definitions(file, task.spec)
         origin = replace(task.spec.origin, path=Path(file), warnings=())
-        Task(replace(source, spec=replace(task.spec, privacy=others, origin=origin)))  # names that file in its errors
-    found, missing = collect(source, chosen, others)
+        Task(replace(source, spec=replace(task.spec, privacy=further, origin=origin)))  # names that file in its errors
+    definitions, missing = collect(source, chosen, further)
     task.bring_near()
-    every = Task(with_definitions(task.source, found))
+    every = Task(with_definitions(task.source, definitions))
     rows = []
     told = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
     for number, node in enumerate(every.in_turn() if nodes is None else nodes, 1):
-        rows.append(evaluate(every, found, every.counts(node)))
+        rows.append(evaluate(every, definitions, every.counts(node)))
         if told is not None:
             told(number, (len(every.lattice) if nodes is None else len(nodes)) - number, 0.0)
     warnings = tuple(dict.fromkeys([*task.warnings, *every.warnings]))
@@ -136,24 +136,24 @@ def compare(
         every.lattice,
         every.source.rows,
         every.budget,
-        tuple(every.monotone_under_budget(definition.requirement) for definition in found),
+        tuple(every.monotone_under_budget(definition.requirement) for definition in definitions),
         chosen,
-        tuple(found),
+        tuple(definitions),
         tuple(rows),
         statements,
         seconds,
         warnings,
         tuple(missing),
-        _references(source, found, chosen),
+        _references(source, definitions, chosen),
     )
 
 
 def _references(
-    source: SourceTable, found: Iterable[Definition], sensitives: Sequence[str]
+    source: SourceTable, definitions: Iterable[Definition], sensitives: Sequence[str]
 ) -> dict[tuple[str, str], Reference]:
     return {
         (definition.name, name): with_prior(source, definition.requirement, source.sensitives[name])
-        for definition in found
+        for definition in definitions
         for name in sensitives
         if not definition.requirement.sensitive or name in definition.requirement.sensitive
     }
@@ -166,7 +166,7 @@ def evaluate(task: Task, definitions: Iterable[Definition], counts: NodeCounts) 
     values, verdicts = [], {}
     for definition, parts in zip(definitions, counts.parts, strict=True):
         values.append(tightest(definition, parts, counts, task.budget))
-        if definition.asked:
+        if definition.requested:
             verdicts[definition.name] = _verdict(task, counts, parts, figures)
     return Row(counts.node, len(counts.rows), figures, tuple(values), verdicts)
 
@@ -177,15 +177,15 @@ def tightest(definition: Definition, parts: Sequence[Part], counts: NodeCounts, 
     everything = np.ones(len(counts.rows), dtype=bool)
     if not budget:
         return worst([part.tightest(everything) for part in parts], definition.model).values[: len(definition.bounds)]
-    found = []
+    values = []
     for i, bound in enumerate(definition.bounds):
         measured = _per_block(parts, bound.parameter, bound.stricter == "larger", len(counts.rows))
         order = np.argsort(measured if bound.stricter == "larger" else -measured, kind="stable")
         dropped = order[np.cumsum(counts.rows[order]) <= budget]
         kept = everything.copy()
         kept[dropped] = False
-        found.append(worst([part.tightest(kept) for part in parts], definition.model).values[i])
-    return tuple(found)
+        values.append(worst([part.tightest(kept) for part in parts], definition.model).values[i])
+    return tuple(values)
 
 
 def _per_block(parts: Sequence[Part], parameter: str, least: bool, blocks: int) -> Floats:

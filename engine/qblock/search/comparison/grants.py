@@ -44,20 +44,22 @@ class Granted:
 def epsilons(comparison: Comparison) -> Iterator[tuple[str, list[tuple[int, Definition]]]]:
     """For each sensitive attribute its adversaries of epsilon-privacy, with their number among all definitions."""
     for name in comparison.sensitives:
-        found: dict[Any, tuple[int, Definition]] = {}
+        adversaries: dict[Any, tuple[int, Definition]] = {}
         for i, definition in enumerate(comparison.definitions):
             model, requirement = definition.model, definition.requirement
             if isinstance(model, EpsilonPrivacy) and requirement.sensitive == (name,):
                 # Which epsilon is asked for does not matter to the smallest one.
-                found.setdefault((replace(model, epsilon=1), requirement.prior, requirement.guards), (i, definition))
-        yield name, list(found.values())
+                adversaries.setdefault(
+                    (replace(model, epsilon=1), requirement.prior, requirement.guards), (i, definition)
+                )
+        yield name, list(adversaries.values())
 
 
 def granted(comparison: Comparison) -> list[Granted]:
     """For each definition that asks for something, and each adversary against an attribute that it is about."""
     return [
         _granted(comparison, definition, name, number, adversary)
-        for definition in comparison.asked
+        for definition in comparison.requested
         for name, adversaries in epsilons(comparison)
         if not definition.requirement.sensitive or name in definition.requirement.sensitive
         for number, adversary in adversaries

@@ -70,8 +70,8 @@ class Recodings:
 
     def to_json(self) -> dict[str, Any]:
         task, spec = self.task, self.task.spec
-        asked = spec.search.workload or DrawnWorkload()
-        drawn = isinstance(asked, DrawnWorkload)
+        workload = spec.search.workload or DrawnWorkload()
+        drawn = isinstance(workload, DrawnWorkload)
         sides = {"full_domain": self.full_domain, "multidimensional": self.multidimensional}
         return {
             "release": spec.release,
@@ -82,7 +82,7 @@ class Recodings:
             "choose_by": spec.search.choose_by,
             "weights": weights_json(spec),
             "workload": {
-                "queries": asked.queries if isinstance(asked, DrawnWorkload) else len(asked.queries),
+                "queries": workload.queries if isinstance(workload, DrawnWorkload) else len(workload.queries),
                 "drawn": drawn,
             },
             "queries": self.statements,
@@ -124,20 +124,20 @@ def compare_recodings(task: Task, *, progress: Progress | None = None) -> Recodi
     refused = too_large(task)
     why, searched = refused or "", refused is None
     if searched:
-        found = run_search(task, progress=progress, best_only=best_only, recoding="full_domain")
-        full, begun = _of_node(found, clock), found.begun
-        refused = None if full is not None else str(refusal(found))
-        why = found.why if refused is None else refused
+        result = run_search(task, progress=progress, best_only=best_only, recoding="full_domain")
+        full, begun = _of_node(result, clock), result.begun
+        refused = None if full is not None else str(refusal(result))
+        why = result.why if refused is None else refused
 
     def tally() -> Pace | None:
         return None if progress is None else Pace("boxes", progress, lambda: task.source.frequency_sets.rows_read)
 
     clock.lap()
-    made = specialized(task, begun, tally, Deadline(task.spec.search.within))
-    chosen, why_map = verdict_of(made, searched=searched)
+    recoded = specialized(task, begun, tally, Deadline(task.spec.search.within))
+    chosen, why_map = verdict_of(recoded, searched=searched)
     mapped = None
-    if made is not None and chosen is not None and chosen.satisfied:
-        metrics, shares = made.metrics(FIGURES), made.shares()
+    if recoded is not None and chosen is not None and chosen.satisfied:
+        metrics, shares = recoded.metrics(FIGURES), recoded.shares()
         mapped = Side(chosen, None, metrics, shares, *clock.lap())
     return Recodings(
         task,
@@ -150,26 +150,26 @@ def compare_recodings(task: Task, *, progress: Progress | None = None) -> Recodi
     )
 
 
-def _of_node(found: SearchResult, clock: _Clock) -> Side | None:
-    if found.chosen is None:
+def _of_node(result: SearchResult, clock: _Clock) -> Side | None:
+    if result.chosen is None:
         return None
-    metrics = Metrics(found.task).of(found.chosen, FIGURES)
-    levels = found.chosen.node
-    return Side(found.chosen, levels, metrics, _shown(found.task.source.hierarchies, levels), *clock.lap())
+    metrics = Metrics(result.task).of(result.chosen, FIGURES)
+    levels = result.chosen.node
+    return Side(result.chosen, levels, metrics, _shown(result.task.source.hierarchies, levels), *clock.lap())
 
 
 def _shown(hierarchies: Sequence[Hierarchy], node: Node) -> list[dict[str, Any]]:
     """The levels of a node as `Recoded.shares` says those of a map: each for all rows."""
-    found = []
+    shares = []
     for hierarchy, level in zip(hierarchies, node, strict=True):
         hidden = level == hierarchy.height and len(hierarchy.leaves) > 1
         name = hierarchy.level_names[level]
         labels = [] if hidden else [{"level": level, "name": name, "form": "plain", "share": 1.0}]
         words = "hidden" if hidden else "as it is" if not level and hierarchy.cells is None else name
-        found.append(
+        shares.append(
             {"attribute": hierarchy.attribute, "hidden": float(hidden), "labels": labels, "words": f"{words} for 100 %"}
         )
-    return found
+    return shares
 
 
 class _Clock:
@@ -182,6 +182,6 @@ class _Clock:
 
     def lap(self) -> tuple[float, int]:
         now, sent = time.perf_counter(), self._task.statements
-        found = now - self._time, sent - self._statements
+        spent = now - self._time, sent - self._statements
         self._time, self._statements = now, sent
-        return found
+        return spent

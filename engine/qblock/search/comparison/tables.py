@@ -12,7 +12,7 @@ from typing import Any
 from qblock.lattice import Node, minimal
 from qblock.models import Bound, Value, asked
 from qblock.models.base import EQUAL
-from qblock.search.answer import asked_json, metrics_json, number_json
+from qblock.search.answer import metrics_json, number_json, parameter_json
 from qblock.search.choose import choose
 from qblock.search.comparison.compare import FIGURES, Comparison, Row
 from qblock.search.comparison.grants import epsilons, granted
@@ -42,25 +42,25 @@ class Violation:
 
 def inclusions(comparison: Comparison) -> tuple[list[Inclusion], list[tuple[str, str]]]:
     """Which definition admits strictly more nodes than which (models.md section 9), and which admit the same ones."""
-    admitted = {d.name: frozenset(comparison.satisfying(d)) for d in comparison.asked}
+    admitted = {d.name: frozenset(comparison.satisfying(d)) for d in comparison.requested}
     names = list(admitted)
     more = [Inclusion(a, b, len(admitted[a] - admitted[b])) for a in names for b in names if admitted[b] < admitted[a]]
     same = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :] if admitted[a] == admitted[b]]
     return more, same
 
 
-def direct(found: list[Inclusion]) -> list[Inclusion]:
+def direct(every: list[Inclusion]) -> list[Inclusion]:
     """The inclusions that do not follow from two others."""
-    pairs = {(i.more, i.less) for i in found}
+    pairs = {(i.more, i.less) for i in every}
     names = {name for pair in pairs for name in pair}
-    return [i for i in found if not any((i.more, n) in pairs and (n, i.less) in pairs for n in names)]
+    return [i for i in every if not any((i.more, n) in pairs and (n, i.less) in pairs for n in names)]
 
 
 def violations(comparison: Comparison) -> tuple[list[str], list[Violation]]:
     """The columns that must never get weaker upward under the suppression budget in force, and where they do."""
     by_node = {row.node: row for row in comparison.rows}
     checked: list[str] = []
-    found = []
+    problems = []
     for number, definition in enumerate(comparison.definitions):
         if not comparison.monotone[number]:
             continue
@@ -70,8 +70,8 @@ def violations(comparison: Comparison) -> tuple[list[str], list[Violation]]:
                 pairs = zip(definition.bounds, row.values[number], by_node[parent].values[number], strict=True)
                 for column, (bound, fine, coarse) in zip(definition.columns, pairs, strict=True):
                     if weaker(coarse, fine, bound):
-                        found.append(Violation(column, row.node, parent))
-    return checked, found
+                        problems.append(Violation(column, row.node, parent))
+    return checked, problems
 
 
 def weaker(value: Value, other: Value, bound: Bound) -> bool:
@@ -96,7 +96,7 @@ def best(comparison: Comparison, definition: Definition) -> dict[str, dict[str, 
         return {}
     result = {}
     for name in FIGURES:
-        node = choose(figures, {node: found[name] for node, found in figures.items()}.__getitem__, name)
+        node = choose(figures, {node: metrics[name] for node, metrics in figures.items()}.__getitem__, name)
         result[name] = {"value": number_json(figures[node][name]), "levels": list(node)}
     return result
 
@@ -116,23 +116,23 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "queries": comparison.statements,
         "seconds": round(comparison.seconds, 3),
         "definitions": [_definition_json(definition) for definition in comparison.definitions],
-        "not_computed": [one.to_json() for one in comparison.not_computed],
-        "asked": [_asked_json(comparison, definition) for definition in comparison.asked],
+        "not_computed": [entry.to_json() for entry in comparison.not_computed],
+        "asked": [_requested_json(comparison, definition) for definition in comparison.requested],
         "epsilon": [
             {
                 "sensitive": name,
-                "adversaries": [adversary_of(definition.model) for _, definition in found],
+                "adversaries": [adversary_of(definition.model) for _, definition in adversaries],
                 "nodes": [
                     {
                         "levels": list(row.node),
-                        "epsilon": [number_json(row.values[i][0].value) for i, _ in found],
+                        "epsilon": [number_json(row.values[i][0].value) for i, _ in adversaries],
                     }
                     for row in comparison.rows
                 ],
             }
-            for name, found in epsilons(comparison)
+            for name, adversaries in epsilons(comparison)
         ],
-        "granted": [one.to_json() for one in granted(comparison)],
+        "granted": [grant.to_json() for grant in granted(comparison)],
         "more_useful": [{"more": i.more, "less": i.less, "nodes_of_more_only": i.only} for i in more],
         "same_nodes": [list(pair) for pair in same],
         "monotonicity": {
@@ -151,14 +151,14 @@ def _definition_json(definition: Definition) -> dict[str, Any]:
         "model": definition.model.name,
         "sensitive": list(requirement.sensitive),
         "from": definition.origin,
-        "asked": {k: asked_json(v) for k, v in asked(definition.model).items() if v is not None}
-        if definition.asked
+        "asked": {k: parameter_json(v) for k, v in asked(definition.model).items() if v is not None}
+        if definition.requested
         else None,
         "columns": list(definition.columns),
     }
 
 
-def _asked_json(comparison: Comparison, definition: Definition) -> dict[str, Any]:
+def _requested_json(comparison: Comparison, definition: Definition) -> dict[str, Any]:
     nodes = comparison.satisfying(definition)
     return {
         "definition": definition.name,
@@ -186,13 +186,13 @@ def write_csv(comparison: Comparison, path: str | Path) -> None:
     """The complete table: a line for each node, "inf" for infinity, true or false for the definitions that ask."""
     names = comparison.spec.quasi_identifiers
     columns = [column for definition in comparison.definitions for column in definition.columns]
-    verdicts = [f"satisfies {definition.name}" for definition in comparison.asked]
+    verdicts = [f"satisfies {definition.name}" for definition in comparison.requested]
     with Path(path).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*names, "height", "rows", *SHOWN, *columns, *verdicts])
         for row in comparison.rows:
             metrics = metrics_json(row.figures)
-            found = [number_json(value.value) for values in row.values for value in values]
+            tightest = [number_json(value.value) for values in row.values for value in values]
             passed = [str(verdict.satisfied).lower() for verdict in row.verdicts.values()]
             shown = [row.blocks, *(metrics[name] for name in SHOWN[1:])]
-            writer.writerow([*row.node, metrics["height"], comparison.total, *shown, *found, *passed])
+            writer.writerow([*row.node, metrics["height"], comparison.total, *shown, *tightest, *passed])

@@ -62,21 +62,21 @@ class _Parted:
         self.leaves = PartedLeaves(sets.session, table, self.keys.used, entities=sets.entities)
         self._values = tuple(values)
 
-    def found(self, parts: Ints, masks: Sequence[Mask]) -> Found:
+    def count(self, parts: Ints, masks: Sequence[Mask]) -> Found:
         """Counts of the values in what the masks tell apart."""
         values = self.keys.of_values(self._values)
         return self.leaves.counts(parts, [tuple(a | b for a, b in zip(m, values, strict=True)) for m in masks])
 
-    def values(self, found: Found) -> Ints:
-        words = self.keys.words(found.words)
+    def values(self, counts: Found) -> Ints:
+        words = self.keys.words(counts.words)
         columns = [self.keys.coding.values(i, words) for i in self._values]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(found.n), 0), dtype=np.int64)
+        return np.stack(columns, axis=1) if columns else np.zeros((len(counts.n), 0), dtype=np.int64)
 
     def begin(self, node: Node, keys: Ints, child: Ints) -> None:
         bits = self.keys.bits_of_node(node, keys)
         whole = np.zeros(1, dtype=np.int64)
-        found = Found(np.zeros(len(child), dtype=np.int64), bits, child, child)
-        self.leaves.assign(whole, [self.keys.of_node(node)], found, keep=False)
+        blocks = Found(np.zeros(len(child), dtype=np.int64), bits, child, child)
+        self.leaves.assign(whole, [self.keys.of_node(node)], blocks, keep=False)
 
     def move(self, moves: Moves) -> None:
         parts, first = np.unique(moves.part, return_index=True)
@@ -110,8 +110,8 @@ class Counting:
     def begin(self, node: Node) -> tuple[Groups, Ints]:
         """The blocks of a node, and int64[G, Q] the codes of their labels."""
 
-        def keyed(keys: Keys, found: Found) -> Columns:
-            return tuple(keys.coding.keys(node, keys.words(found.words)).T)
+        def keyed(keys: Keys, counts: Found) -> Columns:
+            return tuple(keys.coding.keys(node, keys.words(counts.words)).T)
 
         whole = np.zeros(1, dtype=np.int64)
         groups, keys = self._grouped(whole, lambda of: [of.of_node(node)], keyed)
@@ -121,17 +121,17 @@ class Counting:
         """The labels of an attribute that occur in each part, at a level of its own."""
         ladder = self._ladders[attribute]
 
-        def keyed(keys: Keys, found: Found) -> Columns:
-            level = levels[np.searchsorted(parts, found.part)]
-            return keys.codes(attribute, level, found.words), level
+        def keyed(keys: Keys, counts: Found) -> Columns:
+            level = levels[np.searchsorted(parts, counts.part)]
+            return keys.codes(attribute, level, counts.words), level
 
         def masks(keys: Keys) -> list[Mask]:
             return [keys.mask(attribute, level) for level in levels.tolist()]
 
         groups, (part, code, level) = self._grouped(parts, masks, keyed)
         rank = np.zeros(len(part), dtype=np.int64)
-        for one in np.unique(level).tolist():
-            rank[level == one] = ladder.rank(one)[code[level == one]]
+        for depth in np.unique(level).tolist():
+            rank[level == depth] = ladder.rank(depth)[code[level == depth]]
         order = np.lexsort((rank, part))
         part, code, level = part[order], code[order], level[order]
         start = np.searchsorted(part, np.append(parts, np.iinfo(np.int64).max)).astype(np.int64)
@@ -149,11 +149,11 @@ class Counting:
         alone = own.leaves.counts_of(parts, masks, children, None)
         size, rows = (np.zeros(number, dtype=np.int64) for _ in range(2))
         size[alone.part], rows[alone.part] = alone.n, alone.rows
-        found = alone
+        counts = alone
         if self._needed:
-            found = own.leaves.counts_of(parts, masks, children, own.keys.of_values(self._needed))
+            counts = own.leaves.counts_of(parts, masks, children, own.keys.of_values(self._needed))
         beside = atoms.groups.beside(group, number)
-        return Groups(found.part, own.values(found), found.n, size, rows, *beside)
+        return Groups(counts.part, own.values(counts), counts.n, size, rows, *beside)
 
     def start(self, node: Node, keys: Ints, child: Ints) -> None:
         """Give the rows of blocks of a node the parts that they are; keys: int64[B, Q]; child: int64[B]."""
@@ -178,35 +178,37 @@ class Counting:
         self, parts: Ints, masks: Callable[[Keys], Sequence[Mask]], keyed: Keyed
     ) -> tuple[Groups, tuple[Ints, ...]]:
         """Groups by part and key, with the columns of both; those that only a population has are empty."""
-        own, found = self._own, self._own.found(parts, masks(self._own.keys))
-        alone = found
+        own, counts = self._own, self._own.count(parts, masks(self._own.keys))
+        alone = counts
         if self.entities and self._needed:
             alone = own.leaves.counts(parts, masks(own.keys))
-        others = [one.found(parts, masks(one.keys)) for one in (*self._populations, *self._guards)]
+        other_counts = [table.count(parts, masks(table.keys)) for table in (*self._populations, *self._guards)]
         tables = [own, own, *self._populations, *self._guards]
-        columns = [(of.part, *keyed(one.keys, of)) for one, of in zip(tables, (found, alone, *others), strict=True)]
-        together = [np.concatenate(column) for column in zip(*columns, strict=True)]
-        number, first = numbered(together)
+        columns = [
+            (of.part, *keyed(table.keys, of)) for table, of in zip(tables, (counts, alone, *other_counts), strict=True)
+        ]
+        joined = [np.concatenate(column) for column in zip(*columns, strict=True)]
+        number, first = numbered(joined)
         owners = np.split(number, np.cumsum([len(of[0]) for of in columns])[:-1])
         size, rows = (np.zeros(len(first), dtype=np.int64) for _ in range(2))
         if self.entities:
             size[owners[1]], rows[owners[1]] = alone.n, alone.rows
         else:
-            np.add.at(size, owners[0], found.n)
+            np.add.at(size, owners[0], counts.n)
             rows = size
         populations = []
-        for owner, counted in zip(owners[2:], others[: len(self._populations)], strict=False):
+        for owner, counted in zip(owners[2:], other_counts[: len(self._populations)], strict=False):
             population = np.zeros(len(first), dtype=np.int64)
             population[owner] = counted.n
             populations.append(population)
         guards = []
-        of_guards = zip(self._guards, owners[2 + len(populations) :], others[len(populations) :], strict=True)
-        for one, owner, counted in of_guards:
-            order = np.lexsort((one.values(counted)[:, 0], owner))
-            guards.append((owner[order], one.values(counted)[order, 0]))
-        groups = Groups(owners[0], own.values(found), found.n, size, rows)
+        of_guards = zip(self._guards, owners[2 + len(populations) :], other_counts[len(populations) :], strict=True)
+        for table, owner, counted in of_guards:
+            order = np.lexsort((table.values(counted)[:, 0], owner))
+            guards.append((owner[order], table.values(counted)[order, 0]))
+        groups = Groups(owners[0], own.values(counts), counts.n, size, rows)
         groups = replace(groups, population=tuple(populations), guards=tuple(guards))
-        return groups, tuple(column[first] for column in together)
+        return groups, tuple(column[first] for column in joined)
 
 
 def numbered(keys: Sequence[Ints]) -> tuple[Ints, Ints]:

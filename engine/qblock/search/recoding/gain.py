@@ -74,11 +74,11 @@ class Gain:
         np.add.at(inner, place[shown], (groups.rows * np.log(before[place] / leaves))[shown])
         value = groups.values[:, self._column] if self._column is not None else np.zeros_like(groups.n)
         span = int(value.max(initial=0)) + 1
-        apart, own = np.unique(groups.owner * span + value, return_inverse=True)
-        n = np.bincount(own.reshape(-1), weights=groups.n, minlength=len(apart))
-        of = place[apart // span]
-        together, whole = np.unique(of * span + apart % span, return_inverse=True)
-        total = np.bincount(whole.reshape(-1), weights=n, minlength=len(together))
+        keys, own = np.unique(groups.owner * span + value, return_inverse=True)
+        n = np.bincount(own.reshape(-1), weights=groups.n, minlength=len(keys))
+        of = place[keys // span]
+        merged, whole = np.unique(of * span + keys % span, return_inverse=True)
+        total = np.bincount(whole.reshape(-1), weights=n, minlength=len(merged))
         np.add.at(inner, of, n * np.log(n))
-        np.add.at(inner, together // span, -total * np.log(total))
+        np.add.at(inner, merged // span, -total * np.log(total))
         return [round(float(value) / self._rows, DIGITS) for value in inner]

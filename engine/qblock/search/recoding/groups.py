@@ -93,10 +93,10 @@ class Groups:
 
 def added(values: Ints, group: Ints, number: int) -> Ints:
     """Values of groups added up by new numbers, -1 for none."""
-    found = np.zeros(number, dtype=np.int64)
+    total = np.zeros(number, dtype=np.int64)
     there = group >= 0
-    np.add.at(found, group[there], values[there])
-    return found
+    np.add.at(total, group[there], values[there])
+    return total
 
 
 def _moved(pairs: Pairs, place: Ints) -> Pairs:

@@ -26,9 +26,9 @@ class Judge:
 
     def __init__(self, task: Task, needed: Sequence[int], *, sizes: bool = False) -> None:
         self._requirements = task.bound_models
-        asked = [requirement for requirement, _ in self._requirements]
-        self._populations = {id(q): i for i, q in enumerate(with_population(asked))}
-        self._guards = {id(q): i for i, q in enumerate(with_guards(asked))}
+        requirements = [requirement for requirement, _ in self._requirements]
+        self._populations = {id(q): i for i, q in enumerate(with_population(requirements))}
+        self._guards = {id(q): i for i, q in enumerate(with_guards(requirements))}
         self._column = {name: needed.index(i) for i, name in enumerate(task.source.sensitives) if i in needed}
         self.least = task.least
         self._forbids_held_by_all = task.forbids_held_by_all
@@ -48,12 +48,12 @@ class Judge:
         large = np.flatnonzero(~failing & ~empty)
         if not len(large):
             return failing
-        asked = groups if len(large) == len(groups) else groups.select(large)
+        judged = groups if len(large) == len(groups) else groups.select(large)
         bad = np.zeros(len(large), dtype=bool)
-        for made in self.parts(asked, parts[large], path):
-            for part in made:
+        for applied in self.parts(judged, parts[large], path):
+            for part in applied:
                 bad |= part.failing(len(large))
-        common = self.held_by_all(asked)
+        common = self.held_by_all(judged)
         if common is not None:
             bad |= common
         failing[large] = bad

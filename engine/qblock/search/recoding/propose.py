@@ -43,7 +43,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Candidates:
     """One quasi-identifier in one round. labels: of the parts in `atoms`; failing: bool[atoms]; leaves: int64[atoms],
     how many each label stands for."""
 
@@ -80,19 +80,19 @@ class Proposer:
         for level in np.unique(atoms.level).tolist():
             here = atoms.level == level
             leaves[here] = ladder.under(level)[atoms.code[here]]
-        asked = Asked(attribute, labels, atoms, failing, leaves)
+        candidates = Candidates(attribute, labels, atoms, failing, leaves)
         there = atoms.groups.rows > 0
-        some, blocked = np.zeros(number, dtype=bool), np.zeros(number, dtype=bool)
-        some[place[~failing & there]] = True
+        any_passes, blocked = np.zeros(number, dtype=bool), np.zeros(number, dtype=bool)
+        any_passes[place[~failing & there]] = True
         # Nobody can be suppressed where only the population has somebody.
         blocked[place[failing & ~there]] = True
-        fits = ~blocked & ((bad == 0) | ((bad <= budget) & some))
+        fits = ~blocked & ((bad == 0) | ((bad <= budget) & any_passes))
         gains = self._gain.of(attribute, labels, atoms.groups, place, leaves, failing)
         for p in np.flatnonzero(fits).tolist():
             if not bad[p] or gains[p] > 0:
-                run = asked.run(p)
+                run = candidates.run(p)
                 lost = tuple(atoms.code[run][failing[run]].tolist())
-                yield asked.proposal(p, "each", gains[p], failing=lost, suppressed=int(bad[p]))
+                yield candidates.proposal(p, "each", gains[p], failing=lost, suppressed=int(bad[p]))
         unsplit = blocked | (bad > 0)
         if not self._counting.entities:
             # Fewer rows than two groups need, or a single label, are in no two groups that pass.
@@ -100,23 +100,25 @@ class Proposer:
             unsplit &= np.diff(atoms.start) > 1
         left = np.flatnonzero(unsplit).tolist()
         if left:
-            yield from (self._cuts if ladder.ordered else self._rests)(asked, left)
+            yield from (self._cuts if ladder.ordered else self._rests)(candidates, left)
 
-    def _cuts(self, asked: Asked, left: Sequence[int]) -> Iterator[Proposal]:
-        ladder, atoms = self._ladders[asked.attribute], asked.atoms
+    def _cuts(self, candidates: Candidates, left: Sequence[int]) -> Iterator[Proposal]:
+        ladder, atoms = self._ladders[candidates.attribute], candidates.atoms
         least, entities = self._judge.least, self._counting.entities
         most = COUNTED if entities else CUTS
         tries: dict[int, list[int]] = {}
         null: dict[int, bool] = {}
         for p in left:
-            sizes = atoms.groups.size[asked.run(p)]
+            sizes = atoms.groups.size[candidates.run(p)]
             below, whole = np.cumsum(sizes)[:-1], int(sizes.sum())
             # Entities may be in several labels: none is left out before it is counted.
             fit = slice(None) if entities else (below >= least) & (whole - below >= least)
             places = np.arange(1, len(sizes))[fit]
             order = np.lexsort((places, np.abs(2 * below[fit] - whole)))
             tries[p] = places[order][:most].tolist()
-            null[p] = int(atoms.code[asked.run(p)][-1]) == ladder.null_at(int(atoms.level[asked.run(p).start]))
+            null[p] = int(atoms.code[candidates.run(p)][-1]) == ladder.null_at(
+                int(atoms.level[candidates.run(p).start])
+            )
             if null[p]:
                 # NULL is cut away first: alone, else with as few values as it takes.
                 tries[p] = [*places[::-1][: most // 2].tolist(), *tries[p][: most // 2]]
@@ -124,30 +126,32 @@ class Proposer:
             here = [p for p, places in tries.items() if len(places) > turn]
             group = np.full(len(atoms.part), -1, dtype=np.int64)
             for j, p in enumerate(here):
-                run = asked.run(p)
+                run = candidates.run(p)
                 group[run] = 2 * j
                 group[run.start + tries[p][turn] : run.stop] = 2 * j + 1
-            groups = self._counting.by_group(asked.attribute, atoms, group, 2 * len(here))
+            groups = self._counting.by_group(candidates.attribute, atoms, group, 2 * len(here))
             bad = self._judge.failing(groups, np.repeat(atoms.parts[here], 2), self._path)
             passing = np.flatnonzero(~bad.reshape(-1, 2).any(axis=1)).tolist()
-            found = [here[j] for j in passing]
-            at = [int(atoms.code[asked.run(p).start + tries[p][turn]]) for p in found]
-            levels = [int(atoms.level[asked.run(p).start]) for p in found]
-            of = zip(found, levels, at, strict=True)
-            cuts = [ladder.cut(asked.label(p), level, code, null=null[p]) for p, level, code in of]
+            splittable = [here[j] for j in passing]
+            at = [int(atoms.code[candidates.run(p).start + tries[p][turn]]) for p in splittable]
+            levels = [int(atoms.level[candidates.run(p).start]) for p in splittable]
+            of = zip(splittable, levels, at, strict=True)
+            cuts = [ladder.cut(candidates.label(p), level, code, null=null[p]) for p, level, code in of]
             leaves = np.array([side.leaves for cut in cuts for side in cut.labels], dtype=np.int64)
             both = groups.select(np.array([2 * j + side for j in passing for side in (0, 1)], dtype=np.int64))
-            gains = self._gained(asked, found, both, np.repeat(np.arange(len(found), dtype=np.int64), 2), leaves)
-            for p, code, gain in zip(found, at, gains, strict=True):
-                yield asked.proposal(p, "cut", gain, at=code, null=null[p])
+            gains = self._gained(
+                candidates, splittable, both, np.repeat(np.arange(len(splittable), dtype=np.int64), 2), leaves
+            )
+            for p, code, gain in zip(splittable, at, gains, strict=True):
+                yield candidates.proposal(p, "cut", gain, at=code, null=null[p])
                 del tries[p]
 
-    def _rests(self, asked: Asked, left: Sequence[int]) -> Iterator[Proposal]:
-        atoms, entities = asked.atoms, self._counting.entities
+    def _rests(self, candidates: Candidates, left: Sequence[int]) -> Iterator[Proposal]:
+        atoms, entities = candidates.atoms, self._counting.entities
         tries: dict[int, tuple[Ints, list[int]]] = {}
         for p in left:
-            run = asked.run(p)
-            sizes, failing = atoms.groups.size[run], asked.failing[run]
+            run = candidates.run(p)
+            sizes, failing = atoms.groups.size[run], candidates.failing[run]
             alone = np.flatnonzero(~failing & (atoms.groups.rows[run] > 0))
             # The smallest of those that could stand alone join the rest first.
             order = alone[np.argsort(sizes[alone], kind="stable")]
@@ -160,32 +164,38 @@ class Proposer:
             here = [p for p, (_, moved) in tries.items() if len(moved) > turn]
             group = np.full(len(atoms.part), -1, dtype=np.int64)
             for j, p in enumerate(here):
-                run = asked.run(p)
+                run = candidates.run(p)
                 order, moved = tries[p]
                 group[run] = j
                 group[run.start + order[moved[turn] :]] = -1
-            rests = self._counting.by_group(asked.attribute, atoms, group, len(here))
+            rests = self._counting.by_group(candidates.attribute, atoms, group, len(here))
             passing = np.flatnonzero(~self._judge.failing(rests, atoms.parts[here], self._path))
-            found = [here[j] for j in passing.tolist()]
+            splittable = [here[j] for j in passing.tolist()]
             # As groups of their own: what stands alone, and one rest for each part.
             place_of = np.full(len(atoms.parts), -1, dtype=np.int64)
-            place_of[found] = np.arange(len(found))
+            place_of[splittable] = np.arange(len(splittable))
             place = place_of[atoms.place]
             alone = np.flatnonzero((place >= 0) & (group < 0))
-            whole = np.array([asked.label(p).leaves for p in found], dtype=np.int64)
-            standing = added(asked.leaves[alone], place[alone], len(found))
-            leaves = np.concatenate((asked.leaves[alone], whole - standing))
+            whole = np.array([candidates.label(p).leaves for p in splittable], dtype=np.int64)
+            standing = added(candidates.leaves[alone], place[alone], len(splittable))
+            leaves = np.concatenate((candidates.leaves[alone], whole - standing))
             beside = Groups.concatenated([atoms.groups.select(alone), rests.select(passing)])
-            gains = self._gained(asked, found, beside, np.concatenate((place[alone], np.arange(len(found)))), leaves)
-            for p, gain in zip(found, gains, strict=True):
-                run = asked.run(p)
-                yield asked.proposal(p, "rest", gain, alone=tuple(atoms.code[run][group[run] < 0].tolist()))
+            gains = self._gained(
+                candidates, splittable, beside, np.concatenate((place[alone], np.arange(len(splittable)))), leaves
+            )
+            for p, gain in zip(splittable, gains, strict=True):
+                run = candidates.run(p)
+                yield candidates.proposal(p, "rest", gain, alone=tuple(atoms.code[run][group[run] < 0].tolist()))
                 del tries[p]
 
-    def _gained(self, asked: Asked, found: Sequence[int], groups: Groups, place: Ints, leaves: Ints) -> list[Value]:
+    def _gained(
+        self, candidates: Candidates, places: Sequence[int], groups: Groups, place: Ints, leaves: Ints
+    ) -> list[Value]:
         """What some parts gain that are split into groups, all of which pass."""
         nothing = np.zeros(len(place), dtype=bool)
-        return self._gain.of(asked.attribute, [asked.labels[p] for p in found], groups, place, leaves, nothing)
+        return self._gain.of(
+            candidates.attribute, [candidates.labels[p] for p in places], groups, place, leaves, nothing
+        )
 
 
 def _further(least: int, most: int) -> Iterator[int]:

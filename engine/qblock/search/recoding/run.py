@@ -34,13 +34,13 @@ def specialized(
         starts.append(("node", node))
     best: Recoded | None = None
     for start, at in starts:
-        made = _from(task, start, at, _rounds(told()), over)
-        if made is not None and (best is None or made.loss() < best.loss()):
-            best = made
+        recoded = _from(task, start, at, _rounds(told()), over)
+        if recoded is not None and (best is None or recoded.loss() < best.loss()):
+            best = recoded
     if best is not None and node is not None and task.budget and best.loss() > _loss(task, node) + NOISE:
         # Rows were suppressed for what a split gains by another metric, or of some attributes alone.
-        made = _from(task, "node", node, _rounds(told()), over, spend=False)
-        best = best if made is None else made
+        recoded = _from(task, "node", node, _rounds(told()), over, spend=False)
+        best = best if recoded is None else recoded
     return best
 
 
@@ -58,18 +58,18 @@ def named(task: Task, stated: Mapping[str, Any], told: Tally | None) -> Recoded:
 
     Raises InputError where a hierarchy that it cuts does not keep the order of its values any more.
     """
-    made, checked = _specialization(task, by_sizes=False)
-    tree = Tree.of_json(stated, made.ladders)
-    found = made.follow(tree, _rounds(told))
-    return Recoded(task, found, checked, "top" if tree.start == task.lattice.top else "node", made.path, stated)
+    specialization, judge = _specialization(task, by_sizes=False)
+    tree = Tree.of_json(stated, specialization.ladders)
+    boxes = specialization.follow(tree, _rounds(told))
+    return Recoded(task, boxes, judge, "top" if tree.start == task.lattice.top else "node", specialization.path, stated)
 
 
 def _from(
     task: Task, start: Start, node: Node, told: Told | None, over: Callable[[], bool], *, spend: bool = True
 ) -> Recoded | None:
-    made, checked = _specialization(task, by_sizes=task.spec.search.choose_from == "sizes")
-    found = made.run(node, told, over, spend=spend)
-    return None if found is None else Recoded(task, found, checked, start, made.path)
+    specialization, judge = _specialization(task, by_sizes=task.spec.search.choose_from == "sizes")
+    boxes = specialization.run(node, told, over, spend=spend)
+    return None if boxes is None else Recoded(task, boxes, judge, start, specialization.path)
 
 
 def _specialization(task: Task, *, by_sizes: bool) -> tuple[Specialization, Judge]:
@@ -78,12 +78,12 @@ def _specialization(task: Task, *, by_sizes: bool) -> tuple[Specialization, Judg
     by = spec.search.choose_by
     steps = ladders_of(spec, source.hierarchies, source.columns)
     index = {name: i for i, name in enumerate(source.sensitives)}
-    asked = {index[name] for requirement in spec.privacy for name in requirement.sensitive}
+    looked_at = {index[name] for requirement in spec.privacy for name in requirement.sensitive}
     if task.forbids_held_by_all:
-        asked.update(index.values())
+        looked_at.update(index.values())
     if by == "kl_divergence" and source.sensitives:
-        asked.add(0)
-    needed = sorted(asked)
+        looked_at.add(0)
+    needed = sorted(looked_at)
     populations = [task.population_sets(requirement) for requirement in with_population(spec.privacy)]
     guards = [task.guard_frequency_sets(requirement) for requirement in with_guards(spec.privacy)]
     counting = Counting(source.frequency_sets, steps, needed, populations, guards)
@@ -91,5 +91,5 @@ def _specialization(task: Task, *, by_sizes: bool) -> tuple[Specialization, Judg
         by, steps, source.rows, task.spec.weights, needed.index(0) if by == "kl_divergence" and needed else None
     )
     judge = Judge(task, needed, sizes=by_sizes)
-    made = Specialization(counting, steps, judge, gain, task.budget)
-    return made, Judge(task, needed) if by_sizes else judge
+    specialization = Specialization(counting, steps, judge, gain, task.budget)
+    return specialization, Judge(task, needed) if by_sizes else judge

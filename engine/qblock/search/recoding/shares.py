@@ -15,7 +15,7 @@ def shares(
     """For each quasi-identifier, the share of the rows with labels of each kind: of a level, or of several labels of a
     level; like: the label of the kind that most of them have. read: how labels read; boxes: labels and rows of each.
     """
-    found = []
+    entries = []
     total = max(1, sum(rows for _, rows in boxes))
     for i, ladder in enumerate(ladders):
         counted: dict[tuple[int, str], Counter[str]] = {}
@@ -39,17 +39,17 @@ def shares(
         attribute = {"attribute": ladder.hierarchy.attribute, "hidden": hidden / total, "labels": shown}
         cells = ladder.hierarchy.cells is not None
         words = "has one value" if ladder.size == 1 else in_words(shown, hidden / total, cells=cells)
-        found.append({**attribute, "words": words})
-    return found
+        entries.append({**attribute, "words": words})
+    return entries
 
 
 def in_words(labels: Sequence[dict[str, Any]], hidden: float, *, cells: bool = False) -> str:
     """What readers see of an attribute: `groups like 15-19 for 71 %, hidden for 7 %`. cells: whether level 0 is."""
     parts = []
-    for one in labels:
-        what = {"plain": "groups like {}", "range": "ranges like {}", "rest": "several together like {}"}[one["form"]]
-        as_it_is = one["form"] == "plain" and not one["level"] and not cells
-        parts.append(f"{'as it is' if as_it_is else what.format(one['like'])} for {percent(one['share'])}")
+    for label in labels:
+        what = {"plain": "groups like {}", "range": "ranges like {}", "rest": "several together like {}"}[label["form"]]
+        as_it_is = label["form"] == "plain" and not label["level"] and not cells
+        parts.append(f"{'as it is' if as_it_is else what.format(label['like'])} for {percent(label['share'])}")
     return ", ".join([*parts, *([f"hidden for {percent(hidden)}"] if hidden else [])])
 
 

@@ -85,9 +85,9 @@ class _Counts:
         if not runs:
             nothing = np.zeros(0, dtype=np.int64)
             return Groups(nothing, np.zeros((0, 0), dtype=np.int64), nothing, nothing, nothing)
-        together = Groups.concatenated([groups for groups, _ in runs])
+        joined = Groups.concatenated([groups for groups, _ in runs])
         places = np.concatenate([at for _, at in runs])
-        return in_order(together.select(np.argsort(places, kind="stable")))
+        return in_order(joined.select(np.argsort(places, kind="stable")))
 
 
 def in_order(groups: Groups) -> Groups:
@@ -130,10 +130,10 @@ class Specialization:
         there = groups.rows > 0
         self._start(keys, parts, there)
         open_ = [part for part, any_ in zip(parts, there.tolist(), strict=True) if any_]
-        found = self._divided(open_, self._known, told)
-        failing = self._judge.failing(found.groups, np.array(found.boxes, dtype=np.int64), self.path)
-        affordable = int(found.groups.rows[failing].sum()) <= self._budget
-        return replace(found, suppressed=failing if affordable else np.zeros_like(failing))
+        specialized = self._divided(open_, self._known, told)
+        failing = self._judge.failing(specialized.groups, np.array(specialized.boxes, dtype=np.int64), self.path)
+        affordable = int(specialized.groups.rows[failing].sum()) <= self._budget
+        return replace(specialized, suppressed=failing if affordable else np.zeros_like(failing))
 
     def _divided(
         self, open_: list[int], choose: Choice, told: Told | None, over: Callable[[], bool] = lambda: False
@@ -208,10 +208,10 @@ class Specialization:
         counted = {}
         for attribute, ladder in enumerate(self.ladders):
             grains = [(part, ladder.grain(self._tree.labels[part][attribute])) for part in open_]
-            asked = [(part, level) for part, level in grains if level is not None]
-            if not asked:
+            divisible = [(part, level) for part, level in grains if level is not None]
+            if not divisible:
                 continue
-            parts, levels = (np.array(column, dtype=np.int64) for column in zip(*asked, strict=True))
+            parts, levels = (np.array(column, dtype=np.int64) for column in zip(*divisible, strict=True))
             order = np.argsort(parts)
             atoms = self._counting.labels(attribute, parts[order], levels[order])
             counted[attribute] = atoms
@@ -227,13 +227,15 @@ class Specialization:
     def _known(self, open_: Sequence[int]) -> list[tuple[Proposal, Atoms]]:
         """The split of each part that the tree has one of, with the counts of its children."""
         splits = {part: self._tree.splits[part] for part in open_ if part in self._tree.splits}
-        found = []
+        splits_known = []
         for attribute in sorted({split.attribute for split in splits.values()}):
             here = sorted(part for part, split in splits.items() if split.attribute == attribute)
             levels = np.array([splits[part].level for part in here], dtype=np.int64)
             atoms = self._counting.labels(attribute, np.array(here, dtype=np.int64), levels)
-            found += [(Proposal(part, attribute, splits[part].level, splits[part].kind, 0), atoms) for part in here]
-        return found
+            splits_known += [
+                (Proposal(part, attribute, splits[part].level, splits[part].kind, 0), atoms) for part in here
+            ]
+        return splits_known
 
     def _spend(self, spending: dict[int, Proposal], best: dict[int, Proposal]) -> None:
         """Suppress where nothing else divides a part, where each row that is suppressed gains most first."""
@@ -264,12 +266,12 @@ class Specialization:
                 lost = set(proposal.failing)
                 pairs = zip(child[run].tolist(), codes, strict=True)
                 self._suppressed.update(part for part, code in pairs if code in lost)
-            made, group = np.unique(child[child >= 0], return_inverse=True)
+            children, group = np.unique(child[child >= 0], return_inverse=True)
             number = np.full(len(child), -1, dtype=np.int64)
             number[child >= 0] = group.reshape(-1)
-            groups = in_order(counting.by_group(attribute, atoms, number, len(made)))
-            self._add(groups, made.tolist())
-            open_ = [part for part in made[groups.rows > 0].tolist() if part not in self._suppressed]
+            groups = in_order(counting.by_group(attribute, atoms, number, len(children)))
+            self._add(groups, children.tolist())
+            open_ = [part for part in children[groups.rows > 0].tolist() if part not in self._suppressed]
             new += open_
             shown = np.flatnonzero(np.isin(child, open_))
             of = np.full(len(shown), attribute, dtype=np.int64)
@@ -295,19 +297,19 @@ class Specialization:
 
     def path(self, parts: Ints, column: int) -> Sequence[Containing]:
         """The parts on the way to each of these, as blocks: one node of them for each depth."""
-        asked, place = np.unique(parts, return_inverse=True)
-        paths = [self._tree.path(part) for part in asked.tolist()]
-        found = []
+        distinct_parts, place = np.unique(parts, return_inverse=True)
+        paths = [self._tree.path(part) for part in distinct_parts.tolist()]
+        levels = []
         for depth in range(max(map(len, paths), default=0)):
             # A shorter path ends in the part itself, which contains itself.
             at = [path[min(depth, len(path) - 1)] for path in paths]
             distinct = sorted(set(at))
             index = np.searchsorted(distinct, at).astype(np.int64)
             blocks: Blocks = blocks_of(self._counts.of(distinct), column)
-            found.append(Containing(blocks, index[place.reshape(-1)]))
-        return found
+            levels.append(Containing(blocks, index[place.reshape(-1)]))
+        return levels
 
 
-def _better(one: Proposal, other: Proposal) -> bool:
+def _better(proposal: Proposal, best: Proposal) -> bool:
     """By gain; ties by the order of attributes."""
-    return (one.gain, -one.attribute) > (other.gain, -other.attribute)
+    return (proposal.gain, -proposal.attribute) > (best.gain, -best.attribute)

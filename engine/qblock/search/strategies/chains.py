@@ -85,13 +85,13 @@ def _wanted(mask: Mask, chance: Floats) -> Floats:
 
 def _best(mask: Mask, gain: Floats, at_once: int) -> list[Node]:
     """The open node with the largest gain, and more of them of which none decides another."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     left = np.where(mask, gain, -1.0)
-    while len(found) < at_once:
+    while len(nodes) < at_once:
         flat = int(np.argmax(left))
         if left.flat[flat] < 0:
             break
         node = tuple(int(i) for i in np.unravel_index(flat, mask.shape))
-        found.append(node)
+        nodes.append(node)
         left[up(node)] = left[down(node)] = -1.0
-    return found
+    return nodes

@@ -12,6 +12,6 @@ from qblock.search.strategies.survey import Survey
 def run(survey: Survey, *, decide_all: bool = True) -> None:
     """Decide every node on its own, finer nodes first, whatever `decide_all` says."""
     nodes = survey.lattice.nodes()
-    while several := list(itertools.islice(nodes, survey.evaluator.at_once)):
+    while batch := list(itertools.islice(nodes, survey.evaluator.at_once)):
         survey.expect(survey.full.open.astype(np.float64), sizes=False)
-        survey.ask_full(several, spread=False)
+        survey.ask_full(batch, spread=False)

@@ -35,10 +35,10 @@ def decide(tags: Tags, ask: Ask) -> None:
     lattice = tags.lattice
     survivors: dict[Subset, Mask] = {}
     for size in range(1, len(lattice.heights) + 1):
-        found = {}
+        survivors_of_size = {}
         for subset in itertools.combinations(range(len(lattice.heights)), size):
-            found[subset] = _search(subset, _candidates(lattice, subset, survivors), tags, ask)
-        survivors = found
+            survivors_of_size[subset] = _search(subset, _candidates(lattice, subset, survivors), tags, ask)
+        survivors = survivors_of_size
     tags.fail(tags.open)
 
 

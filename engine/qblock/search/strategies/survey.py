@@ -43,7 +43,7 @@ class Survey:
         self.sizes = Tags(self.lattice)
         self.full = self.sizes if evaluator.sizes_only else Tags(self.lattice)
         self.tally = tally
-        self.asked: set[Node] = set()
+        self.evaluated: set[Node] = set()
         self.sizes_evaluated = 0
         self.full_evaluated = 0
         self._price = 0.0
@@ -55,7 +55,7 @@ class Survey:
 
     def ask_sizes(self, nodes: Sequence[Node]) -> list[bool]:
         """Decide open nodes of `sizes`, and what follows; a node that fails here fails the full condition too."""
-        verdicts = self._asked(nodes, self.evaluator.sizes_pass)
+        verdicts = self._evaluate(nodes, self.evaluator.sizes_pass)
         for node, verdict in zip(nodes, verdicts, strict=True):
             self.sizes_evaluated += 1
             if self.evaluator.sizes_monotone:
@@ -73,7 +73,7 @@ class Survey:
 
     def ask_full(self, nodes: Sequence[Node], *, spread: bool | None = None) -> list[bool]:
         """Decide open nodes of `full`, and what follows where the condition is monotone (or `spread` says so)."""
-        verdicts = self._asked(nodes, self.evaluator.passes)
+        verdicts = self._evaluate(nodes, self.evaluator.passes)
         for node, verdict in zip(nodes, verdicts, strict=True):
             self.full_evaluated += 1
             if self.monotone if spread is None else spread:
@@ -85,8 +85,8 @@ class Survey:
                 self.contest.passed(node)
         return verdicts
 
-    def _asked(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
-        if self._over is not None and self.asked and self._over():
+    def _evaluate(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+        if self._over is not None and self.evaluated and self._over():
             raise OutOfTime
         return [ask(nodes[0])] if len(nodes) == 1 else self.evaluator.together(nodes, ask)
 
@@ -140,7 +140,7 @@ class Survey:
             minimal=[] if self.contest is not None else nodes_of(minimal_mask(self.full.passed)),
             sizes_evaluated=self.sizes_evaluated,
             full_evaluated=self.full_evaluated,
-            nodes_evaluated=len(self.asked),
+            nodes_evaluated=len(self.evaluated),
             optimality=optimality,
             why=why,
         )
@@ -152,11 +152,11 @@ class Survey:
             nodes = iter(sorted(nodes, key=lambda node: float(bounds[node])))
         while True:
             # A few at once: what is not monotone tells nothing of other nodes.
-            several = list(itertools.islice(self._open_of(nodes, tags, decide_all), self.evaluator.at_once))
-            if not several:
+            batch = list(itertools.islice(self._open_of(nodes, tags, decide_all), self.evaluator.at_once))
+            if not batch:
                 return
             self.expect(tags.open.astype(np.float64), sizes=tags is self.sizes)
-            ask(several)
+            ask(batch)
 
     def _open_of(self, nodes: Iterator[Node], tags: Tags, decide_all: bool) -> Iterator[Node]:
         """The next nodes that must be asked."""
@@ -167,7 +167,7 @@ class Survey:
                 yield node
 
     def _count(self, node: Node) -> None:
-        self.asked.add(node)
+        self.evaluated.add(node)
         if self.tally is not None:
             mask = self.full.open if self.contest is None else self.full.open & self.contest.may_win()
             left = int(np.count_nonzero(mask))

@@ -48,10 +48,10 @@ class Metrics:
             if metric.needs != "workload" or search.workload is not None or search.choose_by == metric.name
         )
 
-    def names(self, asked: str) -> list[str]:
+    def names(self, wanted: str) -> list[str]:
         """Those of `shown` that are computed: of a large table those that need every leaf only where asked for."""
         large = self._sets.rows > LEAF_ROWS and self._sets.leaves > LEAF_ROWS
-        return [name for name in self.shown if not (large and BY_NAME[name].needs in ALL_LEAVES and name != asked)]
+        return [name for name in self.shown if not (large and BY_NAME[name].needs in ALL_LEAVES and name != wanted)]
 
     def of(self, assessment: Assessment, names: tuple[str, ...] | None = None) -> dict[str, Any]:
         """The metrics of an assessed node, by name."""
@@ -236,8 +236,8 @@ class Metrics:
 
     def _needed(self, name: str) -> tuple[Leaves | None, tuple[Query, ...] | None]:
         if BY_NAME[name].needs == "workload":
-            sensitive, asked = self._workload
-            return self._leaves(sensitive), asked
+            sensitive, workload = self._workload
+            return self._leaves(sensitive), workload
         return (self._leaves(0) if BY_NAME[name].needs == "leaf" else None), None
 
     @cached_property

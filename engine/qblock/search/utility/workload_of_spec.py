@@ -22,26 +22,26 @@ def workload_of(source: SourceTable) -> tuple[int, tuple[Query, ...]]:
 
     Raises InputError for a value that no leaf has, and for a range without any.
     """
-    asked = source.spec.search.workload or DrawnWorkload()
+    workload = source.spec.search.workload or DrawnWorkload()
     sensitives = list(source.sensitives)
-    if isinstance(asked, DrawnWorkload):
+    if isinstance(workload, DrawnWorkload):
         values = source.sensitives[sensitives[0]].reference.values if sensitives else 0
         return 0, random_workload(
             source.hierarchies,
             values,
-            queries=asked.queries,
-            attributes=asked.attributes,
-            selectivity=asked.selectivity,
-            seed=asked.seed,
+            queries=workload.queries,
+            attributes=workload.attributes,
+            selectivity=workload.selectivity,
+            seed=workload.seed,
         )
-    named = [name for name in asked.names if name in source.sensitives]
+    named = [name for name in workload.names if name in source.sensitives]
     place = source.spec.at("search", "workload")
-    found = []
-    for number, query in enumerate(asked.queries, 1):
+    queries = []
+    for number, query in enumerate(workload.queries, 1):
         wanted = {name: _codes(source, f"{place}: query {number}, {name}", name, what) for name, what in query}
         leaves = tuple(wanted.get(name) for name in source.quasi_identifiers)
-        found.append(Query(leaves, wanted.get(named[0]) if named else None))
-    return (sensitives.index(named[0]) if named else 0), tuple(found)
+        queries.append(Query(leaves, wanted.get(named[0]) if named else None))
+    return (sensitives.index(named[0]) if named else 0), tuple(queries)
 
 
 def _codes(source: SourceTable, place: str, name: str, wanted: Condition) -> tuple[int, ...]:
@@ -75,7 +75,7 @@ def _between(label: str | None, wanted: Between, kind: Kind) -> bool:
     )
 
 
-def _at_most(one: str, other: str, kind: Kind) -> bool:
-    if kind in NUMERIC and is_value(one, "decimal") and is_value(other, "decimal"):
-        return Fraction(one) <= Fraction(other)
-    return one <= other
+def _at_most(low: str, high: str, kind: Kind) -> bool:
+    if kind in NUMERIC and is_value(low, "decimal") and is_value(high, "decimal"):
+        return Fraction(low) <= Fraction(high)
+    return low <= high
