@@ -42,7 +42,6 @@ from qblock.warehouse.spark_facts import SparkFacts
 os.environ.pop("COLUMNS", None)
 
 LONG = (
-    "faults/test_faults_adopt.py",
     "faults/test_faults_concurrent.py",
     "faults/test_faults_kill.py",
     "faults/test_faults_signals.py",

@@ -33,8 +33,6 @@ CHOSEN = (
     "tests/publish/test_publish_values.py::test_null_is_mapped_where_the_spec_says_so",
     "tests/publish/test_publish_values.py::test_the_digest_is_the_same_on_every_engine",
     "tests/recoding",
-    "tests/release/test_adopt.py::test_a_release_goes_on_once_its_version_is_adopted",
-    "tests/release/test_adopt.py::test_it_stays_adopted_in_other_types",
     "tests/release/test_dimension_tables.py",
     "tests/release/test_erase_missing.py::test_they_leave_at_once_with_their_cells",
     "tests/release/test_maps.py::test_the_first_version_shows_the_boxes_that_a_search_finds",

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from qblock.releases.release import Release
     from qblock.releases.reported import Reported
     from qblock.releases.results import (
-        Adopted,
         Checked,
         Compared,
         DryRun,
@@ -73,7 +72,6 @@ __all__ = [
     "FIGURES",
     "LAYOUTS",
     "NOT_PROTECTED",
-    "Adopted",
     "Anonymized",
     "Attack",
     "Attacker",
@@ -175,7 +173,6 @@ _HOMES = {
     "qblock.releases.release": ("Release",),
     "qblock.releases.reported": ("Reported",),
     "qblock.releases.results": (
-        "Adopted",
         "Checked",
         "Compared",
         "DryRun",

@@ -77,9 +77,6 @@ def publish(text: str) -> None:
 
 
 PREPARED: dict[str, Callable[[], None]] = {
-    "adopt": lambda: publish(
-        SPEC.replace("entity: patient_id\n", "").replace("publish:", "versions: {joint: none}\npublish:")
-    ),
     "ledger move": lambda: publish(SPEC.replace("release: patients", "release: patients_2025")),
 }
 

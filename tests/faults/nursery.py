@@ -111,7 +111,6 @@ def _serve() -> None:
 
     # Commands import their work when they run, which each child would do by itself.
     import qblock.cli.app
-    import qblock.release.adopt
     import qblock.release.apply
     import qblock.release.erase
     import qblock.release.retire

@@ -26,9 +26,9 @@ from typing import Any
 import sqlalchemy as sa
 
 import qblock
-from qblock.joint import adopted, turn
+from qblock.joint import turn
 from qblock.joint.lag import turn as lagging
-from qblock.release import adopt, apply, recover, run, steps
+from qblock.release import apply, recover, run, steps
 
 PACKAGE = str(Path(qblock.__file__).parent)
 JOB = tuple(str(Path(PACKAGE, room)) for room in ("release", "publish", "joint", "ledger"))
@@ -48,7 +48,7 @@ def arm(point: Point) -> Callable[[], object]:
         return _count(Path(point["lines"]))
     elif "step" in point:
         name = getattr(steps, point["step"])
-        performed: Any = adopt.PERFORM if name in adopt.PERFORM and name not in apply.PERFORM else apply.PERFORM
+        performed: Any = apply.PERFORM
         performed[name] = _around(performed[name], point["when"], stop)
     elif "rename" in point:
         replace = Path.replace
@@ -66,7 +66,7 @@ def arm(point: Point) -> Callable[[], object]:
     elif "decided" in point:
         lagging.keep = _deciding(lagging.keep, point["decided"], stop)
     elif "record" in point:
-        for module in (run, recover, adopt, adopted):
+        for module in (run, recover):
             module.record = _recording(module.record, point, stop)  # type: ignore[attr-defined]
     return lambda: None
 

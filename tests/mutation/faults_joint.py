@@ -54,13 +54,6 @@ JOINT: tuple[Mutation, ...] = (
         tests=("tests/joint/test_gate.py",),
     ),
     Mutation(
-        "moves: that a version was adopted is forgotten",
-        "joint/moves.py",
-        "canonical({**json.loads(version.content), **json.loads(",
-        "canonical({**json.loads(",
-        tests=("tests/release/test_adopt.py::test_it_stays_adopted_in_other_types",),
-    ),
-    Mutation(
         "lag: what was decided does not outlast the run",
         "joint/lag/turn.py",
         "                keep(book, release, self.turn)\n",

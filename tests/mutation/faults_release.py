@@ -7,72 +7,8 @@ from mutation.mutation import Mutation
 ROLLBACK = "tests/release/test_rollback.py"
 FAULTS = "tests/release/test_faults.py"
 MISSING = "tests/release/test_erase_missing.py"
-ADOPT = "tests/release/test_adopt.py"
 
 RELEASE: tuple[Mutation, ...] = (
-    Mutation(
-        "adopt: another content is adopted",
-        "release/reproduced.py",
-        " or digest != event.content_digest:",
-        ":",
-        tests=(f"{ADOPT}::test_a_source_that_has_changed_gives_no_version",),
-    ),
-    Mutation(
-        "adopt: another domain of suppressed rows is adopted",
-        "release/reproduced.py",
-        "    if kept_digest(kept.text()) != event.reference_digest and",
-        "    if not kept.columns and",
-        tests=(f"{ADOPT}::test_suppressed_rows_must_be_those_of_then",),
-    ),
-    Mutation(
-        "adopt: the last of two versions is adopted",
-        "release/adoptable.py",
-        "    if len(known.shown) > 1:",
-        "    if len(known.shown) > 2:",
-        tests=(f"{ADOPT}::test_several_versions_leave_no_way_on",),
-    ),
-    Mutation(
-        "adopt: a version of another spec is adopted",
-        "release/adoptable.py",
-        "    if asked != models:",
-        "    if not asked:",
-        tests=(f"{ADOPT}::test_a_spec_that_asks_otherwise_adopts_nothing",),
-    ),
-    Mutation(
-        "adopt: a version that tells too much with another release is adopted",
-        "release/adopt.py",
-        "    if not verdict.passed:",
-        "    if not verdict.versions:",
-        tests=(f"{ADOPT}::test_what_tells_too_much_with_another_release_is_not_adopted",),
-    ),
-    Mutation(
-        "adopt: where people were shown first is not kept",
-        "joint/turn.py",
-        "        freeze(book, source, found)\n        self._recorded(book, source, found)\n\n    def _again",
-        "        self._recorded(book, source, found)\n\n    def _again",
-        tests=(f"{ADOPT}::test_the_crosswalk_is_what_a_run_with_an_entity_writes",),
-    ),
-    Mutation(
-        "adopt: its crosswalk may be lost",
-        "ledger/stamps.py",
-        " or version in self.adopted",
-        "",
-        tests=(f"{ADOPT}::test_a_lost_crosswalk_is_no_release_without_one",),
-    ),
-    Mutation(
-        "adopt: a later result does not say it",
-        "release/private_state.py",
-        "    return Found(found, seen, seen if landing else newest, adopted)",
-        "    return Found(found, seen, seen if landing else newest, adopted[:0])",
-        tests=(f"{ADOPT}::test_the_ledger_says_so_for_good",),
-    ),
-    Mutation(
-        "adopt: a run that was killed between crosswalk and ledger leaves no statement",
-        "joint/turn.py",
-        "adopted_versions(book, release)",
-        "adopted_versions(book, release)[:0]",
-        tests=("tests/faults/test_faults_adopt.py::test_a_boundary",),
-    ),
     Mutation(
         "rollback: who has withdrawn is shown again",
         "release/rollback.py",

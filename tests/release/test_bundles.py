@@ -15,7 +15,6 @@ from qblock.errors import InputError, Refused
 from qblock.joint.steady import Memory, Person, Rules, Step, Trial, first_version, rules_for, step
 from qblock.ledger.stores import place_of
 from qblock.models import DistinctLDiversity, KAnonymity
-from qblock.release.adopt import adopt
 from qblock.release.erase import erase
 from qblock.release.plan import plan
 from qblock.release.rekey import rekey
@@ -308,18 +307,3 @@ def test_an_edited_hierarchy_that_moves_units_is_refused(make_job: MakeJob) -> N
     (job.folder / "blocks.csv").write_text("block,pair,all\nq,Q,*\nr,Q,*\n", "utf-8")
     with pytest.raises(Refused, match="hierarchies were edited"):
         job.run()
-
-
-def test_a_version_without_a_crosswalk_is_adopted(make_job: MakeJob) -> None:
-    rows = visits(EVEN + " p0:r:b p1:r:ab p2:r:c")
-    job = visits_job(make_job, rows, versions={"joint": "none"})
-    job.run()
-    job.set(versions={"cohort": 4})
-    show(job, [*rows, *visits("n1:q:a n2:q:b n3:q:c n4:q:ab")])
-    with pytest.raises(Refused, match="qblock adopt SPEC --same-people"):
-        job.run()
-    show(job, rows)
-    assert adopt(job.spec, same_people=True).people == 12
-    show(job, [*rows, *visits("n1:q:a n2:q:b n3:q:c n4:q:ab")])
-    result = job.run()
-    assert (result.status, result.rows) == ("published", len(rows) + 5)

@@ -13,7 +13,6 @@ import qblock
 from qblock.errors import InputError, Refused
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
-from qblock.release.adopt import adopt
 from qblock.release.dry_run import dry_run
 from qblock.release.erase import erase
 from qblock.release.foresee import foreseen
@@ -385,20 +384,6 @@ def test_a_new_key_keeps_boxes(make_job: MakeJob) -> None:
     assert job.run().status == "unchanged"
     job.change("INSERT INTO people VALUES ('n1', 22, 'oslo', 'a'), ('n2', 22, 'oslo', 'b'), ('n3', 22, 'oslo', 'c')")
     assert (job.run().status, set(boxes(job))) == ("published", set(before))
-
-
-def test_a_version_with_a_map_is_adopted(make_job: MakeJob) -> None:
-    job = map_job(make_job, entity=None, versions={})
-    job.begin()
-    before = boxes(job)
-    job.set(entity="id", versions={"cohort": 3})
-    job.settings["attributes"] = {**ATTRIBUTES, "id": "identifying"}
-    assert adopt(job.spec, same_people=True).version == 1
-    job.change("INSERT INTO people VALUES ('n1', 22, 'oslo', 'a'), ('n2', 22, 'oslo', 'b'), ('n3', 22, 'oslo', 'c')")
-    found = job.run()
-    assert (found.status, found.version, set(boxes(job))) == ("published", 2, set(before))
-    assert sum(boxes(job).values()) == sum(before.values()) + 3
-    assert not verify(job.spec).problems
 
 
 def test_a_table_has_a_map_but_no_versions() -> None:

@@ -15,7 +15,6 @@ from typer.exceptions import TyperException
 
 from qblock import __version__
 from qblock.cli import (
-    adopt,
     audit,
     compare,
     erase,
@@ -61,7 +60,6 @@ publish.register(app)
 report.register(app)
 history.register(app)
 erase.register(app)
-adopt.register(app)
 retire.register(app)
 ledger.register(app)
 add_examples(app)

@@ -19,7 +19,6 @@ NOTHING = {
     ("erase",): UNPUBLISHED,
     ("demo",): UNPUBLISHED,
     ("retire",): "nothing was retired",
-    ("adopt",): "nothing was adopted",
     ("ledger", "move"): "nothing was moved",
     ("ledger", "rekey"): "the key was not changed",
 }

@@ -33,7 +33,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "report": ("qblock report release.yaml -o report.html",),
     "history": ("qblock history release.yaml",),
     "erase": ("qblock erase release.yaml p7 p12", "qblock erase release.yaml p7 p12 --now --plan"),
-    "adopt": ("qblock adopt release.yaml --same-people",),
     "retire": ("qblock retire release.yaml",),
     "ledger": ("qblock ledger upgrade release.yaml",),
     "ledger upgrade": ("qblock ledger upgrade release.yaml",),

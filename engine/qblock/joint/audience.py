@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from qblock.errors import Refused
-from qblock.joint.adopted import ADOPT
 from qblock.joint.crosswalk import Book
 from qblock.joint.episodes import VersionKey
 from qblock.joint.reading import lacking
@@ -29,14 +28,9 @@ def check_audience(book: Book, spec: Spec, place: Place) -> None:
                     "published. Restore it from a backup"
                 )
             if without:
-                one = (
-                    f"run {ADOPT} with its spec where its source gives the content of that version, "
-                    if len({e.version for e in events}) == 1
-                    else ""
-                )
                 raise Refused(
                     f"version {without[0]} of release {name}, which versions.audience names, was published without a "
                     "crosswalk (without `entity`, or with `versions: {joint: none}`), so no version can be checked "
                     "together with it; nothing is published. Leave it out of the audience if no reader can hold both, "
-                    f"{one}or write `versions: {{joint: none}}`"
+                    "or write `versions: {joint: none}`"
                 )

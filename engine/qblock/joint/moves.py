@@ -141,7 +141,7 @@ def _content(version: RecordedVersion, moves: Moves, now: Types) -> str:
     for name, references in zip(version.sensitive, kept.references, strict=True):
         column = now.columns.get(name)
         moved.append(tuple(_reference(r, moves.get(name, {}), column) for r in references))
-    # What else is written there stays: that the version was adopted, say.
+    # What else is written there stays: how people are counted, say.
     return canonical({**json.loads(version.content), **json.loads(replace(kept, references=tuple(moved)).text())})
 
 

@@ -10,8 +10,6 @@ from qblock.blocks import Reference
 from qblock.errors import Refused
 from qblock.joint import withdrawals
 from qblock.joint.admission import Admission, freeze
-from qblock.joint.adopted import adopted_versions, marked, way_on
-from qblock.joint.adopted import settle as settle_adopted
 from qblock.joint.alone import NotJoint
 from qblock.joint.audience import check_audience
 from qblock.joint.changed import check_changed
@@ -25,6 +23,7 @@ from qblock.joint.refusal import refusal
 from qblock.joint.stuck import set_down
 from qblock.joint.type_checks import check_known_types
 from qblock.joint.versions import (
+    ONLY_UNPROTECTED,
     Candidate,
     candidate,
     discard,
@@ -88,10 +87,8 @@ class JointVersions(NotJoint):
         with own_book(self.place) as book:
             anybody = withdrawals.anybody_leaving(book, release)
             owing = owed(book, release)
-            adopted = [] if self.place.atomic else adopted_versions(book, release)
         if owing:
             settle(self.place, release)
-        self.notes += settle_adopted(self.place, release, adopted)
         if not anybody:
             return
         with ledger_reader(self.place) as reader:
@@ -246,13 +243,6 @@ class JointVersions(NotJoint):
         least = least_rows(self.spec.privacy)
         return list(explanation(book, self.spec, task.source.hierarchies, least, found).lines())
 
-    def adopt(self, book: Book, source: SourceTable, found: Candidate, stamp: str | None) -> None:
-        """Record a version that was published without a crosswalk, as the run that published it would have."""
-        record(book, marked(book, found, self.run, self.spec.versions.joint), stamp)
-        if not self.spec.bundles:
-            freeze(book, source, found)
-        self._recorded(book, source, found)
-
     def _again(
         self, book: Book, found: Candidate, verdict: Verdict, version: int, shown: Collection[int]
     ) -> StartOver | None:
@@ -329,5 +319,5 @@ def _check_recorded(spec: Spec, place: Place, shown: Collection[int], inside: Co
     raise Refused(
         f"version {first} of release {spec.release} was published without a crosswalk (without `entity`, or with "
         f"`versions: {{joint: none}}`){since}, so no later version can be checked together with it; nothing is "
-        f"published. {way_on(shown)}"
+        f"published. {ONLY_UNPROTECTED}"
     )

@@ -36,6 +36,9 @@ from qblock.warehouse.texts import same_kind
 
 UNPROTECTED = "`versions: {joint: none}`, with which no later version is protected together with the earlier ones"
 """What is left where versions cannot be checked together: no other name helps those who hold both."""
+ONLY_UNPROTECTED = (
+    f"What is left is {UNPROTECTED}: whoever holds several of them may learn more than each one guarantees"
+)
 DIGEST = "qblock entity"
 """The column of an admitted source that holds the digests."""
 UNIT = "qblock unit"
@@ -74,12 +77,6 @@ class RecordedVersion:
     def counted(self) -> str:
         """As `Spec.counted`."""
         found: str = json.loads(self.content).get("counted", "rows")
-        return found
-
-    @property
-    def adopted(self) -> dict[str, str] | None:
-        """The run that recorded it after it had been published, and how it is checked together (`joint.adopted`)."""
-        found: dict[str, str] | None = json.loads(self.content).get("adopted")
         return found
 
 

@@ -39,7 +39,6 @@ State = Literal[
     "moved",
     "rekeyed",
     "confirmed",
-    "adopted",
     "waiting",
     "dry_run",
 ]

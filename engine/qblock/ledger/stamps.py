@@ -75,11 +75,6 @@ class Written:
         return found
 
     @property
-    def adopted(self) -> dict[int, RecordedEvent]:
-        """The versions that were recorded in the crosswalk after they had been published, each with its event."""
-        return {e.version: e for e in self.events if e.state == "adopted" and e.version is not None}
-
-    @property
     def left(self) -> int:
         """The least number of people who have withdrawn or left with them: those of one event are different people."""
         counts = [e.detail.get("people", 0) + e.detail.get("companions", 0) for e in self.events if e.state == "erased"]
@@ -90,12 +85,11 @@ class Written:
         return [version for version in self.shown if version not in known and self.together(version)]
 
     def together(self, version: int) -> bool:
-        """Whether a version that was shown had been checked together with others, as its run wrote down, or was
-        adopted.
+        """Whether a version that was shown had been checked together with others, as its run wrote down.
 
         For one from before stamps that is not known.
         """
-        return self.begun.get((version, self.shown[version].stamp)) is not None or version in self.adopted
+        return self.begun.get((version, self.shown[version].stamp)) is not None
 
     def wrote(self, version: int, stamp: str | None, *, staged: bool = False) -> bool:
         """Whether this ledger has written the version down; one from before stamps is known by its number.

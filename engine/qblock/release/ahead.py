@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.joint.adopted import LEFT, way_on
+from qblock.joint.versions import ONLY_UNPROTECTED
 from qblock.release import roles
 from qblock.release.chosen import Chosen
 from qblock.release.run import Run
@@ -93,15 +93,10 @@ def published_node_ahead(run: Run) -> Chosen | None:
 
 def other_content(run: Run, version: int) -> Refused:
     """The refusal of content that cannot be checked together with that of a version."""
-    ever = run.published_digests
-    if run.spec.entity is None and len(ever) == 1:
-        what = f"Write `entity: COLUMN`. {way_on(ever)}"
-    else:
-        what = LEFT[0].upper() + LEFT[1:]
     return Refused(
         f"version {version} of release {run.spec.release} was published with other content, and versions can be "
-        "checked together only where the spec says who a row is about: someone who holds both may learn more than each "
-        f"one guarantees; nothing is published. {what}"
+        "checked together only where the spec says who a row is about from the first version on (`entity: COLUMN`): "
+        f"someone who holds both may learn more than each one guarantees; nothing is published. {ONLY_UNPROTECTED}"
     )
 
 

@@ -60,28 +60,20 @@ class Plan:
     @property
     def refused(self) -> list[str]:
         """Why a run would be refused now: private state that was lost or is older. Reads the ledger."""
-        return self._state()[1]
-
-    def state_notes(self) -> list[str]:
-        """What is to be said of the release's private state: versions that were adopted, and `refused`."""
-        adopted, refused = self._state()
-        return [*adopted, *refused]
-
-    def _state(self) -> tuple[list[str], list[str]]:
         upgrade = next(step for step in self.steps if isinstance(step, steps.UpgradeLedger))
         if upgrade.found not in (None, upgrade.needed) or self.stopping:
-            return [], []
+            return []
         spec, place = self.spec, self.place
         found = private_state.compare(spec, place, self.target, joint=spec.checked_together)
         lost = private_state.refusal(place, spec.release, found.problems)
-        return found.adopted, [f"a run would be refused: {lost}"] if found.problems else []
+        return [f"a run would be refused: {lost}"] if found.problems else []
 
     def to_json(self) -> dict[str, Any]:
         return {
             "release": self.spec.release,
             "view": self.target.view,
             "current_version": self.current,
-            "notes": [*self.notes, *self.state_notes()],
+            "notes": [*self.notes, *self.refused],
             "steps": [step.to_json() for step in self.steps],
             **({} if self.rights is None else {"missing_rights": [right.to_json() for right in self.rights]}),
             **({} if self.levels is None else {"levels": self.levels}),
@@ -165,17 +157,6 @@ def plan_erase(
         return begun.then(find, steps.SetApart(now))
     drop = steps.DropShowing(spec.versions.keep)
     return begun.then(find, steps.CountSharing(), steps.SetApart(now), steps.PublishWithout(begun.target.view), drop)
-
-
-def plan_adopt(spec: Spec, *, wait: float = 0, judge: bool = True) -> Plan:
-    """The steps by which the only version that was published is recorded in the crosswalk; raises what `plan` does."""
-    begun = _begun(spec, wait, judge)
-    return begun.then(
-        steps.ClearLeftovers(spec.release),
-        steps.CheckAdoptable(spec.release, begun.current, spec.entity or ""),
-        steps.Reproduce(engine_of_source(spec).name, spec.source.table, begun.current),
-        steps.Adopt(spec.release),
-    )
 
 
 @one_reader()

@@ -7,7 +7,7 @@ with the same target. What readers were shown then is not known, and nothing may
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from qblock.errors import Refused
 from qblock.joint.reading import Contents, contents, lacking
@@ -23,13 +23,11 @@ from qblock.spec import Spec
 @dataclass(frozen=True)
 class Found:
     """What was compared. problems: what is there and not known, or the other way round, one sentence each; seen: the
-    version that readers see; newest: the one that the ledger has shown last; adopted: what is said of versions that
-    were recorded after they had been published."""
+    version that readers see; newest: the one that the ledger has shown last."""
 
     problems: list[str]
     seen: int | None
     newest: int | None
-    adopted: list[str] = field(default_factory=list)
 
 
 def compare(spec: Spec, place: Place, target: Target, *, joint: bool, seconds: float = 0) -> Found:
@@ -65,8 +63,7 @@ def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: fl
     seen = next((m.version for m in marks if m.shown), known.pointer if place.atomic else None)
     landing = any(event.state == "checked" and event.version == seen for event in known.events[-1:])
     newest = next(reversed(known.shown), None)
-    adopted = [event.reason for event in known.adopted.values() if event.reason is not None]
-    return Found(found, seen, seen if landing else newest, adopted)
+    return Found(found, seen, seen if landing else newest)
 
 
 def _knows(known: Written, target: Target, mark: Mark, staged: bool) -> bool:
@@ -158,9 +155,8 @@ def check(spec: Spec, place: Place, target: Target, *, joint: bool) -> list[str]
     if found.problems:
         raise Refused(refusal(place, release, found.problems))
     if found.seen in (None, found.newest):
-        return found.adopted
+        return []
     return [
-        *found.adopted,
         f"readers see version {found.seen} of release {release} again, and the ledger has shown version "
         f"{found.newest} since: what is published comes from an older copy; the ledger knows both, so it is safe to "
         "continue from there",

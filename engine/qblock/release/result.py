@@ -137,8 +137,7 @@ class VerifyResult:
     """What is published, recounted. problems: what does not agree with the ledger, one sentence each.
 
     recomputed_privately: models that need more than the published rows, on counts that were kept with the version;
-    not_recomputed: those of which no counts were kept. notes: what counts whenever the release is looked at: versions
-    that were adopted. node, seen: as of `ReleaseResult`, no part of the JSON.
+    not_recomputed: those of which no counts were kept. node, seen: as of `ReleaseResult`, no part of the JSON.
     """
 
     release: str

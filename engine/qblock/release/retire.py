@@ -80,10 +80,9 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
         settle_identity(job)
         found = private_state.compare(spec, made.place, made.target, joint=spec.checked_together, seconds=OPEN_SECONDS)
         notes = [f"{UNKNOWN}: {'; '.join(found.problems)}"] if found.problems else []
-        for message in [*found.adopted, *(notes or clear_leftovers(job))]:
+        for message in notes or clear_leftovers(job):
             if log is not None:
                 log(message)
-        notes += found.adopted
         with ledger_reader(made.place) as reader:
             current, before = reader.pointer(spec.release), retired_by(reader, spec.release)
         if before is not None and current is not None:

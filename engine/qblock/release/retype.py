@@ -13,8 +13,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from qblock.errors import Busy, InputError, Refused
-from qblock.joint.adopted import adopted_versions, settle
-from qblock.joint.crosswalk import Book, has_book, open_book, own_book, prepare, record_with
+from qblock.joint.crosswalk import Book, has_book, open_book, prepare, record_with
 from qblock.joint.lag.retyped import move_state
 from qblock.joint.moves import Moves, apply_moves, moves_to
 from qblock.joint.type_checks import changed, first_found, first_of_unknown, newest_types, way_back, write_types
@@ -88,11 +87,6 @@ def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
         upgrade_ledger(place)
         private_state.check_crosswalk(place, spec.release)
         prepare(place)
-        if not place.atomic:
-            # What an adoption that was killed has left for the ledger is not kept through the move.
-            with own_book(place) as book:
-                adopted = adopted_versions(book, spec.release)
-            settle(place, spec.release, adopted)
         warehouse = warehouse_of(spec)
         try:
             with warehouse.snapshot() as session:

@@ -22,7 +22,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 
@@ -148,11 +148,9 @@ def _running(place: Place, release: str) -> bool:
 
 
 def _versions(reader: LedgerReader, release: str) -> list[RecordedEvent]:
-    """The newest event that published each version, with the entity by which it was adopted since."""
+    """The newest event that published each version."""
     history = reader.history(release)
-    found = {e.version: e for e in history if e.version is not None and e.state in PUBLISHING}
-    adopted = {e.version: e.entity for e in history if e.state == "adopted"}
-    return [replace(event, entity=adopted.get(version, event.entity)) for version, event in found.items()]
+    return list({e.version: e for e in history if e.version is not None and e.state in PUBLISHING}.values())
 
 
 class _Judged:

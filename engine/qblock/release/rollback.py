@@ -129,8 +129,7 @@ class _Rollback(Job):
                 raise self._refused("it is no longer kept")
             if self._shows_withdrawn(events):
                 raise self._refused("people have withdrawn since it was published")
-            adopted = {e.version for e in events if e.state == "adopted"}
-            joints = {e.joint for e in published if e.version not in adopted}
+            joints = {e.joint for e in published}
             self.lowest_joint = next((j for j in ("none", WITHOUT_ENTITY) if j in joints), self.lowest_joint)
             self.recorded = reader.guarantees(release, self.first.number)
             self._read_reference(reader)

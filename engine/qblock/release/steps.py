@@ -241,46 +241,6 @@ class Republish(Step):
 
 
 @dataclass(frozen=True)
-class CheckAdoptable(Step):
-    release: str
-    version: int | None
-    entity: str
-
-    def describe(self) -> str:
-        which = "a version" if self.version is None else f"version {self.version}"
-        return (
-            f"Refuse unless {which} is the only one of {self.release} that was ever published, with the columns and "
-            f"models that the spec has beside entity {self.entity}, and nothing says that there was a crosswalk of it."
-        )
-
-
-@dataclass(frozen=True)
-class Reproduce(Step):
-    engine: str
-    table: str
-    version: int | None
-
-    def describe(self) -> str:
-        how = ENGINES[self.engine].facts.snapshot_words
-        which = "it" if self.version is None else f"version {self.version}"
-        return (
-            f"Make {which} once more from {self.table} in {how}, at its node, and show it to nobody; refuse unless "
-            "hierarchies, rows, content and kept quantities are those in the ledger."
-        )
-
-
-@dataclass(frozen=True)
-class Adopt(Step):
-    release: str
-
-    def describe(self) -> str:
-        return (
-            f"Record it in the crosswalk as a run with an entity would have, together with an event of {self.release}: "
-            "the operator states that nobody was exchanged since it was published."
-        )
-
-
-@dataclass(frozen=True)
 class FindPeople(Step):
     people: int
     column: str

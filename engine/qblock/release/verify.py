@@ -44,8 +44,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
     with one_reader(), _ledger(place) as connection:
         reader = LedgerReader(connection, keep=True)
         problems = reader.verify_chain(spec.release, expected_head) + reader.verify_pointer(spec.release)
-        lost, notes = _private_state(spec, place, target)
-        problems += lost
+        problems += _private_state(spec, place, target)
         if not problems and reader.head(spec.release) is None:
             raise Refused(f"release {spec.release} has no ledger: it was never published")
         current = _current(reader, spec.release, problems)
@@ -73,22 +72,19 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
         not_recomputed=checks.not_recomputed,
         recomputed_privately=checks.privately,
         problems=problems,
-        notes=notes,
         node=checks.node,
         seen=checks.seen,
     )
 
 
-def _private_state(spec: Spec, place: Place, target: Target) -> tuple[list[str], list[str]]:
-    """What is published or kept but unknown to the ledger, reported once where the pointer row shows it too; and what
-    is said of versions that were adopted."""
+def _private_state(spec: Spec, place: Place, target: Target) -> list[str]:
+    """What is published or kept but unknown to the ledger, reported once where the pointer row shows it too."""
     try:
-        found = private_state.compare(spec, place, target, joint=spec.checked_together)
-        return found.problems, found.adopted
+        return private_state.compare(spec, place, target, joint=spec.checked_together).problems
     except Unreachable:
         raise
     except QblockError as error:
-        return [str(error)], []
+        return [str(error)]
 
 
 @contextmanager

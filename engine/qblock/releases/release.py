@@ -13,7 +13,6 @@ from qblock.releases.granted import Grants
 from qblock.releases.recodings import ComparedRecodings
 from qblock.releases.reported import Reported
 from qblock.releases.results import (
-    Adopted,
     Checked,
     Compared,
     DryRun,
@@ -385,22 +384,6 @@ class Release:
             entries=entries,
         )
         return Erased.of(found.to_json())
-
-    def plan_adopt(self, *, wait: float = 0) -> Planned:
-        """The steps of `adopt`, with a note where it would be refused before a row is read."""
-        from qblock.release.adopt import foreseen_adoption
-
-        return _planned(foreseen_adoption(self.spec, wait=wait))
-
-    def adopt(
-        self, *, same_people: bool = False, wait: float = 0, log: Say | None = None, entries: Entries | None = None
-    ) -> Adopted:
-        """Record the only version, which was published without a crosswalk, so that later ones can be checked together
-        with it. same_people: that its people are those of the source now, as the caller states; the ledger keeps it."""
-        from qblock.release.adopt import adopt
-
-        found = adopt(self.spec, same_people=same_people, wait=wait, log=log, entries=entries)
-        return Adopted.of(found.to_json())
 
     def retire(self, *, wait: float = 0, log: Say | None = None) -> Ended:
         """Take the view away from its readers; versions, ledger and crosswalk stay."""

@@ -358,23 +358,6 @@ class Ended(Answer):
 
 
 @dataclass(frozen=True)
-class Adopted(Answer):
-    """What became of a version that was published without a crosswalk. status: adopted, or unchanged where the
-    crosswalk has it already; people: of whom it was made, None then."""
-
-    status: str
-    version: int
-    people: int | None
-    view: str
-    ledger_head: str | None
-
-    @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
-        same = ("status", "version", "people", "view", "ledger_head")
-        return {**super().values(found), **{name: found[name] for name in same}}
-
-
-@dataclass(frozen=True)
 class Retyped(Answer):
     """What is kept of a release, moved to other column types. changes: column, type before, type now, and how many
     kept values are written differently now."""

@@ -314,10 +314,6 @@ ANSWERS: dict[str, tuple[str, Schema]] = {
     "report": ("What `qblock report --json` prints, and the file of `--format json`.", REPORT),
     "erase": ("What `qblock erase --json` prints.", ERASE),
     "grants": ("What `qblock grants --json` prints.", GRANTS),
-    "adopt": (
-        "What `qblock adopt --json` prints.",
-        keys({"status": {"enum": ["adopted", "unchanged"]}, "version": WHOLE, "people": maybe(WHOLE), **PLACED}),
-    ),
     "retire": (
         "What `qblock retire --json` and `qblock ledger move --json` print.",
         keys({"status": {"enum": ["retired", "moved", "unchanged"]}, "version": maybe(WHOLE), **PLACED}),
