@@ -107,7 +107,6 @@ def test_people_are_counted_once(warehouse: Any, tmp_path: Path) -> None:
         (MAP, "nt_closeness: {n: 5, t: 0.3, sensitive: s}", "partition or own_or_top"),
         ("", "nt_closeness: {n: 5, t: 0.3, sensitive: s, variant: partition}", "recoding: multidimensional"),
         (MAP.replace("}", ", node: [1, 1]}"), "k_anonymity: {k: 2}", "has no levels"),
-        (MAP + "versions: {on_refusal: pin}\n", "k_anonymity: {k: 2}", "hold_back"),
     ],
 )
 def test_what_a_map_cannot_have_is_refused(tmp_path: Path, more: str, privacy: str, said: str) -> None:

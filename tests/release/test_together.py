@@ -94,53 +94,22 @@ def crossed_columns(make_job: MakeJob) -> Job:
     )
 
 
-def crossed(make_job: MakeJob, policy: str) -> Job:
+def crossed(make_job: MakeJob) -> Job:
     """A job whose first version showed y alone, and whose best node would now show x alone."""
     job = crossed_columns(make_job).set(search={"node": [1, 0]})
     job.run()
-    return job.set(search={"choose_by": "height"}, versions={"on_refusal": policy})
+    return job.set(search={"choose_by": "height"}, versions={"on_refusal": "refuse"})
 
 
 @pytest.mark.parametrize("joint", ["episodes", "linked"])
 def test_another_node_of_the_same_people_is_refused(make_job: MakeJob, joint: str) -> None:
-    job = crossed(make_job, "refuse").set(versions={"on_refusal": "refuse", "joint": joint})
+    job = crossed(make_job).set(versions={"on_refusal": "refuse", "joint": joint})
     with pytest.raises(Refused, match=r"4 of 4 joint cells fail, with 8 people in them \(distinct_l_diversity"):
         job.run()
 
 
-@pytest.mark.parametrize(("policy", "note"), [("pin", "published node was kept"), ("coarsen", "is information")])
-def test_another_node_is_tried_where_the_spec_says_so(make_job: MakeJob, policy: str, note: str) -> None:
-    result = crossed(make_job, policy).run()
-    assert (result.status, result.node) == ("published", {"x": 1, "y": 0})
-    assert any(note in line for line in result.notes)
-
-
-@pytest.mark.parametrize(
-    ("policy", "said"),
-    [("pin", r"The published node \[1, 0\] fails, too"), ("coarsen", r"\d other nodes? fails?, too \(coarsen\)")],
-)
-def test_a_refusal_says_what_other_nodes_gave(make_job: MakeJob, policy: str, said: str) -> None:
-    job = crossed(make_job, policy)
-    # A newcomer would be alone at every node.
-    job.change("INSERT INTO people (who, x, y, s) VALUES ('new', '0', '0', 'a')")
-    with pytest.raises(Refused, match=said):
-        job.run()
-
-
-def test_a_refusal_says_what_pin_and_coarsen_would_give(make_job: MakeJob) -> None:
-    job = crossed(make_job, "refuse")
-    before = job.published(), len(history(job.spec)["events"])
-    with pytest.raises(
-        Refused, match=r"`on_refusal: pin` would publish node \[1, 0\]; `on_refusal: coarsen` would publish"
-    ):
-        job.run()
-    assert (job.published(), len(history(job.spec)["events"])) == (before[0], before[1] + 1)
-    # And so it does.
-    assert job.set(versions={"on_refusal": "pin"}).run().node == {"x": 1, "y": 0}
-
-
 def test_somebody_who_moved_stays_where_the_first_version_showed_them(make_job: MakeJob) -> None:
-    job = crossed(make_job, "pin")
+    job = crossed(make_job).set(search={"node": [1, 0]})
     before = job.query("SELECT y, s, count(*) FROM published.people GROUP BY y, s ORDER BY y, s")
     job.change("UPDATE people SET y = '1' WHERE who = 'p0'")
     job.run()

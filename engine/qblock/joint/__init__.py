@@ -18,8 +18,8 @@ Within a run of the job, with the release's lock held:
 Every version in the crosswalk counts as readable, for good, whether it is retired or not. One that was recorded and
 never shown must be taken out by `discard`, under the lock, before the next check.
 
-Where `check` refuses, `versions.on_refusal` says what comes next: the published node again (pin), coarser ones
-(coarsen), or the newcomers in cohorts (hold_back: `newcomers`, `failing`, `keep_out`). People who withdraw: `withdraw`,
-then `batch` with `left` or `failed`, or at once `whole_cells` and `take_out`. How many went and came since the run
-before: turnover.py. A new key of the digests: `new_key`, while nothing else runs in the place.
+Where `check` refuses, nothing is published (`versions.on_refusal: refuse`); with hold_back versions lag behind the
+source, in batches that pass (`joint.lag`). People who withdraw: `withdraw`, then `batch` with `left` or `failed`, or at
+once `whole_cells` and `take_out`. How many went and came since the run before: turnover.py. A new key of the digests:
+`new_key`, while nothing else runs in the place.
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from qblock.blocks import Reference
@@ -11,11 +11,9 @@ from qblock.joint import withdrawals
 from qblock.joint.admission import Admission
 from qblock.joint.crosswalk import has_book, own_book
 from qblock.joint.waiting import StartOver
-from qblock.lattice import Node
 from qblock.ledger.events import RecordedEvent
 from qblock.ledger.place import Place
 from qblock.search.assessment import Assessment
-from qblock.search.run import SearchResult
 from qblock.search.task import Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
@@ -104,10 +102,6 @@ class NotJoint:
     def lag(self) -> dict[str, Any]:
         """How far the view lags behind the source (`release.result`); empty where it shows the source as it is."""
         return {}
-
-    def attempts(self, task: Task, found: SearchResult, first: Assessment, kept: Node | None) -> Iterator[Assessment]:
-        """The nodes to try, by `versions.on_refusal`: the chosen one, then the published one, or coarser ones."""
-        yield first
 
     def check(
         self,

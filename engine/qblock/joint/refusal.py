@@ -45,6 +45,6 @@ def refusal(
         f"{verdict.cells} joint cells fail, with {verdict.rows} people in them ({models}). Joint cells are people who "
         f"look the same in every version ever published. {because}{more}{leavers}Nothing is published; "
         f"{same}, wait until newcomers and leavers come in larger groups, or write "
-        "`versions: {on_refusal: ...}` with hold_back (versions lag behind the source until they pass), pin (the "
-        f"published node) or coarsen. What else is left is {UNPROTECTED}"
+        "`versions: {on_refusal: hold_back}`, with which versions lag behind the source until they pass. What else is "
+        f"left is {UNPROTECTED}"
     )

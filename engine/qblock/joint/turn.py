@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from qblock.blocks import Reference
 from qblock.errors import Refused
@@ -34,7 +32,6 @@ from qblock.joint.versions import (
 )
 from qblock.joint.waiting import NOBODY, STAY_IN, StartOver, Waiting, start_over, waiting_at
 from qblock.joint.withdrawals import Batch, failed, left
-from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, Event, RecordedEvent
 from qblock.ledger.history import published_versions
 from qblock.ledger.place import Place
@@ -42,22 +39,11 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import written
 from qblock.ledger.writer import ledger_transaction
 from qblock.ledger.writer import record as record_event
-from qblock.metrics import BY_NAME
 from qblock.search.assessment import Assessment
-from qblock.search.run import SearchResult
 from qblock.search.task import Task
-from qblock.search.utility.measure import Metrics
 from qblock.source import SourceTable
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column, Session
-
-MOST_COARSER = 40
-"""How many coarser nodes `on_refusal: coarsen` tries: each is a check over everybody."""
-COARSENED = (
-    "the node was coarsened until all versions passed together; that finer nodes failed is information about the "
-    "sensitive values (versions.on_refusal: coarsen)"
-)
-PINNED = "the best node failed together with earlier versions: the published node was kept (versions.on_refusal: pin)"
 
 
 class TogetherRefused(Refused):
@@ -158,44 +144,6 @@ class JointVersions(NotJoint):
         found |= {"moves_waiting": self.admission.moves(source.session)}
         found |= self.waiting.counts if self.waiting else {}
         self.detail = {name: n for name, n in found.items() if n}
-
-    def attempts(self, task: Task, found: SearchResult, first: Assessment, kept: Node | None) -> Iterator[Assessment]:
-        yield first
-        notes = {"pin": PINNED, "coarsen": COARSENED}
-        policy = self.spec.on_refusal
-        for number, other in enumerate(self.others(policy, task, found, first, kept)):
-            if not number:
-                self.notes.append(notes[policy])
-            yield other
-
-    def others(
-        self, policy: str, task: Task, found: SearchResult, first: Assessment, kept: Node | None
-    ) -> Iterator[Assessment]:
-        """The nodes beside the chosen one that `pin` or `coarsen` tries; of a recoding map there is none."""
-        if task.source.recoding is not None:
-            return
-        if policy == "pin" and kept is not None and kept != first.node and kept in task.lattice:
-            assessment = task.assess(kept)
-            if assessment.satisfied:
-                yield assessment
-        if policy == "coarsen" and found.outcome is not None:
-            metrics, by = Metrics(task), self.spec.search.choose_by
-            sign = 1 if BY_NAME[by].better == "smaller" else -1
-            others = (node for node in found.outcome.each_satisfying() if node != first.node)
-            key = lambda node: (sign * metrics.rank(node, by), sum(node), node)  # noqa: E731
-            for node in heapq.nsmallest(MOST_COARSER, others, key=key):
-                yield task.assess(node)
-
-    @contextmanager
-    def trying(self) -> Iterator[None]:
-        """A check within it keeps nothing and notes nothing, whatever it comes to."""
-        kept = self.dry, self.least, dict(self.detail), list(self.notes)
-        self.dry = True
-        try:
-            yield
-        finally:
-            self.dry, self.least, self.detail = kept[:3]
-            self.notes[:] = kept[3]
 
     def check(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 from qblock.deeds import outcome
 from qblock.errors import QblockError, Refused
 from qblock.joint.lag.turn import KEPT
+from qblock.joint.turn import TogetherRefused
 from qblock.publish.bounds import check_copied
 from qblock.publish.columns_ahead import check_view
 from qblock.publish.copy import disclosure, nearly_unique
@@ -30,7 +31,6 @@ from qblock.release.retire import check_not_retired
 from qblock.release.run import Run, retirable
 from qblock.release.runner import run_steps
 from qblock.release.shown import shown_by
-from qblock.release.together import check_together, with_more
 from qblock.release.turnover import check_turnover
 from qblock.search.progress import Progress
 from qblock.search.recoding import Recoded
@@ -128,7 +128,7 @@ def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
 
 def _search(run: Run, _: steps.Search | steps.CheckNode | steps.SearchMap | steps.CheckMap) -> None:
     before = published_node_ahead(run)
-    # Versions that are checked together may fall back on other nodes.
+    # Of versions that are checked together a result tells every minimal node.
     best_only = run.spec.search.answer == "best" and not run.spec.checked_together
     stated = None if run.named is None else run.named.stated
     found = run_search(run.task, progress=run.progress, best_only=best_only, stated=stated)
@@ -136,7 +136,7 @@ def _search(run: Run, _: steps.Search | steps.CheckNode | steps.SearchMap | step
     if kept is not None:
         found = replace(found, why=kept + ("" if found.chosen is not None else f", and fails: {found.why}"))
     if found.chosen is None:
-        raise with_more(refusal(found), run.joint.refused())
+        raise _with_more(refusal(found), run.joint.refused())
     run.found = found
     if found.recoded is not None:
         _recode(run, found.recoded)
@@ -177,9 +177,23 @@ def _stays(run: Run) -> None:
 def check_earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
     """Check what would be published together with what ever was, as the spec says."""
     if run.joint.together:
-        check_together(run)
+        _check_together(run)
     elif step.joint != "none":
         _check_same_content(run)
+
+
+def _check_together(run: Run) -> None:
+    begin = partial(run.begin, joint=run.spec.versions.joint)
+    chosen = run.chosen
+    try:
+        run.joint.check(run.task, chosen.assessment, chosen.kept.references, run.version, run.published_digests, begin)
+    except TogetherRefused as error:
+        raise _with_more(error, run.joint.refused()) from None
+
+
+def _with_more(error: Refused, more: str) -> Refused:
+    """A refusal with another sentence at its end, if there is one."""
+    return type(error)(f"{error}. {more}") if more else error
 
 
 def _check_same_content(run: Run) -> None:

@@ -86,7 +86,7 @@ class Run(Job):
         self.stopping = plan.stopping
         self.progress = progress
         self.force = force
-        self.begun = self.fell_back = False
+        self.begun = False
         self.recheck: Counted | None = None
         self.current: RecordedEvent | None = None
         self.named: NamedMap | None = None
@@ -161,7 +161,7 @@ class Run(Job):
         """Whether an attacker who knows the search learns nothing from what was chosen and suppressed."""
         if self.task.protected:
             return True
-        if self.fell_back or self.chosen.assessment.suppressed:
+        if self.chosen.assessment.suppressed:
             return False
         inherited = self._inherited
         return bool(inherited.protected) if inherited else self.found.choice != "minimal"

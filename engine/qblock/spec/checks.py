@@ -180,14 +180,6 @@ def _recoding(document: Document, entries: tuple[Requirement, ...]) -> None:
             ("search", "choose_by"),
             f"{{it}} cannot choose between splits; with `recoding: multidimensional` {choices(SPLIT_CHOICES)}",
         )
-    versions = document.data.get("versions")
-    refusal = versions.get("on_refusal") if isinstance(versions, dict) else None
-    if refusal in ("pin", "coarsen"):
-        document.wrong(
-            ("versions", "on_refusal"),
-            "{it} takes another node, and all versions of a recoding map have the same boxes; write hold_back, or "
-            "refuse",
-        )
 
 
 def _weights(document: Document, names: list[str]) -> None:

@@ -52,7 +52,7 @@ RangesShown = Literal["columns", "native", "text"]
 HELPER_VIEWS = ("columns", "levels", "blocks", "version", "guarantees")
 BOUND_ENDS = ("low", "high", "from", "until", "range")
 NAMES = {"type": "object", "additionalProperties": {"type": "string"}}
-OnRefusal = Literal["refuse", "pin", "hold_back", "coarsen"]
+OnRefusal = Literal["refuse", "hold_back"]
 if TYPE_CHECKING:
     MetricName = str
 else:
