@@ -356,16 +356,6 @@ def test_the_worked_scenarios_of_holding_back(make_job: MakeJob, scenarios: list
         assert (published == disclosing[version - 1].split()) == (version < 3)
 
 
-def test_whoever_leaves_may_take_the_whole_joint_cell_along_at_once(make_job: MakeJob) -> None:
-    job = people_job(make_job, "p1:q:a p2:q:b", on_refusal="hold_back", cohort=2, leavers="withdraw")
-    job.run()
-    insert(job, "s1:q:a s2:q:b")
-    job.run()
-    delete(job, "s1")
-    found = job.run()
-    assert (found.status, found.waiting, shown(job)) == ("published", {}, "q:a q:b")
-
-
 def test_newcomers_wait_for_as_many_as_the_first_version_says(make_job: MakeJob) -> None:
     """Without a number in the spec; 13 of a block with two values as often, since 2 / 2**11 is below 1 in 1000."""
     job = people_job(make_job, SIXTEEN)

@@ -126,8 +126,6 @@ def test_who_withdraws_goes_at_once_with_the_whole_cell() -> None:
     found = run(first, people(p="a", q="b", r="a", s="b"), erased=["p", "r"])
     assert found.shown == {}
     assert found.memory.out == {"p": "erased", "q": "cell", "r": "erased"}
-    carried = rules_for(MODELS, withdraw=True)
-    assert run(first, people(p="a"), carried).memory.out == {"p": "cell", "q": "erased"}
 
 
 def test_units_of_one_person_that_change_in_one_run_are_not_shown_as_changed() -> None:

@@ -192,7 +192,6 @@ SECTIONS: dict[str, dict[str, Told]] = {
             ("hold_back", "refuse"),
         ),
         "cohort": ("How many newcomers of a block are shown together.", ("auto", 20)),
-        "leavers": ("Whether people who left are shown until a batch of them can go, or leave at once.", ("carry",)),
         "skip": ("How often a batch of newcomers is set aside unseen, where models need it.", (0.01,)),
         "row_counts": ("Whether it may be known how many rows somebody has in a block.", ("unknown", "known")),
         "max_lag": ("The share of the rows beyond which a release is lagging.", (0.05,)),

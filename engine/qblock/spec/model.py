@@ -238,10 +238,9 @@ class Versions:
     """How versions of the release are checked together. audience: other releases the same readers may hold.
 
     on_refusal None: hold_back where versions are checked together (`Spec.on_refusal`). cohort: the newcomers of a block
-    who are shown together; leavers: whether people who left are shown until a batch closes, or leave at once with their
-    whole joint cells; skip: how often a batch is set aside unseen, where models need it. row_counts: whether it may be
-    known how many rows somebody has in a block, where people are counted. max_lag: the share of the rows
-    that may wait, and max_wait how long, before a run says that it lags. confirm: the digest of a source that may be
+    who are shown together; skip: how often a batch is set aside unseen, where models need it. row_counts: whether it
+    may be known how many rows somebody has in a block, where people are counted. max_lag: the share of the rows that
+    may wait, and max_wait how long, before a run says that it lags. confirm: the digest of a source that may be
     published although more than a fifth of the people left or came.
     """
 
@@ -249,7 +248,6 @@ class Versions:
     audience: Names = ()
     on_refusal: OnRefusal | None = None
     cohort: Cohort = "auto"
-    leavers: Literal["carry", "withdraw"] = "carry"
     skip: Share = Fraction(1, 100)
     row_counts: Literal["unknown", "known"] = "unknown"
     max_lag: Share | None = None

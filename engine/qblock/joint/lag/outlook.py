@@ -41,7 +41,7 @@ class Outlook:
     cohorts: the least and the most that close one in the others, None where there is none; never: blocks of them in
     which no batch ever closes; both of `looked_at` blocks, where there are too many. leavers: shown, and not in the
     source, or withdrawn; changed: shown with another value; units, where people have several rows. whole_cells: joint
-    cells that everybody has left, or that go whole with somebody (`leavers: withdraw`); leaver_cells: others of which
+    cells that everybody has left; leaver_cells: others of which
     enough have left; changed_cells: in which as many changed as a batch needs, at least. gone: shown, and erased since;
     stopped: a run before decided, and published nothing."""
 
@@ -169,15 +169,12 @@ def _cells(book: Book, source: SourceTable, kept: Kept, found: Differences, rule
     # As they are shown: a new value is nobody's before it is.
     present = {one: Person(unit.cell.block, unit.values[-1]) for one, unit in units.items() if one not in found.left}
     members = touched(units, present, {}, ())
-    if rules.withdraw:
-        whole = set(members)
-    else:
-        whole, left = set(), len(units)
-        for batch in whole_cells(members, present, kept.memory):
-            # A version shows somebody.
-            if left > len(batch.members):
-                whole.add(batch.cell)
-                left -= len(batch.members)
+    whole, left = set(), len(units)
+    for batch in whole_cells(members, present, kept.memory):
+        # A version shows somebody.
+        if left > len(batch.members):
+            whole.add(batch.cell)
+            left -= len(batch.members)
     if not rules.cells:
         return len(whole), 0, 0
     staying = {cell: people for cell, people in members.items() if cell not in whole}

@@ -91,12 +91,7 @@ def rules_of(spec: Spec, several: bool) -> Rules:
     by_name = {name: [q.models[q.sensitive.index(n)] for q, n in asked if n == name] for name in spec.sensitives}
     sizes = [q.model for q in spec.privacy if not q.sensitive]
     found = [
-        rules_for(
-            [*sizes, *models],
-            suppression=spec.suppression_limit != 0,
-            withdraw=spec.versions.leavers == "withdraw",
-        )
-        for models in by_name.values() or [[]]
+        rules_for([*sizes, *models], suppression=spec.suppression_limit != 0) for models in by_name.values() or [[]]
     ]
     reasons = []
     if several:

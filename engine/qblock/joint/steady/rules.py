@@ -40,9 +40,8 @@ class Rules:
     cells: also let leavers go and show changed values in batches (else the safe core: newcomers in batches, whole cells
     out, values as first shown). k: the least people of a batch and of those it leaves; ls: for each sensitive attribute
     the values that must each be held by as many people. sure: whether models are sizes and distinct values alone, so
-    that a batch may also go where it cannot fail. coin: whether newcomers need the coin. withdraw: whether leavers go
-    at once with their whole cells. bundles: whether people may have several rows in a block. reason: why no more is
-    done, for people; empty with all rules.
+    that a batch may also go where it cannot fail. coin: whether newcomers need the coin. bundles: whether people may
+    have several rows in a block. reason: why no more is done, for people; empty with all rules.
     """
 
     cells: bool
@@ -50,7 +49,6 @@ class Rules:
     ls: tuple[int, ...]
     sure: bool = False
     coin: bool = False
-    withdraw: bool = False
     bundles: bool = False
     reason: str = ""
 
@@ -65,7 +63,6 @@ def rules_for(
     *,
     suppression: bool = False,
     moving: bool = False,
-    withdraw: bool = False,
 ) -> Rules:
     """The rules that a spec gets.
 
@@ -83,8 +80,6 @@ def rules_for(
         reasons.append(
             "models of sizes alone promise nothing about values, so that a part of a cell may have a single one"
         )
-    if withdraw:
-        reasons.append("people who take their joint cells along were not simulated beside other batches of these")
     if suppression:
         reasons.append("a suppression limit was not simulated")
     if coin:
@@ -104,7 +99,6 @@ def rules_for(
         ls=(least,),
         sure=distinct,
         coin=coin,
-        withdraw=withdraw,
         reason="; ".join(reasons),
     )
 
@@ -121,7 +115,6 @@ def together(each: Sequence[Rules], reasons: Sequence[str] = ()) -> Rules:
         ls=tuple(l for rules in each for l in rules.ls),  # noqa: E741
         sure=all(rules.sure for rules in each),
         coin=any(rules.coin for rules in each),
-        withdraw=any(rules.withdraw for rules in each),
         reason="; ".join(why),
     )
 

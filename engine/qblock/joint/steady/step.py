@@ -106,18 +106,16 @@ def step(
     shown: units of cells that nobody has left or changed in are not looked at, and may be left out (then `passes` must
     not need them, and one such unit must stay). least: people of a batch of leavers or changed values, where that is
     more than the models imply, so that fewer fail and freeze their cell. erased: people who withdraw at once, with
-    their whole joint cells, which no verdict can hold up; with `rules.withdraw` so does everybody who has left.
-    counted: the sensitive value in what is published of a person, a tuple where `rules.attributes` are several, with a
-    frozenset of values for each attribute where people have several rows (`rules.bundles`); change: which attributes
-    two values differ in. owner: whose a unit is, where somebody may be in several blocks.
+    their whole joint cells, which no verdict can hold up. counted: the sensitive value in what is published of a
+    person, a tuple where `rules.attributes` are several, with a frozenset of values for each attribute where people
+    have several rows (`rules.bundles`); change: which attributes two values differ in. owner: whose a unit is, where
+    somebody may be in several blocks.
     """
     run, version = memory.run + 1, memory.version + 1
     pending = _seen(shown, present, memory.pending)
     if rules.bundles:
         pending = _both_sides(pending, memory.pending, owner)
     erased = set(erased)
-    if rules.withdraw:
-        erased.update(one for one in shown if one not in present)
     out = dict(memory.out)
     out.update((one, "erased") for one in erased if one not in shown and one not in out)
     if rules.bundles:
