@@ -2,7 +2,8 @@
 
 A test function that takes more than SECONDS in all its cases (tests/times.txt) has as many of them in the quick part as
 take so long, at least one if it is fast enough; the cases that stay are told by their names alone. What a fault of
-tests/mutation names, and what WHOLE names, is in the quick part whole; so is a new function, until times are written.
+tests/mutation names, and what WHOLE names, is in the quick part whole; so is a new function, until times are written,
+but for what LONG names.
 
     QBLOCK_TEST_TIMES=tests/times.txt .venv/bin/python -m pytest -n 2 --dist worksteal
 
@@ -30,9 +31,13 @@ WHOLE = (
     "tests/laws/test_agreement.py",
     "tests/mutation/test_mutations.py",
     "tests/release/test_faults.py::test_a_fault_between_any_two_steps",
+    "tests/transcripts/test_transcripts.py::test_transcript",
 )
 """Files and functions that are in the quick part whole, however long they take: that every model says what its slow
-reference says, that the faults fit the engine, and that a release survives a fault at any of its steps."""
+reference says, that the faults fit the engine, that a release survives a fault at any of its steps, and what commands
+print."""
+LONG = ("tests/transcripts/test_transcripts.py::test_long_transcript",)
+"""Functions that are in the other part whole: each of their cases is long."""
 
 
 class Taken(NamedTuple):
@@ -77,6 +82,8 @@ def quick(runs: Iterable[str], times: Mapping[str, Taken], named: Iterable[str])
     for run in runs:
         cases[function_of(run)].append(run)
     for function, of_it in cases.items():
+        if is_whole(function, LONG):
+            continue
         if function not in times or is_whole(function, named):
             found.update(of_it)
         else:
