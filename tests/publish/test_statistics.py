@@ -178,3 +178,20 @@ def test_a_view_that_was_taken_away_leaves_no_page(job: Job) -> None:
     tables = "SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relname ~ '^(data|now_[a-z]+)_people$'"
     assert job.query(tables) == [(0,)]
     assert job.query("SELECT count(*) FROM published.people") == [(0,)]
+
+
+def known(job: Job) -> int:
+    """How many columns the planner knows values of, or how many distinct ones they have."""
+    query = """
+        SELECT count(*) FROM pg_stats
+        WHERE schemaname = 'qblock' AND tablename ~ '^(data|now_[a-z]+)_people$'
+            AND (most_common_vals IS NOT NULL OR histogram_bounds IS NOT NULL OR n_distinct <> 0)
+    """
+    return int(job.query(query)[0][0])
+
+
+def test_of_a_view_that_was_taken_away_nothing_is_known(job: Job) -> None:
+    job.run()
+    assert known(job) > 10
+    retire(job.spec)
+    assert known(job) == 0

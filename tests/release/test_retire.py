@@ -22,6 +22,7 @@ from qblock.release.verify import verify
 from qblock.warehouse import lock_waits
 from release.jobs import Job
 from release.state import lose
+from release.test_verify import tamper_ledger
 
 pytestmark = pytest.mark.either_engine
 
@@ -102,6 +103,13 @@ def test_a_release_that_shows_nothing_cannot_be_retired(job: Job) -> None:
     with pytest.raises(Refused, match="shows nothing"):
         retire(job.spec)
     assert history(job.spec)["events"] == []
+
+
+def test_what_readers_see_is_taken_away_though_the_pointer_row_is_lost(released: Job) -> None:
+    tamper_ledger(released, "DELETE FROM qblock.pointer")
+    assert retire(released.spec).status == "retired"
+    assert shown(released) == 0
+    assert retire(released.spec).status == "unchanged"
 
 
 def test_another_spec_of_the_name_cannot_retire_the_release(released: Job) -> None:

@@ -25,7 +25,8 @@ def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
         return
     out = console()
     what = "was retired before" if retired.status == "unchanged" else "is retired"
-    out.print(f"Release {retired.release} {what}: {retired.view} shows nothing any more (version {retired.version}).")
+    version = "of which the ledger knew no version" if retired.version is None else f"version {retired.version}"
+    out.print(f"Release {retired.release} {what}: {retired.view} shows nothing any more ({version}).")
     for note in retired.notes:
         out.print(f"Note: {note}")
     out.print(f"Ledger head {retired.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")

@@ -85,11 +85,11 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
                 log(message)
         with ledger_reader(made.place) as reader:
             current, before = reader.pointer(spec.release), retired_by(reader, spec.release)
-        if before is not None and current is not None:
+        if before is not None and (current is not None or (made.place.atomic and made.target.shows())):
             before = None  # what was published since is missing in the ledger
         if before is not None:
             made.target.take_away()
-        elif current is None and not any(mark.shown for mark in made.target.marks()):
+        elif current is None and not made.target.shows():
             raise Refused(f"release {spec.release} shows nothing: no version of it is published")
         else:
             with outcome().doing("the release was retired", partial(_retired, job)):

@@ -185,6 +185,9 @@ class DuckdbTarget:
     def marks(self) -> list[Mark]:
         return shown_marks(self.file, self.spec.release) + kept_marks(self.folder, self.spec.release)
 
+    def shows(self) -> bool:
+        return any(mark.shown for mark in self.marks())
+
     def digest_of(self, mark: Mark) -> str:
         file = self.file if mark.shown else self.version_file(mark.version)
         with reading(file) as session:

@@ -225,6 +225,10 @@ class PostgresqlTarget:
             found.append(Mark(version, mark[1] if mark and mark[0] == version else None))
         return found
 
+    def shows(self) -> bool:
+        with self._session() as session, self.place.translated():
+            return self.tables.shows(session.connection)
+
     def digest_of(self, mark: Mark) -> str:
         name = TableName(SCHEMA, self._version(mark.version))
         with self._session() as session:
@@ -329,6 +333,7 @@ class PostgresqlTarget:
             turn.wants(ROW, SCHEMA, *WRITTEN)
             record(turn.connection, "retired_view")
             self.tables.empty(turn)
+            self.tables.analyze(turn.connection)
             self.tables.note(turn)
             if self._view.facts(turn.connection) is not None:
                 turn.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)

@@ -87,6 +87,9 @@ class Target(Protocol):
     def marks(self) -> list[Mark]:
         """The versions of this release that exist, published or kept, by what they say about themselves."""
 
+    def shows(self) -> bool:
+        """Whether readers see anything by the objects alone, whatever the ledger says."""
+
     def digest_of(self, mark: Mark) -> str:
         """The content digest of a version that exists, computed from it."""
 

@@ -119,6 +119,9 @@ class SparkTarget:
         seen = [] if shown is None else [Mark(shown[1].version, shown[1].stamp, shown=True)]
         return seen + [Mark(version, stamp) for version, stamp in kept.items()]
 
+    def shows(self) -> bool:
+        return any(mark.shown for mark in self.marks())
+
     def digest_of(self, mark: Mark) -> str:
         with opened(self.spec) as (session, catalog):
             table = self._versions.table_shown(catalog) if mark.shown else self._versions.table(mark.version)
