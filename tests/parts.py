@@ -36,7 +36,10 @@ WHOLE = (
 """Files and functions that are in the quick part whole, however long they take: that every model says what its slow
 reference says, that the faults fit the engine, that a release survives a fault at any of its steps, and what commands
 print."""
-LONG = ("tests/transcripts/test_transcripts.py::test_long_transcript",)
+LONG = (
+    "tests/steady/test_decisions.py::test_all_histories_are_decided_as_before",
+    "tests/transcripts/test_transcripts.py::test_long_transcript",
+)
 """Functions that are in the other part whole: each of their cases is long."""
 
 
