@@ -57,8 +57,8 @@ RELEASE: tuple[Mutation, ...] = (
     Mutation(
         "release: other content is that of the newest version alone",
         "release/apply.py",
-        "for version, digest in run.published_digests.items() if digest not in same]",
-        "for version, digest in [*run.published_digests.items()][-1:] if digest not in same]",
+        "for version, digest in run.published_digests.items() if digest != run.chosen.digest]",
+        "for version, digest in [*run.published_digests.items()][-1:] if digest != run.chosen.digest]",
         tests=("tests/release/test_release.py::test_a_version_that_was_replaced_still_counts_as_read",),
     ),
     Mutation(

@@ -61,11 +61,11 @@ VIEWS: tuple[Mutation, ...] = (
         tests=(f"{BOUNDS}::test_a_copy_with_other_bounds_than_its_labels_is_not_published",),
     ),
     Mutation(
-        "bounds: an upgrade gives an old release new columns",
+        "bounds: a spec that says nothing gives a release new columns",
         "release/ranges.py",
         'return "text" if text is None else Kept.of_text(text).ranges',
         'return "text" if text is None else FIRST',
-        tests=(f"{BOUNDS}::test_a_release_of_an_earlier_program_keeps_its_columns",),
+        tests=(f"{BOUNDS}::test_a_spec_that_says_nothing_goes_on_as_the_version_before",),
     ),
     Mutation(
         "helpers: the level that the search chose",
@@ -126,8 +126,8 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "helpers: rows that nobody sees make a version of their own",
         "release/run.py",
-        "            and then.stated == kept.stated",
-        "            and event.reference_digest == kept_digest(kept.text())",
+        "            and self._kept_now(event) == self.chosen.kept.stated",
+        "            and event.reference_digest == kept_digest(self.chosen.kept.text())",
         tests=(f"{SEE}::test_nothing_is_told_of_changes_that_show_nothing",),
     ),
     Mutation(

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from release.before import old_program
 from release.jobs import Job, MakeJob
 
 from qblock.errors import InputError, Refused
@@ -205,12 +204,12 @@ def test_a_name_that_is_taken_is_said_before_anything_is_written(make_job: MakeJ
     assert not verify(job.spec).problems
 
 
-def test_a_release_of_an_earlier_program_keeps_its_columns(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_spec_that_says_nothing_goes_on_as_the_version_before(make_job: MakeJob) -> None:
     job = visits(make_job)
-    with old_program(monkeypatch):
-        job.run()
+    job.settings["publish"]["ranges"] = "text"
+    job.run()
     assert columns_of(job) == list(VISITS)
-    assert job.run().status == "unchanged"
+    del job.settings["publish"]["ranges"]
     job.change("UPDATE people SET age = 25 WHERE age = 23")
     assert job.run(force=True).version == 2
     assert columns_of(job) == list(VISITS)

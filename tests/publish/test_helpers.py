@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import secrets
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -14,14 +13,13 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 from psycopg.conninfo import make_conninfo
-from release.before import old_program
 from release.jobs import PEOPLE, Job, MakeJob
 
 from qblock.errors import InputError
 from qblock.ledger.kept import Kept
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
-from qblock.publish.helpers import KEPT, KINDS
+from qblock.publish.helpers import KINDS
 from qblock.publish.targets import target_of
 from qblock.release.apply import release
 from qblock.release.foresee import foreseen
@@ -199,43 +197,6 @@ def test_helper_views_have_other_names_where_the_spec_gives_them(job: Job) -> No
     assert job.run().version == 2
     assert rows(job, "levels", "count(*)")[0][0] > 0
     assert rollback(job.spec, 1).status == "rolled_back"
-
-
-def as_an_earlier_program_made_it(job: Job) -> None:
-    """A file of the version's table and its view, which is marked itself."""
-    kept = job.folder / "qblock" / "versions" / "people" / "v1.duckdb"
-    with duckdb.connect(str(kept)) as connection:
-        ((mark,),) = connection.execute("SELECT comment FROM duckdb_tables() WHERE table_name = 'people_v1'").fetchall()
-        connection.execute("COMMENT ON TABLE published.people_v1 IS NULL")
-        connection.execute(f"COMMENT ON VIEW published.people IS '{mark}'")
-        connection.execute("DROP VIEW published.people_blocks")
-        for helper in KEPT:
-            connection.execute(f"DROP TABLE published.people_{helper.kind}")
-        connection.execute("CHECKPOINT")
-    shutil.copyfile(kept, job.target)
-
-
-def test_a_release_of_an_earlier_program_has_them_from_its_next_version_on(
-    job: Job, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with old_program(monkeypatch):
-        job.set(versions=NONE).run()
-    if job.engine == "postgresql":
-        for kind in KINDS:
-            job.change(f"DROP VIEW published.people_{kind}")
-        ((digest,),) = job.query("SELECT digest FROM qblock.view WHERE role = 'rows'")
-        job.change("DELETE FROM qblock.view")
-        job.change(f"COMMENT ON VIEW published.people IS 'qblock release people; sha256 {digest}'")
-        for helper in KEPT:
-            job.change(f"DELETE FROM qblock.shown_{helper.kind}")
-    else:
-        as_an_earlier_program_made_it(job)
-    assert not verify(job.spec).problems
-    assert job.run().status == "unchanged"
-    job.run(force=True)
-    assert rows(job, "version", "version, previous") == [(2, 1)]
-    rollback(job.spec, 1)
-    assert not verify(job.spec).problems
 
 
 def test_labels_that_are_not_those_published_are_found(job: Job) -> None:

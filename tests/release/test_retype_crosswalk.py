@@ -1,4 +1,4 @@
-"""`ledger retype`: what it moves, what it refuses, and crosswalks from before column types were kept."""
+"""`ledger retype`: what it moves, and what it refuses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from qblock.joint.types import First, Types, entity_text, entity_text_of
 from qblock.release.erase import erase
 from qblock.release.retype import retype
 from qblock.warehouse import TableName, open_warehouse
-from release.before import crosswalk, run_old
-from release.crossing import ATTRIBUTES, CROSSING, HARMLESS, alter, at, events, two
+from release.crossing import ATTRIBUTES, CROSSING, alter, at, events, two
 from release.jobs import Job
+from release.state import ask
 
 pytestmark = pytest.mark.either_engine
 
@@ -34,52 +34,19 @@ def refused(job: Job, node: dict[str, int]) -> str:
 
 
 def types(job: Job) -> list[Types | None]:
-    found = crosswalk(job, "SELECT types FROM crosswalk_version ORDER BY version")
+    found = ask(job, "crosswalk", "SELECT types FROM {}crosswalk_version ORDER BY version")
     return [None if text is None else Types.of_text(text) for (text,) in found]
-
-
-def test_a_crosswalk_from_before_gets_types_where_its_texts_are_canonical(crossing: Any, monkeypatch: Any) -> None:
-    job = crossing(types={"person": "NUMERIC(10,1)"})
-    run_old(job, monkeypatch)
-    assert types(job) == [None]
-    assert FOUR in refused(job, CROSSING), "people are found by the text that the old program wrote: 1.0"
-    assert at(job, HARMLESS).run().version == 2
-    first, second = types(job)
-    assert first == second
-    assert first is not None
-    assert (first.first.form, set(first.columns)) == (1, {"person", "age", "zip", "s"})
-
-
-def test_an_entity_altered_before_the_upgrade_is_found_by_its_canonical_text(crossing: Any, monkeypatch: Any) -> None:
-    job = crossing()
-    run_old(job, monkeypatch)
-    alter(job, "person", "NUMERIC(10,1)")
-    assert FOUR in refused(job, CROSSING)
-
-
-def test_a_crosswalk_from_before_in_another_text_is_refused_until_it_is_moved(crossing: Any, monkeypatch: Any) -> None:
-    job = crossing(two("1.50", "2.00"), {"s": "NUMERIC(10,2)", "person": "NUMERIC(10,1)"})
-    run_old(job, monkeypatch)
-    message = refused(job, CROSSING)
-    assert "2 of 2 values of column s" in message
-    assert "qblock ledger retype SPEC" in message
-    assert "1.5" not in message
-    found = retype(job.spec)
-    assert [(one.column, one.before, one.values) for one in found.columns if one.values] == [("s", "unknown", 2)]
-    assert {value for (value,) in crosswalk(job, "SELECT value FROM crosswalk")} == {"V3:1.5", "V1:2"}
-    assert FOUR in refused(job, CROSSING)
-    assert at(job, HARMLESS).run().version == 2
 
 
 def test_values_that_do_not_read_the_same_are_counted_and_nothing_moves(crossing: Any) -> None:
     job = crossing(two("001", "2"), {"s": "VARCHAR(9)"})
     job.begin()
-    before = crosswalk(job, "SELECT types FROM crosswalk_version")
+    before = ask(job, "crosswalk", "SELECT types FROM {}crosswalk_version")
     alter(job, "s", "INTEGER")
     with pytest.raises(Refused, match=r"1 of 2 values of column s, of type .* now, do not read the same") as raised:
         retype(job.spec)
     assert "001" not in str(raised.value)
-    assert crosswalk(job, "SELECT types FROM crosswalk_version") == before
+    assert ask(job, "crosswalk", "SELECT types FROM {}crosswalk_version") == before
     assert events(job, "retyped") == []
 
 
@@ -92,9 +59,9 @@ def test_frozen_places_and_domains_move_too(crossing: Any) -> None:
     for column in ("s", "age"):
         alter(job, column, "TIMESTAMP", f"{column}::timestamp")
     retype(job.spec)
-    (content,) = crosswalk(job, "SELECT content FROM crosswalk_version")[0]
+    (content,) = ask(job, "crosswalk", "SELECT content FROM {}crosswalk_version")[0]
     assert '"domain":["2026-01-01 00:00:00","2026-01-02 00:00:00"]' in content
-    places = {place.split(chr(31))[0] for (place,) in crosswalk(job, "SELECT place FROM crosswalk_frozen")}
+    places = {place.split(chr(31))[0] for (place,) in ask(job, "crosswalk", "SELECT place FROM {}crosswalk_frozen")}
     assert places == {"2026-01-01 00:00:00", "2026-02-01 00:00:00"}
     assert at(job, {"age": 3, "zip": 5}).run().status in ("unchanged", "published")
 
@@ -173,30 +140,29 @@ def test_only_releases_that_are_checked_together_are_moved(job: Job) -> None:
 
 
 ENTITIES = [
-    ("NUMERIC(10,2)", "1.50", "NUMERIC(10,2)", 1, "1.50"),
-    ("NUMERIC(12,4)", "1.50", "NUMERIC(10,2)", 1, "1.50"),
-    ("NUMERIC(12,4)", "1.5050", "NUMERIC(10,2)", 1, "1.505"),
-    ("BIGINT", "9999999999", "NUMERIC(10,2)", 1, "9999999999"),
-    ("INTEGER", "7", "NUMERIC(10,2)", 1, "7.00"),
-    ("NUMERIC(10,1)", "7", "INTEGER", 2, "7"),
-    ("VARCHAR(9)", "07", "INTEGER", 2, "07"),
-    ("TIMESTAMP", "2026-01-01", "DATE", 2, "2026-01-01"),
-    ("TIMESTAMP", "2026-01-01 01:00:00", "DATE", 2, "2026-01-01 01:00:00"),
-    ("TIMESTAMP WITH TIME ZONE", "2026-01-01 01:00:00+01", "TIMESTAMP", 2, "2026-01-01 00:00:00"),
-    ("TIMESTAMP", "2026-01-01 01:00:00", "TIMESTAMP WITH TIME ZONE", 2, "2026-01-01 01:00:00+00"),
+    ("NUMERIC(10,2)", "1.50", "NUMERIC(10,2)", "1.5"),
+    ("NUMERIC(12,4)", "1.5050", "NUMERIC(10,2)", "1.505"),
+    ("BIGINT", "9999999999", "NUMERIC(10,2)", "9999999999"),
+    ("INTEGER", "7", "NUMERIC(10,2)", "7"),
+    ("NUMERIC(10,1)", "7", "INTEGER", "7"),
+    ("VARCHAR(9)", "07", "INTEGER", "07"),
+    ("TIMESTAMP", "2026-01-01", "DATE", "2026-01-01"),
+    ("TIMESTAMP", "2026-01-01 01:00:00", "DATE", "2026-01-01 01:00:00"),
+    ("TIMESTAMP WITH TIME ZONE", "2026-01-01 01:00:00+01", "TIMESTAMP", "2026-01-01 00:00:00"),
+    ("TIMESTAMP", "2026-01-01 01:00:00", "TIMESTAMP WITH TIME ZONE", "2026-01-01 01:00:00+00"),
 ]
 
 
-@pytest.mark.parametrize(("now", "value", "before", "form", "text"), ENTITIES)
+@pytest.mark.parametrize(("now", "value", "before", "text"), ENTITIES)
 def test_entities_are_written_in_their_first_type(
-    warehouse: Any, tmp_path: Path, now: str, value: str, before: str, form: int, text: str
+    warehouse: Any, tmp_path: Path, now: str, value: str, before: str, text: str
 ) -> None:
     url = warehouse("t", {"now": [value], "before": [None]}, {"now": now, "before": before})
     opened = open_warehouse(url, tmp_path)
     with opened.snapshot() as session:
         table = TableName(None, "t")
         columns, relation = session.columns(table), session.relation(table)
-        first = First(columns["before"], form)
+        first = First(columns["before"])
         value_ = session.comparable(relation.c.now, columns["now"])
         assert session.scalar(sa.select(entity_text(session, value_, columns["now"], first))) == text
         shown = session.scalar(sa.select(session.text_of(value_, columns["now"].kind)))

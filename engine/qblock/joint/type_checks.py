@@ -13,7 +13,7 @@ from qblock.joint.gate import members
 from qblock.joint.types import First, Types, entity_text, named, types_of
 from qblock.joint.versions import UNPROTECTED, RecordedVersion, first_of, recorded
 from qblock.spec import Spec
-from qblock.warehouse.protocol import TEXT_FORM, Column, Session
+from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.texts import canonical_text, same_kind
 
 WAY_ON = "`qblock ledger retype SPEC`"
@@ -121,44 +121,35 @@ def first_of_unknown(
     columns: Mapping[str, Column],
     newest: RecordedVersion,
 ) -> First:
-    """How the entities of a crosswalk without types were written: the form by which people of its newest version are
-    found in the source. Raises Refused where nobody is."""
+    """How the entities of a crosswalk without types were written: in the type of now. Raises Refused where nobody of
+    its newest version is in the source."""
     assert spec.entity is not None
-    column = named(columns[spec.entity])
-    forms = [1, TEXT_FORM] if column.kind == "decimal" else [TEXT_FORM]
-    return first_found(
-        book, spec, session, table, columns, newest, [First(column, form, book.hashes) for form in forms]
-    )
+    first = First(named(columns[spec.entity]), book.hashes)
+    check_somebody(book, spec, session, table, columns, newest, first)
+    return first
 
 
-def first_found(
+def check_somebody(
     book: Book,
     spec: Spec,
     session: Session,
     table: sa.TableClause,
     columns: Mapping[str, Column],
     newest: RecordedVersion,
-    firsts: Sequence[First],
-) -> First:
-    """Of several ways to write entities the one by which most people of a version are found in the source.
-
-    Raises Refused where nobody is found by any.
-    """
+    first: First,
+) -> None:
+    """Raise Refused where nobody of a version is found in the source, with entities written in a first type."""
     row = book.tables.row
     same = (row.c.release == newest.key.release, row.c.version == newest.key.version)
     known = book.lend(sa.select(row.c.entity).where(*same))
-    people = []
-    for first in firsts:
-        who = people_of(book, spec, session, table, columns, first)
-        joined = who.join(known, known.c.entity == who.c.entity)
-        people.append(int(session.scalar(sa.select(sa.func.count()).select_from(joined))))
-    if not max(people):
+    who = people_of(book, spec, session, table, columns, first)
+    joined = who.join(known, known.c.entity == who.c.entity)
+    if not session.scalar(sa.select(sa.func.count()).select_from(joined)):
         raise Refused(
             f"nobody of version {newest.key.version} of release {spec.release} is found in the source by column "
             f"{spec.entity}, whose values or type have changed: versions cannot be checked together; give the column "
             f"its former values again, or write {UNPROTECTED}"
         )
-    return firsts[people.index(max(people))]
 
 
 def people_of(
@@ -217,8 +208,7 @@ def _check_audience(book: Book, spec: Spec, columns: Mapping[str, Column], versi
                 f"{UNPROTECTED}"
             )
         one, other = first.column, theirs.first.column
-        forms = first.form == theirs.first.form or one.kind != "decimal"
-        if not same_kind(one.kind, other.kind) or not forms:
+        if not same_kind(one.kind, other.kind):
             raise _disagree(f"people by column {one.name}", spec.release, one.type, release, other.type)
         for name in spec.sensitives:
             if name in theirs.columns and not same_kind(columns[name].kind, theirs.columns[name].kind):

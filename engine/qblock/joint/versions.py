@@ -30,7 +30,7 @@ from qblock.search.assessment import Assessment
 from qblock.search.task import Task
 from qblock.source import SourceTable
 from qblock.spec import Requirement, Spec
-from qblock.warehouse.protocol import TEXT_FORM, Column
+from qblock.warehouse.protocol import Column
 from qblock.warehouse.queries import Query
 from qblock.warehouse.texts import same_kind
 
@@ -252,7 +252,7 @@ def first_of(book: Book, versions: Sequence[RecordedVersion], spec: Spec, column
             continue
         if same_kind(theirs.first.column.kind, column.kind):
             return theirs.first
-    return First(column, TEXT_FORM, book.hashes)
+    return First(column, book.hashes)
 
 
 def value_text(source: SourceTable) -> sa.ColumnElement[Any]:

@@ -25,15 +25,12 @@ class PublishedColumn:
     """A column of a version. type: the engine's own name; text for every quasi-identifier at every level.
 
     role `bound`: a bound of the labels of the quasi-identifier before it; `people`: how many people its block has.
-    form: the number of the canonical text by which its values take part in digests and reference quantities; 1 where
-    the evidence of a version names none.
     """
 
     name: str
     role: Role | Literal["bound", "people"]
     type: str
     kind: Kind
-    form: int = 1
 
     @property
     def derived(self) -> bool:
@@ -63,7 +60,7 @@ class Kept:
             texts = [canonical(_plain(reference)) for reference in references]
             distinct += [text for text in dict.fromkeys(texts) if text not in distinct]
             numbers.append([distinct.index(text) for text in texts])
-        columns = [_column(column) for column in self.columns]
+        columns = [asdict(column) for column in self.columns]
         found: dict[str, Any] = {
             "columns": columns,
             "distinct": [json.loads(text) for text in distinct],
@@ -84,16 +81,6 @@ class Kept:
         """What of it does not depend on rows that are not published: columns, hierarchies of files and tables."""
         return replace(self, references=(), counts={}, map=None).text()
 
-    def as_in(self, older: Kept) -> Kept:
-        """These quantities in the text forms of an older version, and without what was not kept then."""
-        forms = {column.name: column.form for column in older.columns}
-        columns = tuple(replace(column, form=forms.get(column.name, column.form)) for column in self.columns)
-        known = any(one.kind is not None for references in older.references for one in references)
-        if known:
-            return replace(self, columns=columns)
-        bare = tuple(tuple(replace(one, kind=None, people=None) for one in each) for each in self.references)
-        return replace(self, columns=columns, references=bare)
-
     @classmethod
     def of_text(cls, text: str) -> Kept:
         """What `text` wrote. Raises QblockError for anything else."""
@@ -110,14 +97,6 @@ class Kept:
             )
         except (ValueError, TypeError, KeyError, IndexError):
             raise QblockError("the quantities kept with a version cannot be read: they were altered") from None
-
-
-def _column(column: PublishedColumn) -> dict[str, Any]:
-    """The text form is left out where it is the first one, so that older evidence reads as it was written."""
-    found = asdict(column)
-    if column.form == 1:
-        del found["form"]
-    return found
 
 
 def kept_digest(text: str) -> str:

@@ -22,7 +22,7 @@ from qblock.spec import Spec
 from qblock.spec.model import RangesShown
 from qblock.warehouse.arrow import whole_numbers
 from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, Session
+from qblock.warehouse.protocol import Column, Kind, Session
 from qblock.warehouse.session import RawType
 
 LARGEST = {"int4range": 2**31 - 1, "int8range": 2**63 - 1}
@@ -123,7 +123,7 @@ def _ranges(most: int | None) -> Callable[[Ends], tuple[str, ...]]:
 
 
 def _column(spec: Spec, name: str, type_: str, kind: Kind = "text") -> PublishedColumn:
-    return PublishedColumn(spec.publish.names.get(name, name), "bound", type_, kind, TEXT_FORM)
+    return PublishedColumn(spec.publish.names.get(name, name), "bound", type_, kind)
 
 
 def _check_names(spec: Spec, columns: Mapping[str, Column], found: Mapping[str, Bound]) -> None:
@@ -166,7 +166,7 @@ def check_copied(session: Session, rows: sa.FromClause, bounds: Sequence[Bound])
     """Raise Refused where rows of a copy have other bounds than their labels say."""
     for bound in bounds:
         label = rows.c[bound.attribute]
-        shown = [session.text_of(rows.c[c.name], c.kind, c.form) for c in bound.columns]
+        shown = [session.text_of(rows.c[c.name], c.kind) for c in bound.columns]
         query = sa.select(label.label("t"), *(text.label(f"t{i}") for i, text in enumerate(shown)))
         for row in session.fetch(query.select_from(rows).distinct()).to_pylist():
             ends = tuple(row[f"t{i}"] for i in range(len(shown)))

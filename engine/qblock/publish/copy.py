@@ -21,7 +21,7 @@ from qblock.search.task import Task
 from qblock.spec import Spec
 from qblock.spec.model import RangesShown
 from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.protocol import TEXT_FORM, Column, Session
+from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Query
 
 SUPPRESSED = "qblock_suppressed"
@@ -55,13 +55,13 @@ def columns_of(
     for name, attribute in spec.attributes.items():
         column = columns[name]
         if attribute.role == "quasi_identifier":
-            found.append(PublishedColumn(name, attribute.role, text, "text", TEXT_FORM))
+            found.append(PublishedColumn(name, attribute.role, text, "text"))
             found += bounds[name].columns if name in bounds else ()
         elif column.kind == "timestamptz" and attribute.role != "identifying":
             # As text in UTC: a reader's session would show it in a zone of its own.
-            found.append(PublishedColumn(name, attribute.role, text, "text", TEXT_FORM))
+            found.append(PublishedColumn(name, attribute.role, text, "text"))
         elif attribute.role != "identifying":
-            found.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind, TEXT_FORM))
+            found.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind))
     people = people_column(spec, columns, ENGINES[engine].facts.whole_type, [column.name for column in found])
     return (*found, people) if people is not None else tuple(found)
 

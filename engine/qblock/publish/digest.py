@@ -43,7 +43,7 @@ def digests(session: Session, rows: sa.FromClause, columns: Sequence[PublishedCo
     """The statement: one digest for all row digests that begin alike."""
     encoded: sa.ColumnElement[Any] = sa.literal_column("''")
     for column in columns:
-        text = session.text_of(rows.c[column.name], column.kind, column.form)
+        text = session.text_of(rows.c[column.name], column.kind)
         sized = sa.literal_column("'V'").concat(sa.cast(session.byte_length(text), sa.Text)).concat(":").concat(text)
         encoded = encoded.concat(sa.func.coalesce(sized, sa.literal_column("'N'")))
     row = sa.select(session.sha256(encoded).label("h")).select_from(rows).subquery("qblock_rows")

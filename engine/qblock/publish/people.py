@@ -15,7 +15,7 @@ from qblock.errors import InputError
 from qblock.ledger.kept import PublishedColumn
 from qblock.source import SourceTable
 from qblock.spec import Spec
-from qblock.warehouse.protocol import TEXT_FORM, Column
+from qblock.warehouse.protocol import Column
 from qblock.warehouse.queries import Query
 
 PEOPLE = "people"
@@ -36,7 +36,7 @@ def people_column(
             f"{spec.at('publish', 'people')}: the people of each block would be published as {name}, and that is a "
             f"column already; give them another name: publish: {{names: {{{PEOPLE}: people_of_block}}}}"
         )
-    return PublishedColumn(name, "people", type_, "integer", TEXT_FORM)
+    return PublishedColumn(name, "people", type_, "integer")
 
 
 def people_of_blocks(

@@ -132,7 +132,7 @@ def _evaluate(
 
 
 def _grouped(session: Session, rows: sa.FromClause, columns: Sequence[PublishedColumn]) -> pa.Table:
-    texts = [session.text_of(rows.c[c.name], c.kind, c.form) for c in columns]
+    texts = [session.text_of(rows.c[c.name], c.kind) for c in columns]
     selected = [text.label(f"c{i}") for i, text in enumerate(texts)]
     query = sa.select(*selected, sa.func.count().label("n")).select_from(rows).group_by(*texts)
     return session.fetch(query)

@@ -86,7 +86,7 @@ def published_node_ahead(run: Run) -> Chosen | None:
     if not assessment.satisfied:
         raise other_content(run, event.version)
     run.chosen = Chosen.of(spec, run.task, assessment, run.ranges)
-    if event.content_digest not in (run.chosen.digest, run.as_recorded()[0]):
+    if event.content_digest != run.chosen.digest:
         raise other_content(run, event.version)
     return run.chosen
 

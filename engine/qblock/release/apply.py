@@ -197,8 +197,7 @@ def _with_more(error: Refused, more: str) -> Refused:
 
 
 def _check_same_content(run: Run) -> None:
-    same = {run.chosen.digest, run.as_recorded()[0]}
-    others = [version for version, digest in run.published_digests.items() if digest not in same]
+    others = [version for version, digest in run.published_digests.items() if digest != run.chosen.digest]
     if others:
         raise other_content(run, max(others))
 

@@ -14,8 +14,7 @@ FIRST: RangesShown = "columns"
 
 
 def ranges_of(place: Place, event: RecordedEvent | None) -> RangesShown:
-    """How a version shows them: one of an earlier program not at all, so that its readers' views and programs keep
-    their columns; `columns` where there is no version."""
+    """How a version shows them; `columns` where there is no version."""
     if event is None or event.version is None:
         return FIRST
     with ledger_reader(place) as reader:

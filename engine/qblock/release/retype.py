@@ -16,7 +16,7 @@ from qblock.errors import Busy, InputError, Refused
 from qblock.joint.crosswalk import Book, has_book, open_book, prepare, record_with
 from qblock.joint.lag.retyped import move_state
 from qblock.joint.moves import Moves, apply_moves, moves_to
-from qblock.joint.type_checks import changed, first_found, first_of_unknown, newest_types, way_back, write_types
+from qblock.joint.type_checks import changed, check_somebody, first_of_unknown, newest_types, way_back, write_types
 from qblock.joint.types import Types, named, types_of
 from qblock.joint.versions import recorded
 from qblock.ledger.events import PUBLISHING, Event
@@ -144,7 +144,7 @@ def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:
         first = known.first
         if not changed(spec, known, columns):
             return RetypeResult("unchanged", spec.release, (), 0)
-        first_found(book, spec, session, relation, columns, own[-1], [first])
+        check_somebody(book, spec, session, relation, columns, own[-1], first)
     now = types_of(spec, columns, first)
     moves = moves_to(book, spec, own, known, now)
     apply_moves(book, spec.release, own, moves, now)

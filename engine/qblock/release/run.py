@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -17,7 +16,6 @@ from qblock.ledger.reader import LedgerReader, ledger_reader
 from qblock.ledger.stamps import Begun, begin
 from qblock.ledger.writer import ledger_transaction, record, set_pointer
 from qblock.models import Tightest
-from qblock.publish.digest import content_digest
 from qblock.publish.recheck import Counted
 from qblock.publish.targets import Checked, Record, new_stamp
 from qblock.release import roles
@@ -114,39 +112,26 @@ class Run(Job):
         same rows, made anew, would tell readers that something did.
         """
         event = self.current
-        digest, kept, then = self.as_recorded()
         same = (
             event is not None
             and not self.pointer_problems
             and event.version is not None
             and event.spec_digest == spec_digest(self.spec)
-            and event.content_digest == digest
-            and then is not None
-            and then.stated == kept.stated
+            and event.content_digest == self.chosen.digest
+            and self._kept_now(event) == self.chosen.kept.stated
             and (event.target == self.identity.target or (event.target is None and event.view == self.target.view))
             and self.target.intact(event.version, self.chosen.copy.columns)
         )
         if same and event is not None and event.version is not None:
             self.version = event.version
-            self.chosen = replace(self.chosen, digest=digest)
         return same
 
-    def as_recorded(self) -> tuple[str, Kept, Kept | None]:
-        """Digest and quantities of the copy in the text form of the version that readers see, which may be older; and
-        those that were kept with it, None where there are none, or they were altered."""
-        event, chosen = self.current, self.chosen
-        if event is None or event.version is None:
-            return chosen.digest, chosen.kept, None
+    def _kept_now(self, event: RecordedEvent) -> str | None:
+        """What is stated by the quantities kept with the version of an event; None where they are lost or altered."""
+        assert event.version is not None
         with ledger_reader(self.place) as reader:
             text = reader.reference(self.spec.release, event.version)
-        if text is None or kept_digest(text) != event.reference_digest:
-            return chosen.digest, chosen.kept, None
-        then = Kept.of_text(text)
-        kept = chosen.kept.as_in(then)
-        if kept.columns == chosen.kept.columns:
-            return chosen.digest, kept, then
-        rows = chosen.copy.query.subquery("qblock_copy")
-        return content_digest(self.task.source.session, rows, kept.columns), kept, then
+        return None if text is None or kept_digest(text) != event.reference_digest else Kept.of_text(text).stated
 
     @property
     def hierarchy_digest(self) -> str:

@@ -47,11 +47,8 @@ def _confirm(run: Run, own: Book, found: Turnover, digest: str) -> None:
     keep(own, run.spec.release, found)
 
 
-def source_digest(source: SourceTable, form: int = 1) -> str:
-    """sha256 over the rows that are let in, in no order, of every column that a release reads, as hexadecimal text.
-
-    form: of the canonical text of values; what a spec confirms is of form 1.
-    """
+def source_digest(source: SourceTable) -> str:
+    """sha256 over the rows that are let in, in no order, of every column that a release reads, as hexadecimal text."""
     spec = source.spec
     names = dict.fromkeys([*spec.quasi_identifiers, *spec.sensitives, *spec.insensitives])
     if spec.entity is not None:
@@ -59,7 +56,7 @@ def source_digest(source: SourceTable, form: int = 1) -> str:
     columns = []
     for name in names:
         column = source.columns[name]
-        columns.append(PublishedColumn(name, "identifying", column.compare_as, column.kind, form))
+        columns.append(PublishedColumn(name, "identifying", column.compare_as, column.kind))
     return content_digest(source.session, source.rows_of(names).subquery("qblock_confirmed"), columns)
 
 

@@ -23,7 +23,7 @@ from qblock.search.run import open_task, recoded, refusal, run_search
 from qblock.spec import Spec
 from qblock.tables.results import Anonymized, Guarantee
 from qblock.warehouse.duckdb import DuckdbWarehouse
-from qblock.warehouse.protocol import TEXT_FORM, Warehouse
+from qblock.warehouse.protocol import Warehouse
 
 ONE_PUBLICATION = (
     "this is one publication: it is checked by itself and with no other one, so whoever holds two of the same people "
@@ -50,7 +50,7 @@ def anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
         if chosen is None:
             raise refusal(found)
         warnings = list(task.warnings)
-        source = source_digest(task.source, TEXT_FORM)
+        source = source_digest(task.source)
         if found.recoded is not None:
             task = stack.enter_context(recoded(task, found.recoded))
             chosen = task.assess(task.lattice.bottom)

@@ -20,9 +20,6 @@ from qblock.errors import InputError
 
 PRIVATE_SCHEMA = "qblock"
 """The schema of private tables, where an engine keeps them in the database of the source."""
-TEXT_FORM = 2
-"""The number of the canonical text of values. 1: decimals with the zeros of their scale, as evidence from before has
-them. A form never changes; another text of any value gets a new number, and evidence is read by the number it has."""
 
 
 def quote(name: str) -> str:
@@ -203,11 +200,8 @@ class Session(Protocol):
     def convert(self, text: sa.ColumnElement[Any], to: Column) -> sa.ColumnElement[Any]:
         """A text column cast to the type in which another column's values are compared."""
 
-    def text_of(self, value: sa.ColumnElement[Any], kind: Kind, form: int = TEXT_FORM) -> sa.ColumnElement[Any]:
-        """The canonical text of a value: ISO dates, UTC, decimals without exponent and trailing zeros, no padding.
-
-        form: the number of the canonical text, for evidence from before.
-        """
+    def text_of(self, value: sa.ColumnElement[Any], kind: Kind) -> sa.ColumnElement[Any]:
+        """The canonical text of a value: ISO dates, UTC, decimals without exponent and trailing zeros, no padding."""
 
     def bytewise(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
         """A text column that sorts by bytes."""

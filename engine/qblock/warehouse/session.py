@@ -20,7 +20,7 @@ from qblock.warehouse.facts import Beside, Facts
 from qblock.warehouse.faults import CLIENT, interrupted
 from qblock.warehouse.kept_sessions import count_temporary
 from qblock.warehouse.parts import Part, queries_of_parts
-from qblock.warehouse.protocol import TEXT_FORM, Column, Kind, SourceFacts, TableName, not_a_table
+from qblock.warehouse.protocol import Column, Kind, SourceFacts, TableName, not_a_table
 
 
 class RawType(sa.types.UserDefinedType[Any]):
@@ -237,12 +237,12 @@ class SqlSession:
             text = self._facts.endless(text)
         return sa.cast(text, RawType(to.compare_as))
 
-    def text_of(self, value: sa.ColumnElement[Any], kind: Kind, form: int = TEXT_FORM) -> sa.ColumnElement[Any]:
+    def text_of(self, value: sa.ColumnElement[Any], kind: Kind) -> sa.ColumnElement[Any]:
         if kind == "float":
             return self._facts.plain_number(value)
-        if form > 1 and kind == "decimal":
+        if kind == "decimal":
             return self._facts.plain_decimal(value)
-        if form > 1 and kind in ("date", "timestamp", "timestamptz"):
+        if kind in ("date", "timestamp", "timestamptz"):
             return self._facts.calendar_text(value, kind)
         return sa.cast(value, sa.Text)
 
