@@ -38,9 +38,10 @@ reference says, that the faults fit the engine, that a release survives a fault 
 print."""
 LONG = (
     "tests/steady/test_decisions.py::test_all_histories_are_decided_as_before",
+    "tests/transcripts/test_contents.py::test_more_contents_are_as_before",
     "tests/transcripts/test_transcripts.py::test_long_transcript",
 )
-"""Functions that are in the other part whole: each of their cases is long."""
+"""Functions that are in the other part whole, though each of their cases may be short."""
 
 
 class Taken(NamedTuple):
