@@ -39,6 +39,7 @@ print."""
 LONG = (
     "tests/steady/test_decisions.py::test_all_histories_are_decided_as_before",
     "tests/transcripts/test_contents.py::test_more_contents_are_as_before",
+    "tests/transcripts/test_statements.py::test_the_workloads_of_the_benchmarks",
     "tests/transcripts/test_transcripts.py::test_long_transcript",
 )
 """Functions that are in the other part whole, though each of their cases may be short."""
