@@ -6,14 +6,17 @@ tests of the ledger migrate each of theirs, as does every run in a process of it
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from qblock.ledger import migrate
+from qblock.resources import migrations_directory
 
 _scripts: dict[str, str] = {}
 """By engine."""
@@ -36,6 +39,30 @@ def replaying(patched: pytest.MonkeyPatch) -> Iterator[None]:
 
     patched.setattr(migrate, "_run", replayed)
     yield
+
+
+def one_more(patched: pytest.MonkeyPatch, folder: Path) -> str:
+    """Let the program have one migration more, which adds a column to the events; returns its revision. patched: undone
+    by its owner."""
+    known = migrate.revisions()
+    newest = f"{int(known[-1]) + 1:04}"
+    shutil.copytree(migrations_directory(), folder / "migrations")
+    (folder / "migrations" / "versions" / f"{newest}_added.py").write_text(ADDED.format(newest, known[-1]))
+    patched.setattr(migrate, "migrations_directory", lambda: folder / "migrations")
+    patched.setattr(migrate, "revisions", lambda: (*known, newest))
+    return newest
+
+
+ADDED = """
+import sqlalchemy as sa
+from alembic import context, op
+
+revision, down_revision, branch_labels, depends_on = "{}", "{}", None, None
+
+
+def upgrade() -> None:
+    op.add_column("event", sa.Column("added", sa.Text), schema=context.config.attributes["schema"])
+"""
 
 
 def _script(connection: sa.Connection, migrations: Any) -> str:

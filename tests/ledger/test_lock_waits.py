@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import alembic.command
 import psycopg
 import pytest
 import sqlalchemy as sa
+from migrated import one_more
 from psycopg import sql
 from release.jobs import ATTRIBUTES, CopyJob, Job
 from release.logins import OwnLogin, own_login
@@ -278,15 +278,11 @@ def test_an_upgrade_of_the_ledger_does_not_wait_for_a_dump(
     monkeypatch.setattr(lock_waits, "PAUSE_SECONDS", 0)
     monkeypatch.setattr(migrate, "LOCK_SECONDS", 0.1)
     place = place_of_url(postgresql_url, tmp_path)
-    known, upgrade = migrate.revisions(), alembic.command.upgrade
-    earlier = known[: known.index("0009")]  # the newest one that changes the table of events
-    with monkeypatch.context() as before:
-        before.setattr(migrate, "revisions", lambda: earlier)
-        before.setattr(alembic.command, "upgrade", lambda config, _: upgrade(config, earlier[-1]))
-        migrate.upgrade_ledger(place)
+    _, before = migrate.upgrade_ledger(place)
+    newest = one_more(monkeypatch, tmp_path / "later")
     end_soon(postgresql_url)
     with psycopg.connect(postgresql_url) as dump:
         dump.execute("LOCK TABLE qblock.event, qblock.pointer IN ACCESS SHARE MODE")
         with pytest.raises(Busy, match=f"server process {dump.info.backend_pid} of user"):
             migrate.upgrade_ledger(place)
-    assert migrate.upgrade_ledger(place) == (earlier[-1], known[-1])
+    assert migrate.upgrade_ledger(place) == (before, newest)

@@ -16,9 +16,6 @@ from qblock.ledger.place import Place
 from qblock.ledger.stamps import SHOWN
 from qblock.ledger.writer import opened
 
-STAMPED = "0008"
-"""The revision from which on versions have stamps."""
-
 
 @dataclass(frozen=True)
 class Contents:
@@ -45,22 +42,22 @@ def contents(place: Place, release: str, seconds: float) -> Contents | None:
         return GONE
     try:
         with opened(place.crosswalk, read_only=True, seconds=seconds) as connection, place.translated():
-            revision = migrate.known_revision(connection)
-            readable = place.may_read(connection, READ) if revision is not None else False
+            if migrate.known_revision(connection) is None:
+                return GONE
+            readable = place.may_read(connection, READ)
             if not readable:
                 return None if readable is None else GONE
-            return _contents(connection, release, str(revision))
+            return _contents(connection, release)
     except Busy:
         if seconds:
             raise
         return None
 
 
-def _contents(connection: sa.Connection, release: str, revision: str) -> Contents:
+def _contents(connection: sa.Connection, release: str) -> Contents:
     t = tables(connection.dialect.name)
-    # The file is upgraded later than the ledger is; until then no version in it has a stamp.
-    stamp = t.version.c.stamp if revision >= STAMPED else sa.null().label("stamp")
-    rows = connection.execute(sa.select(t.version.c.version, stamp).where(t.version.c.release == release))
+    query = sa.select(t.version.c.version, t.version.c.stamp).where(t.version.c.release == release)
+    rows = connection.execute(query)
     versions = {row.version: row.stamp for row in rows}
     gone = sa.and_(t.apart.c.release == release, t.apart.c.state == OUT, t.apart.c.why.in_((WITHDRAWN, CELL)))
     out = connection.scalar(sa.select(sa.func.count(sa.distinct(t.apart.c.entity))).where(gone))

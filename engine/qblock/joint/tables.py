@@ -1,5 +1,4 @@
-"""The crosswalk's tables as statements see them; migrations 0003 to 0006, 0008 and 0010 create
-them."""
+"""The crosswalk's tables as statements see them; migrations create them."""
 
 from __future__ import annotations
 
