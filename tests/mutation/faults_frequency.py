@@ -111,8 +111,8 @@ FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
         "pairs: a word of a key is shifted into the one before",
         "frequency/pairs.py",
-        "found = found << (end - start) |",
-        "found = found << (end - start - 1) |",
+        "single = single << (end - start) |",
+        "single = single << (end - start - 1) |",
         tests=("tests/frequency/test_pairs.py::test_one_number_has_the_order_of_several_words",),
     ),
     Mutation(

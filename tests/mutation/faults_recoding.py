@@ -94,8 +94,8 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "map: a part is not among those on its way",
         "recoding/tree.py",
-        "        found = [part]\n        while",
-        "        found = [self.parents[part]]\n        while",
+        "        path = [part]\n        while",
+        "        path = [self.parents[part]]\n        while",
         tests=CHAIN,
     ),
     Mutation(
@@ -136,21 +136,21 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "replay: a label with another name is on no side of its cut",
         "recoding/ladder.py",
-        "found[i] = before and (least is None or least <= first)",
-        "found[i] = before and (least is None or least < first)",
+        "inside[i] = before and (least is None or least <= first)",
+        "inside[i] = before and (least is None or least < first)",
         tests=NAMED,
     ),
     Mutation(
         "replay: boxes that are done lose their rows",
         "recoding/replay.py",
-        "Found(found.part, found.words, child, child), keep=True)\n        parts =",
-        "Found(found.part, found.words, child, child), keep=False)\n        parts =",
+        "PartedKeys(counts.part, counts.words, child, child), keep=True)\n        parts =",
+        "PartedKeys(counts.part, counts.words, child, child), keep=False)\n        parts =",
         tests=REPLAY,
     ),
     Mutation(
         "replay: what no child has is in a part of its own",
         "recoding/tree.py",
-        '        if split.kind == "rest":\n            return split.others[0]\n',
+        '        if split.kind == "rest":\n            return split.merged[0]\n',
         "",
         tests=REPLAY,
     ),

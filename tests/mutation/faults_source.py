@@ -39,15 +39,15 @@ SOURCE: tuple[Mutation, ...] = (
     Mutation(
         "entity: a person may have several rows that count",
         "source/columns.py",
-        'if spec.count == "rows" and found["n"] < found["rows"]:',
-        'if spec.count == "rows" and found["n"] == 0:',
+        'if spec.count == "rows" and totals["n"] < totals["rows"]:',
+        'if spec.count == "rows" and totals["n"] == 0:',
         tests=(f"{SOURCES}::test_entities",),
     ),
     Mutation(
         "entity: rows of nobody",
         "source/columns.py",
-        '    if found["unnamed"]:',
-        '    if found["unnamed"] == found["rows"]:',
+        '    if totals["unnamed"]:',
+        '    if totals["unnamed"] == totals["rows"]:',
         tests=(f"{SOURCES}::test_entities",),
     ),
     Mutation(

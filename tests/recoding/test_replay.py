@@ -161,7 +161,7 @@ def test_a_cut_needs_the_order_that_it_was_made_in() -> None:
     assert sides(grown_up) == [{"8", "9"}, {"10"}]
     # A value beyond what the sides were said to hold has a box of its own.
     (part,) = grown_up.starts.values()
-    assert grown_up.child(part, 0) not in grown_up.splits[part].others
+    assert grown_up.child(part, 0) not in grown_up.splits[part].merged
     assert sides(grown_up) == [{"8", "9"}, {"10"}, {"11"}]
     with pytest.raises(InputError, match=r"age: .* order"):
         Tree.of_json(found, [ages(("8",), ("9",), ("10",), ("unknown",))])
@@ -200,7 +200,7 @@ def test_null_beside_a_side_that_it_was_not_cut_with_stands_alone() -> None:
     again = Tree.of_json(found, [ladder])
     (part,) = again.starts.values()
     assert ladder.null is not None
-    assert again.child(part, ladder.null) not in again.splits[part].others
+    assert again.child(part, ladder.null) not in again.splits[part].merged
     assert sorted(again.texts(again.boxes()).values()) == ["(missing)", "<6", ">=6"]
 
 

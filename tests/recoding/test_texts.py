@@ -27,7 +27,7 @@ def parts(ladder: Ladder, level: int, *below: str, null: bool = True) -> list[st
     for name in below:
         code = ladder.code(level, name)
         assert code is not None
-        part = tree.cut(part, 0, level, code, null=null).others[1]
+        part = tree.cut(part, 0, level, code, null=null).merged[1]
     texts = tree.texts(tree.boxes())
     return [texts[tree.labels[box][0]] for box in tree.boxes()]
 
@@ -207,7 +207,7 @@ def test_rows_lie_where_their_label_says(seed: int) -> None:
         if len(members) == 1:
             opened.append(tree.child(tree.each(part, 0, level) and part, int(members[0])))
         else:
-            opened += tree.cut(part, 0, level, int(draw.choice(members[1:]))).others
+            opened += tree.cut(part, 0, level, int(draw.choice(members[1:]))).merged
     texts = tree.texts(tree.boxes())
     assert len(set(texts.values())) == len(texts)
     for label, text in texts.items():

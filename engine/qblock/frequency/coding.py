@@ -29,9 +29,9 @@ class Place:
     shift: int
 
 
-def finer(one: Mask, other: Mask) -> bool:
-    """Whether what has `one` tells apart all that `other` does."""
-    return all(o & ~w == 0 for w, o in zip(one, other, strict=True))
+def finer(fine: Mask, coarse: Mask) -> bool:
+    """Whether what has `fine` tells apart all that `coarse` does."""
+    return all(o & ~w == 0 for w, o in zip(fine, coarse, strict=True))
 
 
 class Coding:
@@ -85,15 +85,15 @@ class Coding:
         """The mask of a node that generalizes this one and has at least so many combinations of labels, of as few
         attributes and as coarse as possible; None where there is none."""
         labels = [self.labels[i][level] for i, level in enumerate(node)]
-        found, product = [h.height for h in self.hierarchies], 1
+        levels, product = [h.height for h in self.hierarchies], 1
         for i in sorted(range(len(node)), key=lambda i: -labels[i]):
             if product >= blocks:
                 break
             needed = -(-blocks // product)
-            enough = [level for level in range(node[i], found[i]) if self.labels[i][level] >= needed]
-            found[i] = max(enough, default=node[i])
-            product *= self.labels[i][found[i]]
-        return self.mask(tuple(found)) if product >= blocks else None
+            enough = [level for level in range(node[i], levels[i]) if self.labels[i][level] >= needed]
+            levels[i] = max(enough, default=node[i])
+            product *= self.labels[i][levels[i]]
+        return self.mask(tuple(levels)) if product >= blocks else None
 
     @cached_property
     def labels(self) -> list[list[int]]:
@@ -138,30 +138,30 @@ class Coding:
     def bits(self, attribute: int, level: Ints, codes: Ints) -> list[Ints]:
         """By word, int64[R]: what labels, by level and code, put into a key; the inverse of `codes`."""
         words: list[Ints] = [np.zeros(len(codes), dtype=np.int64) for _ in range(self.words)]
-        for one in np.unique(level).tolist():
-            here = np.flatnonzero(level == one)
+        for depth in np.unique(level).tolist():
+            here = np.flatnonzero(level == depth)
             for part, place in zip(self.parts[attribute], self.quasi[attribute], strict=True):
                 # A label's code is a leaf that it has.
-                words[place.word][here] |= (part.codes[codes[here]] & part.mask(one)) << place.shift
+                words[place.word][here] |= (part.codes[codes[here]] & part.mask(depth)) << place.shift
         return words
 
     def values(self, sensitive: int, words: Sequence[Ints]) -> Ints:
         """int64[R]: the codes of a sensitive attribute."""
         place = self.sensitive[sensitive]
-        found: Ints = words[place.word] >> place.shift & (1 << self._widths[sensitive]) - 1
-        return found
+        codes: Ints = words[place.word] >> place.shift & (1 << self._widths[sensitive]) - 1
+        return codes
 
     def _codes(self, attribute: int, level: int, words: Sequence[Ints]) -> Ints:
         parts, places = self.parts[attribute], self.quasi[attribute]
         codes = self.hierarchies[attribute].codes[level].astype(np.int64)
         if len(parts) == 1:
             order, leaves = self._ascending[attribute]
-            found = words[places[0].word] >> places[0].shift & parts[0].mask(level)
+            prefix = words[places[0].word] >> places[0].shift & parts[0].mask(level)
             # A label's code is a prefix of its leaves' codes: the next leaf is one of them.
-            return codes[order[np.searchsorted(leaves, found)]]
+            return codes[order[np.searchsorted(leaves, prefix)]]
         known = np.stack([part.codes & part.mask(level) for part in parts], axis=1)
-        asked = [words[place.word] >> place.shift & p.mask(level) for p, place in zip(parts, places, strict=True)]
-        _, number = np.unique(np.concatenate((known, np.stack(asked, axis=1))), axis=0, return_inverse=True)
+        prefixes = [words[place.word] >> place.shift & p.mask(level) for p, place in zip(parts, places, strict=True)]
+        _, number = np.unique(np.concatenate((known, np.stack(prefixes, axis=1))), axis=0, return_inverse=True)
         number = number.reshape(-1)
         leaf = np.zeros(len(number), dtype=np.int64)
         leaf[number[: len(known)]] = np.arange(len(known))

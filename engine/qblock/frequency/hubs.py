@@ -56,21 +56,21 @@ class Expected:
         steps = [np.log(counts[level + 1] / counts[level]) for counts in labels for level in range(len(counts) - 1)]
         self._prior = np.append(steps, sum(np.log(counts[0]) for counts in labels) + np.log(values))
         self._nodes: list[Floats] = []
-        self._found: list[float] = []
+        self._observed: list[float] = []
 
     def learn(self, node: Node, rows: int) -> None:
         """Take a node's rows into account."""
         steps = [np.arange(height) < level for level, height in zip(node, self._heights, strict=True)]
         self._nodes.append(np.append(np.concatenate(steps).astype(np.float64), 1.0))
         full = min(rows / self.rows, 0.995)
-        self._found.append(np.log(max(-self.rows * np.log1p(-full), 1.0)))
+        self._observed.append(np.log(max(-self.rows * np.log1p(-full), 1.0)))
 
     def everywhere(self, shape: tuple[int, ...]) -> Floats:
         """float64 over a lattice of this shape, with the same bottom."""
         weights = self._prior
         if self._nodes:
             features = np.array(self._nodes)
-            rest = np.array(self._found) - features @ weights
+            rest = np.array(self._observed) - features @ weights
             curve = features.T @ features + RIDGE * np.eye(len(weights))
             weights = weights + np.linalg.solve(curve, features.T @ rest)
         total = np.full(shape, weights[-1])
@@ -79,8 +79,8 @@ class Expected:
             values = np.append(0.0, np.cumsum(weights[start : start + height]))[: shape[axis]]
             total += values.reshape([-1 if i == axis else 1 for i in range(total.ndim)])
             start += height
-        found: Floats = -self.rows * np.expm1(-np.exp(np.minimum(total, 50.0)) / self.rows)
-        return found
+        rows: Floats = -self.rows * np.expm1(-np.exp(np.minimum(total, 50.0)) / self.rows)
+        return rows
 
 
 class Hubs:

@@ -14,10 +14,10 @@ from qblock.hierarchy.paths import BITS
 def order_of(words: Sequence[Ints], mask: Mask) -> Ints:
     """The ascending order of keys by word, the first one first. mask: the bits that they have."""
     if len(words) > 1:
-        one = squeezed(words, mask)
-        if one is None:
+        single = squeezed(words, mask)
+        if single is None:
             return np.lexsort(tuple(reversed(words)))
-        words = [one]
+        words = [single]
     return np.argsort(words[0])
 
 
@@ -31,11 +31,11 @@ def squeezed(words: Sequence[Ints], mask: Mask) -> Ints | None:
         spans = [list(_runs(bits)) for bits in mask]
         if sum(end - start for runs in spans for start, end in runs) > BITS:
             return None
-    found: Ints = np.zeros(len(words[0]), dtype=np.int64)
+    single: Ints = np.zeros(len(words[0]), dtype=np.int64)
     for word, runs in zip(words, spans, strict=True):
         for start, end in runs:
-            found = found << (end - start) | word >> start & (1 << end - start) - 1
-    return found
+            single = single << (end - start) | word >> start & (1 << end - start) - 1
+    return single
 
 
 def _runs(bits: int) -> Iterator[tuple[int, int]]:

@@ -63,7 +63,7 @@ class FrequencySets(Sources):
         self._known: dict[Mask, int] = {}
         self._sizes: dict[Mask, Sizes] = {}
         self._small: dict[tuple[Mask, int], Small] = {}
-        self._asked: dict[Node, Small] = {}
+        self._small_of_node: dict[Node, Small] = {}
 
     def sizes(self, node: Node) -> Sizes:
         """The block sizes of a node, without any sensitive value."""
@@ -84,26 +84,26 @@ class FrequencySets(Sources):
             squared = self.rows < GREATEST_SQUARED
             source = self._source(mask)
             self._read(source.rows)
-            asked = self._asked_for(source, mask, None, least, squared)
-            found = {name: int(values[0]) for name, values in asked.items()}
+            facts = self._block_counts(source, mask, None, least, squared)
+            figures = {name: int(values[0]) for name, values in facts.items()}
             if not self.entities:
-                self.add_up(found["n"], node)
+                self.add_up(figures["n"], node)
             self._small[mask, least] = Small(
-                found["blocks"],
-                found["n"],
-                found.get("squares"),
-                found["small"],
-                found["small_n"],
-                found.get("small_squares"),
+                figures["blocks"],
+                figures["n"],
+                figures.get("squares"),
+                figures["small"],
+                figures["small_n"],
+                figures.get("small_squares"),
             )
-            self._known[mask] = found["blocks"]
-            self._learn(node, (), found["blocks"])
-        self._asked[node] = self._small[mask, least]
+            self._known[mask] = figures["blocks"]
+            self._learn(node, (), figures["blocks"])
+        self._small_of_node[node] = self._small[mask, least]
         return self._small[mask, least]
 
     def known_small(self) -> dict[Node, Small]:
         """What `small` has found so far."""
-        return dict(self._asked)
+        return dict(self._small_of_node)
 
     @property
     def leaves(self) -> int:
@@ -120,7 +120,7 @@ class FrequencySets(Sources):
             return self._small[mask, least].small_n
         if not self.worth_sampling(node, ()):
             return 0
-        return int(self._asked_for(*self._sampled(node, mask), least)["small_n"][0])
+        return int(self._block_counts(*self._sampled(node, mask), least)["small_n"][0])
 
     def worth_sampling(self, node: Node, sensitive: Sequence[int]) -> bool:
         """Whether counting only some blocks would be cheaper."""
@@ -172,17 +172,17 @@ class FrequencySets(Sources):
         mask = self.coding.mask(self.lattice.bottom, sensitive)
         source = self._source(mask)
         self._read(source.rows)
-        found = self.session.counts(queries.size_histogram(self._grouped(source, mask)))
-        return found["size"], found["blocks"]
+        histogram = self.session.counts(queries.size_histogram(self._grouped(source, mask)))
+        return histogram["size"], histogram["blocks"]
 
     def marginals(self) -> list[tuple[Ints, Ints]]:
         """For each quasi-identifier the leaves that occur and the rows (never entities) of each of them."""
-        found = []
+        marginals = []
         for i in range(len(self.lattice.heights)):
             node = tuple(0 if i == j else height for j, height in enumerate(self.lattice.heights))
             words, counts = self._fetched(node, ())
-            found.append((self.coding.keys(node, words)[:, i], counts["r" if self.entities else "n"]))
-        return found
+            marginals.append((self.coding.keys(node, words)[:, i], counts["r" if self.entities else "n"]))
+        return marginals
 
     def totals(self, sensitive: int) -> tuple[Ints, Ints]:
         """The codes of a sensitive attribute that occur, and the rows (or entities) of each."""
@@ -198,12 +198,12 @@ class FrequencySets(Sources):
     ) -> tuple[list[Ints], dict[str, Ints]]:
         mask = self.coding.mask(node, sensitive)
         if portion.sampled:
-            columns = self._asked_for(*self._sampled(node, mask))
+            columns = self._block_counts(*self._sampled(node, mask))
         else:
             source = self._source(mask)
             self._read(source.rows)
             sample = None if portion.all else Sample(self.coding.mask(node), portion.of, portion.number)
-            columns = self._asked_for(source, mask, sample)
+            columns = self._block_counts(source, mask, sample)
         nothing = np.zeros(len(columns["n"]), dtype=np.int64)
         return [columns.pop(f"k{i}", nothing) for i in range(self.coding.words)], columns
 

@@ -44,5 +44,5 @@ def positions(keys: Ints, among: Ints, leaves: Sequence[int]) -> Ints:
     numbers, distinct = number(np.concatenate((among, keys)), leaves)
     place = np.zeros(len(distinct), dtype=np.int64)
     place[numbers[: len(among)]] = np.arange(len(among), dtype=np.int64)
-    found: Ints = place[numbers[len(among) :]]
-    return found
+    positions_of_keys: Ints = place[numbers[len(among) :]]
+    return positions_of_keys

@@ -51,7 +51,7 @@ class Slices:
         self._missed: Counter[Mask] = Counter()
         self._sliced_by: dict[Mask, Mask | None] = {}
 
-    def some(self, node: Node, blocks: Mask, rows: int) -> sa.TableClause | Sample:
+    def sample(self, node: Node, blocks: Mask, rows: int) -> sa.TableClause | Sample:
         """Some of a node's blocks: a slice, or what to filter by.
 
         blocks: the node's mask; rows: of the set that its counts would be read from.

@@ -114,10 +114,12 @@ class Sources:
         table = self.stored(self._grouped(source, mask, by_entity=self.entities))
         self.session.analyze(table)
         rows = int(self.session.scalar(sa.select(sa.func.count()).select_from(table)))
-        made = FrequencySet(node, mask, table, rows)
-        self._hubs.append(made)
+        stored = FrequencySet(node, mask, table, rows)
+        self._hubs.append(stored)
         while sum(hub.rows for hub in self._hubs) > KEEP_ROWS and len(self._hubs) > 1:
-            self._drop(max((hub for hub in self._hubs if hub is not made), key=lambda hub: (self._idle(hub), hub.rows)))
+            self._drop(
+                max((hub for hub in self._hubs if hub is not stored), key=lambda hub: (self._idle(hub), hub.rows))
+            )
         return rows
 
     def expect(self, wanted: Floats, sensitive: Sequence[int] = ()) -> Floats:
@@ -171,12 +173,12 @@ class Sources:
         """What counts of some of a node's blocks come from: a slice, if there can be one."""
         blocks, source = self.coding.mask(node), self._source(mask)
         with self._lock:
-            found = self._slices.some(node, blocks, source.rows)
-        if isinstance(found, Sample):
-            return source, mask, found
-        return FrequencySet(self.lattice.bottom, self._base.mask, found, 0), mask, None
+            rows = self._slices.sample(node, blocks, source.rows)
+        if isinstance(rows, Sample):
+            return source, mask, rows
+        return FrequencySet(self.lattice.bottom, self._base.mask, rows, 0), mask, None
 
-    def _asked_for(
+    def _block_counts(
         self, source: FrequencySet, mask: Mask, sample: Sample | None, least: int | None = None, squared: bool = False
     ) -> dict[str, Ints]:
         """The counts of blocks, or `size_facts` of them; a statement is built once, and filled in for each mask."""

@@ -37,25 +37,25 @@ class Keys:
     def narrow(self, mask: Mask) -> Mask:
         return tuple(mask[i] for i in self.used)
 
-    def words(self, found: Sequence[Ints]) -> list[Ints]:
+    def words(self, columns: Sequence[Ints]) -> list[Ints]:
         """All words of keys of which these are there."""
-        nothing = np.zeros(len(found[0]), dtype=np.int64)
-        known = dict(zip(self.used, found, strict=True))
+        nothing = np.zeros(len(columns[0]), dtype=np.int64)
+        known = dict(zip(self.used, columns, strict=True))
         return [known.get(i, nothing) for i in range(self.coding.words)]
 
-    def codes(self, attribute: int, level: Ints, found: Sequence[Ints]) -> Ints:
+    def codes(self, attribute: int, level: Ints, columns: Sequence[Ints]) -> Ints:
         """int64[R]: the codes of an attribute's labels in keys; level: int64[R]."""
-        words = self.words(found)
+        words = self.words(columns)
         code = np.zeros(len(level), dtype=np.int64)
-        for one in np.unique(level).tolist():
-            here = level == one
-            code[here] = self.coding.codes(attribute, one, [word[here] for word in words])
+        for depth in np.unique(level).tolist():
+            here = level == depth
+            code[here] = self.coding.codes(attribute, depth, [word[here] for word in words])
         return code
 
     def bits(self, attribute: int, level: Ints, code: Ints) -> list[Ints]:
         """int64[R] by word: what labels put into a key."""
-        found = self.coding.bits(attribute, level, code)
-        return [found[i] for i in self.used]
+        words = self.coding.bits(attribute, level, code)
+        return [words[i] for i in self.used]
 
     def bits_of_node(self, node: Node, keys: Ints) -> list[Ints]:
         """What the labels of blocks put into a key; keys: int64[B, Q], their codes."""

@@ -187,8 +187,8 @@ class Ladder:
             order, codes = self._by_code(label.level)
             ends = np.searchsorted(codes, label.codes), np.searchsorted(codes, label.codes, side="right")
             leaves = np.concatenate([order[start:end] for start, end in zip(*ends, strict=True)])
-            found = np.unique(self._codes[level][leaves])
-            self._members[label, level] = found[np.argsort(self.rank(level)[found])]
+            members = np.unique(self._codes[level][leaves])
+            self._members[label, level] = members[np.argsort(self.rank(level)[members])]
         return self._members[label, level]
 
     def cut(self, label: Label, level: int, at: int, *, null: bool = True) -> Sides:
@@ -367,19 +367,19 @@ class Ladder:
 
     def between(self, level: int, codes: Ints, bounds: Bounds) -> Mask:
         """bool: which labels of an ordered hierarchy are between bounds, also where those that were named are gone."""
-        found = np.zeros(len(codes), dtype=bool)
+        inside = np.zeros(len(codes), dtype=bool)
         low, high = (bounds.leaves[0], bounds.leaves[1]) if bounds.exact else (bounds.low, bounds.high)
         place = self._leaf_place if bounds.exact else self._place
         least, most = (None if end is None else place(end) for end in (low, high))
         for i, code in enumerate(codes.tolist()):
             name = self.name(level, code)
             if name is None or name in bounds.names:
-                found[i] = bounds.null if name is None else True
+                inside[i] = bounds.null if name is None else True
             elif not bounds.exact or (least is not None and most is not None):
                 first, last = (self._leaf_place(leaf or "") for leaf in self._leaves(level, code))
                 before = most is None or (last <= most if bounds.exact else last < most)
-                found[i] = before and (least is None or least <= first)
-        return found
+                inside[i] = before and (least is None or least <= first)
+        return inside
 
     def _leaves(self, level: int, code: int) -> tuple[str | None, str | None]:
         """The first and the last leaf of a label in the order of values."""
@@ -390,8 +390,8 @@ class Ladder:
 
     def leaf_sets(self, label: Label) -> Mask:
         """bool[leaves]: which leaves it stands for."""
-        found: Mask = np.isin(self._codes[label.level], label.codes)
-        return found
+        leaves: Mask = np.isin(self._codes[label.level], label.codes)
+        return leaves
 
     def _shown(self, level: int, code: int) -> str:
         name = self.name(level, code)
@@ -408,9 +408,9 @@ class Ladder:
     def _divides(self, fine: int, coarse: int) -> Mask:
         """bool[leaves]: whether labels of the coarse level, by code, have several of the fine one."""
         if (fine, coarse) not in self._dividing:
-            found = np.zeros(self.size, dtype=bool)
-            found[self._codes[coarse][self._codes[fine] != self._codes[coarse]]] = True
-            self._dividing[fine, coarse] = found
+            divided = np.zeros(self.size, dtype=bool)
+            divided[self._codes[coarse][self._codes[fine] != self._codes[coarse]]] = True
+            self._dividing[fine, coarse] = divided
         return self._dividing[fine, coarse]
 
     def _by_code(self, level: int) -> tuple[Ints, Ints]:

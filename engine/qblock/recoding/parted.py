@@ -24,7 +24,7 @@ NAMES = itertools.count()
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class PartedKeys:
     """Keys of parts. part: int64[R]; words: int64[R] for each word of the key; n: int64[R], their rows or entities, or
     what else belongs to each of them; rows: int64[R], where entities are counted."""
 
@@ -50,46 +50,48 @@ class PartedLeaves:
         session.analyze(self.table)
         session.drop(table)
 
-    def counts(self, parts: Ints, masks: Sequence[Mask]) -> Found:
+    def counts(self, parts: Ints, masks: Sequence[Mask]) -> PartedKeys:
         """The rows (or entities) of these parts by the bits that their masks keep; masks: of each part, by word."""
         marks, table = self._masks(parts, masks), self.table
         both = table.join(marks, table.c.part == marks.c.part)
-        found = self._counted(both, table.c.part, self._masked(marks))
+        counts = self._counted(both, table.c.part, self._masked(marks))
         self._session.drop(marks)
-        return found
+        return counts
 
-    def counts_of(self, parts: Ints, masks: Sequence[Mask], groups: Found, kept: Mask | None) -> Found:
+    def counts_of(self, parts: Ints, masks: Sequence[Mask], groups: PartedKeys, kept: Mask | None) -> PartedKeys:
         """The same of groups of keys. groups: their n is the number of the group, which `part` is of what is found;
         kept: the bits that tell its rows apart."""
         marks, children = self._masks(parts, masks), self._loaded(groups)
         bits = kept or (0,) * len(self._words)
         pairs = zip(self._words, bits, strict=True)
         keys = [self.table.c[name].bitwise_and(sa.literal_column(str(mask))) for name, mask in pairs]
-        found = self._counted(self._joined(marks, children), children.c.child, keys)
+        counts = self._counted(self._joined(marks, children), children.c.child, keys)
         for table in (marks, children):
             self._session.drop(table)
-        return found
+        return counts
 
-    def _counted(self, both: sa.FromClause, part: Expression, keys: Sequence[Expression]) -> Found:
+    def _counted(self, both: sa.FromClause, part: Expression, keys: Sequence[Expression]) -> PartedKeys:
         table = self.table
         named = [part.label("part"), *(key.label(name) for name, key in zip(self._words, keys, strict=True))]
         rows = whole(sa.func.sum(table.c.n)).label("n")
         if self._entities:
-            apart = (
+            by_entity = (
                 sa.select(*named, table.c.e.label("e"), rows)
                 .select_from(both)
                 .group_by(part, *keys, table.c.e)
                 .subquery("apart")
             )
-            again = [apart.c[column.name] for column in named]
-            counted = [whole(sa.func.count()).label("n"), whole(sa.func.sum(apart.c.n)).label("r")]
+            again = [by_entity.c[column.name] for column in named]
+            counted = [whole(sa.func.count()).label("n"), whole(sa.func.sum(by_entity.c.n)).label("r")]
             query = sa.select(*again, *counted).group_by(*again)
         else:
             query = sa.select(*named, rows).select_from(both).group_by(part, *keys)
-        found = self._session.counts(query)
-        return Found(found["part"], [found[name] for name in self._words], found["n"], found.get("r", found["n"]))
+        columns = self._session.counts(query)
+        return PartedKeys(
+            columns["part"], [columns[name] for name in self._words], columns["n"], columns.get("r", columns["n"])
+        )
 
-    def assign(self, parts: Ints, masks: Sequence[Mask], groups: Found, *, keep: bool) -> None:
+    def assign(self, parts: Ints, masks: Sequence[Mask], groups: PartedKeys, *, keep: bool) -> None:
         """Give each row the part that it belongs to now.
 
         groups: keys of these parts by their masks; n: the new part of each. keep: rows of other parts, and of keys that
@@ -119,7 +121,7 @@ class PartedLeaves:
             children, sa.and_(*same), isouter=keep
         )
 
-    def _loaded(self, groups: Found) -> sa.TableClause:
+    def _loaded(self, groups: PartedKeys) -> sa.TableClause:
         arrays = {"part": whole_numbers(groups.part), "child": whole_numbers(groups.n)}
         arrays |= {name: whole_numbers(word) for name, word in zip(self._words, groups.words, strict=True)}
         loaded = self._session.load(self._name(), pa.table(arrays))

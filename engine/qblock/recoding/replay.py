@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from qblock.recoding.keys import Keys
-from qblock.recoding.parted import Found, PartedLeaves
+from qblock.recoding.parted import PartedKeys, PartedLeaves
 from qblock.recoding.tree import Tree
 
 
@@ -14,10 +14,10 @@ def replay(tree: Tree, leaves: PartedLeaves, keys: Keys) -> list[int]:
     map was made has a box, too, which the tree has from here on."""
     whole = np.zeros(1, dtype=np.int64)
     mask = keys.of_node(tree.start)
-    found = leaves.counts(whole, [mask])
-    codes = keys.coding.keys(tree.start, keys.words(found.words))
+    counts = leaves.counts(whole, [mask])
+    codes = keys.coding.keys(tree.start, keys.words(counts.words))
     child = np.array([tree.begin(key) for key in codes.tolist()], dtype=np.int64)
-    leaves.assign(whole, [mask], Found(found.part, found.words, child, child), keep=True)
+    leaves.assign(whole, [mask], PartedKeys(counts.part, counts.words, child, child), keep=True)
     boxes, parts = set[int](), set(child.tolist())
     while parts:
         boxes |= {part for part in parts if part not in tree.splits}
@@ -25,17 +25,17 @@ def replay(tree: Tree, leaves: PartedLeaves, keys: Keys) -> list[int]:
         if not len(split):
             break
         splits = [tree.splits[part] for part in split.tolist()]
-        masks = [keys.mask(one.attribute, one.level) for one in splits]
-        found = leaves.counts(split, masks)
-        place = np.searchsorted(split, found.part)
-        attribute = np.array([one.attribute for one in splits], dtype=np.int64)[place]
-        level = np.array([one.level for one in splits], dtype=np.int64)[place]
+        masks = [keys.mask(part_split.attribute, part_split.level) for part_split in splits]
+        counts = leaves.counts(split, masks)
+        place = np.searchsorted(split, counts.part)
+        attribute = np.array([part_split.attribute for part_split in splits], dtype=np.int64)[place]
+        level = np.array([part_split.level for part_split in splits], dtype=np.int64)[place]
         child = np.zeros(len(place), dtype=np.int64)
-        for one in np.unique(attribute).tolist():
-            here = np.flatnonzero(attribute == one)
-            code = keys.codes(one, level[here], [word[here] for word in found.words])
-            pairs = zip(found.part[here].tolist(), code.tolist(), strict=True)
+        for split_attribute in np.unique(attribute).tolist():
+            here = np.flatnonzero(attribute == split_attribute)
+            code = keys.codes(split_attribute, level[here], [word[here] for word in counts.words])
+            pairs = zip(counts.part[here].tolist(), code.tolist(), strict=True)
             child[here] = [tree.child(part, label) for part, label in pairs]
-        leaves.assign(split, masks, Found(found.part, found.words, child, child), keep=True)
+        leaves.assign(split, masks, PartedKeys(counts.part, counts.words, child, child), keep=True)
         parts = set(child.tolist())
     return sorted(boxes)

@@ -24,7 +24,7 @@ class Split:
     """How a part is divided by the labels of one attribute at one level.
 
     kind: `each` label by itself; `cut`: neighbours on two sides; `rest`: some by themselves, the others together.
-    children: parts by the code of the label that each has alone; others: the part of the rest, or of both sides of the
+    children: parts by the code of the label that each has alone; merged: the part of the rest, or of both sides of the
     cut, of which bounds and ranks are. A label that is between none of them came later, and stands alone.
     """
 
@@ -32,7 +32,7 @@ class Split:
     level: int
     kind: Kind
     children: dict[int, int] = field(default_factory=dict)
-    others: tuple[int, ...] = ()
+    merged: tuple[int, ...] = ()
     bounds: tuple[Bounds, ...] = ()
     ranks: tuple[tuple[int, int], ...] = ()
 
@@ -69,11 +69,11 @@ class Tree:
         ladder = self.ladders[split.attribute]
         rank = int(ladder.rank(split.level)[code])
         null = bool(split.bounds) and ladder.name(split.level, code) is None
-        for side, bounds, (low, high) in zip(split.others, split.bounds, split.ranks, strict=False):
+        for side, bounds, (low, high) in zip(split.merged, split.bounds, split.ranks, strict=False):
             if bounds.null if null else low <= rank <= high:
                 return side
         if split.kind == "rest":
-            return split.others[0]
+            return split.merged[0]
         split.children[code] = self._with(part, split.attribute, ladder.plain(split.level, code))
         return split.children[code]
 
@@ -87,8 +87,8 @@ class Tree:
         return self._cut(part, attribute, level, sides)
 
     def _cut(self, part: int, attribute: int, level: int, sides: Sides) -> Split:
-        others = tuple(self._with(part, attribute, label) for label in sides.labels)
-        return self._split(part, Split(attribute, level, "cut", others=others, bounds=sides.bounds, ranks=sides.ranks))
+        merged = tuple(self._with(part, attribute, label) for label in sides.labels)
+        return self._split(part, Split(attribute, level, "cut", merged=merged, bounds=sides.bounds, ranks=sides.ranks))
 
     def rest(self, part: int, attribute: int, level: int, alone: Iterable[int], stated: str | None = None) -> Split:
         """Divide a part into these labels and one rest. stated: how the rest reads, where that was said before."""
@@ -96,9 +96,9 @@ class Tree:
         for code in alone:
             split.children[code] = self._with(part, attribute, self.ladders[attribute].plain(level, code))
         members = self.ladders[attribute].members(self.labels[part][attribute], level)
-        others = members[~np.isin(members, list(split.children))]
+        rest = members[~np.isin(members, list(split.children))]
         within = self.labels[part][attribute]
-        split.others = (self._with(part, attribute, self.ladders[attribute].group(level, others, within, stated)),)
+        split.merged = (self._with(part, attribute, self.ladders[attribute].group(level, rest, within, stated)),)
         return self._split(part, split)
 
     def boxes(self) -> list[int]:
@@ -107,15 +107,15 @@ class Tree:
 
     def path(self, part: int) -> list[int]:
         """The parts that hold this one, itself included, from the whole table down."""
-        found = [part]
-        while found[-1]:
-            found.append(self.parents[found[-1]])
-        return found[::-1]
+        path = [part]
+        while path[-1]:
+            path.append(self.parents[path[-1]])
+        return path[::-1]
 
     def texts(self, parts: Collection[int]) -> dict[Label, str]:
         """How the labels of these boxes read. Raises InputError where two that stand for different values would read
         the same."""
-        found: dict[Label, str] = {}
+        texts: dict[Label, str] = {}
         for attribute, ladder in enumerate(self.ladders):
             used = dict.fromkeys(self.labels[part][attribute] for part in parts)
             rests: dict[Label | None, list[Label]] = {}
@@ -124,13 +124,13 @@ class Tree:
                     rests.setdefault(label.within, []).append(label)
             numbers: dict[Label, int] = {}
             for within, labels in rests.items():
-                known = sum(1 for one in used if one.stated is not None and one.within is within)
+                known = sum(1 for label in used if label.stated is not None and label.within is within)
                 labels.sort(key=lambda label: (label.level, ladder.rank(label.level)[label.codes].tolist()))
                 numbers |= {label: known + i for i, label in enumerate(labels, 1)}
             for label in used:
-                found[label] = ladder.text(label, numbers.get(label, 1))
-            _check_apart(ladder, [(label, found[label]) for label in used])
-        return found
+                texts[label] = ladder.text(label, numbers.get(label, 1))
+            _check_apart(ladder, [(label, texts[label]) for label in used])
+        return texts
 
     def to_json(self, texts: Mapping[Label, str]) -> dict[str, Any]:
         """The splits by the names of labels, which do not depend on what else a hierarchy holds."""
@@ -159,7 +159,7 @@ class Tree:
     def _split_json(self, part: int, texts: Mapping[Label, str]) -> dict[str, Any]:
         split = self.splits[part]
         ladder = self.ladders[split.attribute]
-        found: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "part": part,
             "attribute": split.attribute,
             "level": split.level,
@@ -170,53 +170,53 @@ class Tree:
                 if split.kind == "rest" or child in self.splits
             ],
         }
-        if split.others:
-            labels = [self.labels[child][split.attribute] for child in split.others]
-            found["others"] = [[child, texts.get(label)] for child, label in zip(split.others, labels, strict=True)]
+        if split.merged:
+            labels = [self.labels[child][split.attribute] for child in split.merged]
+            entry["others"] = [[child, texts.get(label)] for child, label in zip(split.merged, labels, strict=True)]
         if split.bounds:
-            found["bounds"] = [asdict(bounds) for bounds in split.bounds]
-        return found
+            entry["bounds"] = [asdict(bounds) for bounds in split.bounds]
+        return entry
 
     @classmethod
-    def of_json(cls, found: Mapping[str, Any], ladders: Sequence[Ladder]) -> Tree:
+    def of_json(cls, stated: Mapping[str, Any], ladders: Sequence[Ladder]) -> Tree:
         """The same splits over hierarchies that may hold other leaves by now. Raises InputError where one has other
         levels, or is cut and does not keep the order of its values any more."""
-        for ladder, height in zip(ladders, found["heights"], strict=True):
+        for ladder, height in zip(ladders, stated["heights"], strict=True):
             if ladder.hierarchy.height != height:
                 raise InputError(
                     f"{ladder.hierarchy.attribute}: the recoding map has labels of levels 0 to {height}, and the top "
                     f"of its hierarchy is level {ladder.hierarchy.height} now; give it the levels that it had"
                 )
-        made = cls(ladders, tuple(found["start"]))
+        tree = cls(ladders, tuple(stated["start"]))
         parts = {0: 0}
-        for number, names in found["starts"]:
-            codes = [ladder.code(level, name) for ladder, level, name in zip(ladders, made.start, names, strict=True)]
+        for number, names in stated["starts"]:
+            codes = [ladder.code(level, name) for ladder, level, name in zip(ladders, tree.start, names, strict=True)]
             if None not in codes:
-                parts[number] = made.begin([code for code in codes if code is not None])
+                parts[number] = tree.begin([code for code in codes if code is not None])
         # A part has a smaller number than those that it is split into.
-        for split in found["splits"]:
+        for split in stated["splits"]:
             if split["part"] in parts:
-                made._restore(parts[split["part"]], split, parts)
-        return made
+                tree._restore(parts[split["part"]], split, parts)
+        return tree
 
-    def _restore(self, part: int, found: Mapping[str, Any], parts: dict[int, int]) -> None:
-        attribute, level = found["attribute"], found["level"]
+    def _restore(self, part: int, stated: Mapping[str, Any], parts: dict[int, int]) -> None:
+        attribute, level = stated["attribute"], stated["level"]
         ladder = self.ladders[attribute]
-        codes = {number: ladder.code(level, name) for name, number in found["children"]}
+        codes = {number: ladder.code(level, name) for name, number in stated["children"]}
         known = {number: code for number, code in codes.items() if code is not None}
-        if found["kind"] == "each":
+        if stated["kind"] == "each":
             split = self.each(part, attribute, level)
             for code in known.values():
                 self.child(part, code)
-        elif found["kind"] == "rest":
-            split = self.rest(part, attribute, level, known.values(), found["others"][0][1])
+        elif stated["kind"] == "rest":
+            split = self.rest(part, attribute, level, known.values(), stated["others"][0][1])
         else:
-            split = self._cut_again(part, attribute, level, found)
+            split = self._cut_again(part, attribute, level, stated)
         parts |= {number: split.children[code] for number, code in known.items()}
-        for (number, _), child in zip(found.get("others", ()), split.others, strict=True):
+        for (number, _), child in zip(stated.get("others", ()), split.merged, strict=True):
             parts[number] = child
 
-    def _cut_again(self, part: int, attribute: int, level: int, found: Mapping[str, Any]) -> Split:
+    def _cut_again(self, part: int, attribute: int, level: int, stated: Mapping[str, Any]) -> Split:
         ladder = self.ladders[attribute]
         if not ladder.ordered:
             raise InputError(
@@ -224,10 +224,10 @@ class Tree:
                 "hierarchy do not keep the order of its values any more; correct the hierarchy"
             )
         bounds = [
-            Bounds(**{**stated, "names": tuple(stated["names"]), "leaves": tuple(stated["leaves"])})
-            for stated in found["bounds"]
+            Bounds(**{**side, "names": tuple(side["names"]), "leaves": tuple(side["leaves"])})
+            for side in stated["bounds"]
         ]
-        texts = [text for _, text in found["others"]]
+        texts = [text for _, text in stated["others"]]
         sides = ladder.cut_again(self.labels[part][attribute], level, bounds, texts)
         return self._cut(part, attribute, level, sides)
 

@@ -10,7 +10,7 @@ from qblock.blocks import Blocks, Ints
 from qblock.frequency import FrequencySets
 from qblock.lattice import Node
 from qblock.recoding.keys import Keys
-from qblock.recoding.parted import Found, PartedLeaves
+from qblock.recoding.parted import PartedKeys, PartedLeaves
 from qblock.warehouse import queries
 
 
@@ -24,15 +24,15 @@ def united(sets: FrequencySets, node: Node, keys: Ints, numbers: Sequence[Ints],
     table = sets.stored(queries.roll_up(sets.base, mask, by_entity=True))
     leaves = PartedLeaves(sets.session, table, of.used, entities=True)
     whole, masks, words = np.zeros(1, dtype=np.int64), [of.of_node(node)], of.bits_of_node(node, keys)
-    found = []
+    unions = []
     for number in numbers:
-        groups = Found(np.zeros(len(number), dtype=np.int64), words, number, number)
+        groups = PartedKeys(np.zeros(len(number), dtype=np.int64), words, number, number)
         alone = leaves.counts_of(whole, masks, groups, None)
         pairs = leaves.counts_of(whole, masks, groups, of.of_values((sensitive,)))
         rows = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int64)
         rows[alone.part] = alone.n
         value = sets.coding.values(sensitive, of.words(pairs.words))
         union = Blocks.from_pairs(pairs.part, value, pairs.n)
-        found.append(Blocks(union.start, union.value, union.count, rows))
+        unions.append(Blocks(union.start, union.value, union.count, rows))
     leaves.drop()
-    return found
+    return unions

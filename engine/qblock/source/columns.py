@@ -43,15 +43,15 @@ def check_entity(spec: Spec, session: Session, entity: sa.ColumnElement[Any], co
         queries.whole(sa.func.coalesce(sa.func.sum(without), 0)).label("unnamed"),
         sa.func.count(groups.c.entity).label("n"),
     )
-    found = session.fetch(query).to_pylist()[0]
-    if found["unnamed"]:
+    totals = session.fetch(query).to_pylist()[0]
+    if totals["unnamed"]:
         raise InputError(
-            f"{spec.at('entity')}: column {column.name} is NULL in {counted(found['unnamed'], 'row')}; "
+            f"{spec.at('entity')}: column {column.name} is NULL in {counted(totals['unnamed'], 'row')}; "
             "every row must say who it is about"
         )
-    if spec.count == "rows" and found["n"] < found["rows"]:
+    if spec.count == "rows" and totals["n"] < totals["rows"]:
         raise InputError(
-            f"{spec.at('entity')}: column {column.name} has {found['n']} entities in {found['rows']} rows, but "
+            f"{spec.at('entity')}: column {column.name} has {totals['n']} entities in {totals['rows']} rows, but "
             "`count: rows` needs one row per entity; write `count: entities`"
         )
 
@@ -100,9 +100,9 @@ def check_covered(
     base: the coded table, with keys of so many words; relation: what it was made of; coded: the value of each
     attribute in it, and what codes it.
     """
-    found = session.counts(queries.uncovered_keys(base, words))
-    if not found["lost"][0]:
-        return int(found["n"][0])
+    counts = session.counts(queries.uncovered_keys(base, words))
+    if not counts["lost"][0]:
+        return int(counts["n"][0])
     problems = []
     for name, (value, dimension) in coded.items():
         text = session.text_of(value, columns[name].kind)

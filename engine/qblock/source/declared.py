@@ -23,8 +23,8 @@ ANY = Column("", "", "text", "")
 
 def stated_attributes(spec: Spec) -> dict[str, CsvFile | DimensionTable]:
     """The attributes whose hierarchy (or taxonomy) is a file or a table."""
-    found = {name: attribute.hierarchy or attribute.taxonomy for name, attribute in spec.attributes.items()}
-    return {name: source for name, source in found.items() if isinstance(source, CsvFile | DimensionTable)}
+    sources = {name: attribute.hierarchy or attribute.taxonomy for name, attribute in spec.attributes.items()}
+    return {name: source for name, source in sources.items() if isinstance(source, CsvFile | DimensionTable)}
 
 
 def leaf_marks(hierarchy: Hierarchy) -> list[str]:
@@ -42,7 +42,7 @@ def stated_hierarchies(spec: Spec) -> dict[str, Hierarchy]:
     for a fault."""
     stated = stated_attributes(spec)
     nothing: Any = None  # what a source holds does not matter to them
-    found = {}
+    hierarchies = {}
     with ExitStack() as stack:
         session = nothing
         if any(isinstance(source, DimensionTable) for source in stated.values()):
@@ -52,7 +52,7 @@ def stated_hierarchies(spec: Spec) -> dict[str, Hierarchy]:
         for name in stated:
             attribute = spec.attributes[name]
             if attribute.role == "sensitive":
-                found[name] = domain_of(spec, session, name, ANY, nothing)
+                hierarchies[name] = domain_of(spec, session, name, ANY, nothing)
                 continue
-            found[name] = hierarchy_of(spec, session, name, ANY, nothing)
-    return found
+            hierarchies[name] = hierarchy_of(spec, session, name, ANY, nothing)
+    return hierarchies

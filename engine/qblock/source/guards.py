@@ -99,11 +99,11 @@ class GuardSets:
     def _check(self, coded: sa.TableClause, guards: GuardTable, sensitive: str) -> None:
         names = {"e": guards.entity, "v": guards.value, "g": guards.group}
         there = [c.name for c in coded.columns if c.name != "n"]
-        found = self._source.session.fetch(queries.uncovered_rows(coded, there)).to_pylist()[0]
+        uncovered = self._source.session.fetch(queries.uncovered_rows(coded, there)).to_pylist()[0]
         for key in there:
-            if found[key]:
+            if uncovered[key]:
                 what = f"NULL or not in the domain of {sensitive}" if key == "v" else "NULL"
-                rows = counted(found[key], "row")
+                rows = counted(uncovered[key], "row")
                 raise InputError(
                     f"{self._place}: column {names[key]} of {self._table} is {what} in {rows}; correct the table"
                 )

@@ -22,14 +22,14 @@ def levels_in_words(spec: Spec, hierarchies: Iterable[Hierarchy]) -> dict[str, t
 
     Counts of labels and names of levels alone: no label is named.
     """
-    found = {}
+    words = {}
     for hierarchy in hierarchies:
-        said = []
+        of_levels = []
         for level in range(hierarchy.height + 1):
             labels = _labels(hierarchy, level)
-            said.append(_counted(_of_hierarchy(spec, hierarchy, level), labels))
-        found[hierarchy.attribute] = tuple(said)
-    return found
+            of_levels.append(_counted(_of_hierarchy(spec, hierarchy, level), labels))
+        words[hierarchy.attribute] = tuple(of_levels)
+    return words
 
 
 def _labels(hierarchy: Hierarchy, level: int) -> int:
@@ -49,14 +49,14 @@ def node_in_words(
     """What readers see of each quasi-identifier at a node, as far as the spec and its files tell; nothing is asked of a
     database, and a file that cannot be read costs no more than the name of its level. values: how many labels besides
     `*` the published rows have of each, where that was counted."""
-    found = []
+    words = []
     for name, level in levels.items():
         attribute = spec.attributes.get(name)
         said = _of_spec(spec, name, None if attribute is None else attribute.hierarchy, level)
         if values is not None and name in values:
             said = _counted(said, values[name]) if values[name] else HIDDEN
-        found.append((name, said))
-    return tuple(found)
+        words.append((name, said))
+    return tuple(words)
 
 
 def _counted(said: str, labels: int) -> str:
@@ -101,7 +101,7 @@ def _steps(form: HierarchySource | None) -> list[str] | None:
     if isinstance(form, Digits):
         end = "first" if form.from_ == "right" else "last"
         kept = [f"{end} {n} of" if n > 1 else f"{end} of" for n in range(form.digits - 1, 0, -1)]
-        return [f"by the {one} {form.digits} digits" for one in kept]
+        return [f"by the {which} {form.digits} digits" for which in kept]
     if isinstance(form, Ranges):
         return [f"in ranges of {decimal_text(width)}{_between(form, width)}" for width in form.ranges]
     if isinstance(form, Edges):

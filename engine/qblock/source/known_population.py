@@ -63,9 +63,9 @@ class Combinations:
             elif level == hierarchy.height:
                 keys[lost, i] = len(hierarchy.leaves)  # a leaf of its own, which is nobody's in the source
             else:
-                found = int(np.count_nonzero(lost))
+                rows = int(np.count_nonzero(lost))
                 raise InputError(
-                    f"--prior {prior}: {found:,} of its {len(lost):,} combinations have a value of {name} that the "
+                    f"--prior {prior}: {rows:,} of its {len(lost):,} combinations have a value of {name} that the "
                     f"hierarchy of {name} does not cover, so that their block at level {level} is unknown; add the "
                     "values to the hierarchy (`qblock hierarchy build` writes it as a file), or remove them"
                 )
@@ -125,9 +125,9 @@ class KnownPopulation:
         if self._file is not None:
             texts: Mapping[str, pa.Array] = {name: pa.array(self._file[name], pa.string()) for name in names}
             return self._coded(texts, whole_weights(self._file[WEIGHT]), sensitive)
-        found = self._counted(names)
-        n = found["n"].to_numpy().astype(np.int64)
-        return self._coded({name: found[f"v{i}"] for i, name in enumerate(names)}, n, sensitive)
+        table = self._counted(names)
+        n = table["n"].to_numpy().astype(np.int64)
+        return self._coded({name: table[f"v{i}"] for i, name in enumerate(names)}, n, sensitive)
 
     def _counted(self, names: Sequence[str]) -> pa.Table:
         session = self.source.session
@@ -145,10 +145,10 @@ class KnownPopulation:
         for i, (name, hierarchy) in enumerate(zip(source.quasi_identifiers, source.hierarchies, strict=True)):
             covered, leaf = hierarchy.values
             matcher = Matcher(covered, source.columns[name].kind)
-            other = matcher.find(None) if source.spec.attributes[name].uncovered == "top" else None
+            code_of_others = matcher.find(None) if source.spec.attributes[name].uncovered == "top" else None
             distinct, index = _distinct(texts[name])
-            found = [other if (code := matcher.find(text)) is None else code for text in distinct]
-            codes = np.array([-1 if code is None else leaf[code] for code in found], dtype=np.int64)
+            codes_of_texts = [code_of_others if (code := matcher.find(text)) is None else code for text in distinct]
+            codes = np.array([-1 if code is None else leaf[code] for code in codes_of_texts], dtype=np.int64)
             keys[:, i] = codes[index]
         values: Values = source.sensitives[sensitive]
         distinct, index = _distinct(texts[sensitive])
@@ -157,8 +157,8 @@ class KnownPopulation:
         for number, text in enumerate(distinct):
             code = values.reference.code_of(text)
             if code is None:
-                alike = None if text is None else key(text, values.column.kind)
-                code, _ = beyond.setdefault(alike, (values.reference.values + len(beyond), text))
+                same_value = None if text is None else key(text, values.column.kind)
+                code, _ = beyond.setdefault(same_value, (values.reference.values + len(beyond), text))
             codes[number] = code
         return Combinations(keys, codes[index], weight, tuple(text for _, text in beyond.values()))
 
@@ -197,9 +197,9 @@ def _weights(path: Path, prior: str) -> dict[str, list[Any]]:
         raise InputError(f"{prior}:{reader.line_num}: not CSV: {error}") from None
     if not any(weights):
         raise InputError(f"{prior}: no weight above 0; write one line for each combination that occurs")
-    found: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(columns)}
+    texts: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(columns)}
     common = math.gcd(*weights)
-    return found | {WEIGHT: [weight // common for weight in weights]}
+    return texts | {WEIGHT: [weight // common for weight in weights]}
 
 
 def _check_header(columns: Sequence[str], prior: str) -> None:

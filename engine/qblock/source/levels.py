@@ -82,18 +82,18 @@ class _Observed:
     column: Column
 
     def __call__(self) -> pa.ChunkedArray:
-        return self._found
+        return self._distinct
 
     @cached_property
-    def _found(self) -> pa.ChunkedArray:
+    def _distinct(self) -> pa.ChunkedArray:
         text = partial(self.session.text_of, kind=self.column.kind)
         return self.session.fetch(queries.distinct_values(self.relation, self.value, text))["value"]
 
     def rows(self, values: Sequence[str]) -> Mapping[str, int]:
         text = self.session.text_of(self.value, self.column.kind)
         counts = sa.select(text.label("value"), sa.func.count().label("n")).select_from(self.relation)
-        found = self.session.fetch(counts.where(text.in_(values)).group_by(sa.literal_column("1"))).to_pylist()
-        return {row["value"]: row["n"] for row in found}
+        rows = self.session.fetch(counts.where(text.in_(values)).group_by(sa.literal_column("1"))).to_pylist()
+        return {row["value"]: row["n"] for row in rows}
 
 
 def listed(rows: Mapping[str, int], more: int) -> str:
@@ -107,8 +107,8 @@ def _naming(error: UnfitValuesError, seen: Seen) -> str:
     if not shows_values():
         return f"{error}; `qblock hierarchy check` lists them"
     first = error.values[:NAMED]
-    found = seen.rows(first)
-    rows = {value: found.get(value, 0) for value in first}
+    known = seen.rows(first)
+    rows = {value: known.get(value, 0) for value in first}
     return f"{error.problem}: {listed(rows, len(error.values) - len(first))}; {error.remedy}"
 
 
@@ -158,13 +158,13 @@ def _from_table(spec: Spec, session: Session, name: str, source: DimensionTable)
         )
     relation = session.relation(table)
     texts = [session.text_of(relation.c[level], columns[level].kind).label(level) for level in source.levels]
-    found = session.fetch(sa.select(*texts).distinct())
-    arrays = [found[level] for level in source.levels]
+    table_of_texts = session.fetch(sa.select(*texts).distinct())
+    arrays = [table_of_texts[level] for level in source.levels]
     order = _as_written(arrays)
     if order is not None:
-        made = from_columns(source.levels, [array.take(order) for array in arrays], name)
-        if made is not None:
-            return made
+        hierarchy = from_columns(source.levels, [array.take(order) for array in arrays], name)
+        if hierarchy is not None:
+            return hierarchy
     rows = sorted(zip(*(array.to_pylist() for array in arrays), strict=True), key=str)
     return from_rows(source.levels, rows, attribute=name, origin=f"table {table}")
 
@@ -196,13 +196,13 @@ def domain_of(spec: Spec, session: Session, name: str, column: Column, seen: See
         domain = build_hierarchy(spec, session, name, column, seen, "taxonomy")
         if declared is not None:
             leaves = Matcher(domain.leaves, kind)
-            found = [(v, leaves.find(v)) for v in declared]
-            unknown = [v for v, leaf in found if leaf is None]
+            declared_leaves = [(v, leaves.find(v)) for v in declared]
+            unknown = [v for v, leaf in declared_leaves if leaf is None]
             if unknown:
                 raise InputError(
                     f"{spec.at('attributes', name)}: {quoted(unknown[0])} is not a leaf of the taxonomy of {name}"
                 )
-            domain = domain.select(list(dict.fromkeys(leaf for _, leaf in found if leaf is not None)))
+            domain = domain.select(list(dict.fromkeys(leaf for _, leaf in declared_leaves if leaf is not None)))
     else:
         values = seen().to_pylist() if declared is None else [*declared]
         if declared is None:
@@ -216,8 +216,8 @@ def _declared(spec: Spec, name: str, attribute: Attribute, kind: str | None) -> 
     domain = None if attribute.domain in (None, "observed") else [v for v in attribute.domain or () if v is not None]
     order = [v for v in attribute.order if v is not None] if isinstance(attribute.order, tuple) else None
     if domain is not None and order is not None:
-        one, other = Matcher(domain, kind), Matcher(order, kind)
-        if any(one.find(v) is None for v in order) or any(other.find(v) is None for v in domain):
+        in_domain, in_order = Matcher(domain, kind), Matcher(order, kind)
+        if any(in_domain.find(v) is None for v in order) or any(in_order.find(v) is None for v in domain):
             raise InputError(
                 f"{spec.at('attributes', name, 'order')}: order and domain of {name} do not list the same values"
             )

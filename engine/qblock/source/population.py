@@ -39,8 +39,12 @@ class Population:
 
         def value(name: str) -> Expression:
             own, theirs = source.columns[name], columns[name]
-            found = session.comparable(relation.c[name], theirs)
-            return found if own.kind == theirs.kind else session.convert(session.text_of(found, theirs.kind), own)
+            expression = session.comparable(relation.c[name], theirs)
+            return (
+                expression
+                if own.kind == theirs.kind
+                else session.convert(session.text_of(expression, theirs.kind), own)
+            )
 
         coded = {name: (value(name), dimension) for name, dimension in quasi.items()}
         coding = Coding(source.hierarchies, ())
@@ -89,11 +93,11 @@ class RecodedPopulation:
             raise InputError(f"{place}: in the population {table}: {error}") from None
         names = [labelled.c[name] for name in spec.quasi_identifiers]
         columns = [name.label(f"t{i}") for i, name in enumerate(names)]
-        found = session.fetch(sa.select(*columns, whole(sa.func.count()).label("n")).group_by(*names))
+        combinations = session.fetch(sa.select(*columns, whole(sa.func.count()).label("n")).group_by(*names))
         session.drop(labelled)
         self._labels = [hierarchy.labels for hierarchy in source.hierarchies]
-        texts = zip(*(found[f"t{i}"].to_pylist() for i in range(len(names))), strict=True)
-        self._rows = dict(zip(texts, found["n"].to_pylist(), strict=True))
+        texts = zip(*(combinations[f"t{i}"].to_pylist() for i in range(len(names))), strict=True)
+        self._rows = dict(zip(texts, combinations["n"].to_pylist(), strict=True))
 
     def counted(self, node: Node, blocks: Blocks) -> Blocks:
         """As of `Population`."""

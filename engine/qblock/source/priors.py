@@ -33,7 +33,7 @@ def with_prior(source: SourceTable, requirement: Requirement, values: Values) ->
 
 def _weights(source: SourceTable, requirement: Requirement, prior: PriorValues, values: Values) -> tuple[Fraction, ...]:
     place, domain = source.spec.at_requirement(requirement), values.reference.domain
-    found: dict[int, Fraction] = {}
+    weights: dict[int, Fraction] = {}
     for value, weight in prior.weights:
         code = values.reference.code_of(value)
         if code is None:
@@ -41,10 +41,10 @@ def _weights(source: SourceTable, requirement: Requirement, prior: PriorValues, 
                 f"{place}: the prior gives a weight to {quoted(value)}, which is not in the domain of {values.name}; "
                 "remove it, or declare the domain"
             )
-        if code in found:
+        if code in weights:
             raise InputError(f"{place}: the prior gives two weights to {quoted(domain[code])}; remove one")
-        found[code] = Fraction(weight)
-    return tuple(found.get(code, Fraction(0)) for code in range(len(domain)))
+        weights[code] = Fraction(weight)
+    return tuple(weights.get(code, Fraction(0)) for code in range(len(domain)))
 
 
 def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, values: Values) -> tuple[Fraction, ...]:
@@ -79,8 +79,8 @@ def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, va
         query = sa.select(
             queries.whole(dimension.code(0)).label("code"), queries.whole(sa.func.sum(grouped.c.n)).label("n")
         )
-        found = session.counts(query.select_from(joined).group_by(dimension.code(0)))
-        counts[found["code"]] = found["n"]
+        by_code = session.counts(query.select_from(joined).group_by(dimension.code(0)))
+        counts[by_code["code"]] = by_code["n"]
         null = reference.code_of(None)
         if null is not None:  # which no join matches
             counts[null] = session.scalar(sa.select(sa.func.count()).where(value.is_(None), *conditions))

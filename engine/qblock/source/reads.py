@@ -10,18 +10,18 @@ from qblock.warehouse.protocol import TableName
 
 def tables_read(spec: Spec) -> list[TableName]:
     """Every table of the warehouse that a run reads: the source, hierarchies, priors, populations and guards."""
-    found = [spec.source.table]
+    names = [spec.source.table]
     for attribute in spec.attributes.values():
-        found += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
+        names += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
     for requirement in spec.privacy:
         if requirement.guards is not None:
-            found.append(requirement.guards.table)
+            names.append(requirement.guards.table)
         if isinstance(requirement.prior, PriorTable):
-            found.append(requirement.prior.table)
+            names.append(requirement.prior.table)
         population = getattr(requirement.model, "population", None)
         if population is not None:
-            found.append(population)
-    return [TableName.parse(name) for name in dict.fromkeys(found)]
+            names.append(population)
+    return [TableName.parse(name) for name in dict.fromkeys(names)]
 
 
 def columns_read(spec: Spec) -> tuple[str, ...]:

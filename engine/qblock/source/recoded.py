@@ -124,7 +124,7 @@ class Recoding:
             attribute = spec.attributes[name]
             seen = observed(session, base, value(name), columns[name])
             hierarchy = hierarchy_of(spec, session, name, columns[name], seen)
-            top, others = attribute.nulls == "top", attribute.uncovered == "top"
+            nulls, uncovered = attribute.nulls == "top", attribute.uncovered == "top"
             own = not isinstance(attribute.hierarchy, CsvFile | DimensionTable)
             dimensions[name] = load_dimension(
                 session,
@@ -132,8 +132,8 @@ class Recoding:
                 hierarchy,
                 columns[name],
                 origin_of(spec, name, "hierarchy"),
-                nulls=top,
-                others=others,
+                nulls=nulls,
+                others=uncovered,
                 observed=own,
             )
             hierarchies.append(hierarchy)
@@ -162,11 +162,11 @@ class Recoding:
         selected |= {name: sa.cast(labels.c[f"t{i}"], sa.Text) for i, name in enumerate(names)}
         ordered = [name for name in columns if name in selected]
         query = sa.select(*(selected[name].label(quoted_name(name, quote=True)) for name in ordered))
-        made = session.store(f"{prefix}_recoded", query.select_from(joined))
+        labelled = session.store(f"{prefix}_recoded", query.select_from(joined))
         leaves.drop()
         for table in (rows, labels, *(d.table for d in dimensions.values())):
             session.drop(table)
-        return made
+        return labelled
 
     def _labels(self, session: Session, name: str, parts: list[int]) -> sa.TableClause:
         tree, read = self.tree, self.tree.texts(parts)
@@ -176,9 +176,9 @@ class Recoding:
         width = len(self.spec.quasi_identifiers)
         arrays = {"part": whole_numbers(np.array(parts, dtype=np.int64))}
         arrays |= {f"t{i}": texts([labels_of[part][i] for part in parts]) for i in range(width)}
-        made = session.load(name, pa.table(arrays))
-        session.analyze(made)
-        return made
+        table = session.load(name, pa.table(arrays))
+        session.analyze(table)
+        return table
 
 
 def stated_map(tree: Tree, read: Mapping[Any, str], boxes: list[int]) -> dict[str, Any]:

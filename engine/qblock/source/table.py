@@ -144,11 +144,13 @@ def open_source(
     def value(name: str) -> Expression:
         return session.comparable(scanned.c[name], columns[name])
 
-    some = sa.select(sa.literal_column("1").label("one")).select_from(scanned).limit(1).subquery()
-    if not session.scalar(sa.select(sa.func.count()).select_from(some)):
+    first_row = sa.select(sa.literal_column("1").label("one")).select_from(scanned).limit(1).subquery()
+    if not session.scalar(sa.select(sa.func.count()).select_from(first_row)):
         raise Refused(f"the source {table} is empty: there is nothing to release")
 
-    def coder(key: str, name: str, hierarchy: Hierarchy, *parts: str, nulls: bool, others: bool = False) -> Dimension:
+    def coder(
+        key: str, name: str, hierarchy: Hierarchy, *parts: str, nulls: bool, uncovered: bool = False
+    ) -> Dimension:
         known, dimension = earlier.get(key, (None, None))
         if dimension is not None:
             if known == hierarchy:
@@ -158,7 +160,7 @@ def open_source(
         table = f"qblock_dimension_{key}"
         own = not isinstance(spec.attributes[name].hierarchy, CsvFile | DimensionTable) and key in quasi
         return load_dimension(
-            session, table, hierarchy, columns[name], origin, nulls=nulls, others=others, observed=own
+            session, table, hierarchy, columns[name], origin, nulls=nulls, others=uncovered, observed=own
         )
 
     dimensions: dict[str, Dimension] = {}
@@ -168,8 +170,8 @@ def open_source(
         seen = observed(session, scanned, value(name), columns[name])
         hierarchy = hierarchy_of(spec, session, name, columns[name], seen, published=published)
         hierarchies.append(hierarchy)
-        top, others = attribute.nulls == "top", attribute.uncovered == "top"
-        dimensions[name] = coder(key, name, hierarchy, "hierarchy", nulls=top, others=others)
+        nulls_to_top, uncovered = attribute.nulls == "top", attribute.uncovered == "top"
+        dimensions[name] = coder(key, name, hierarchy, "hierarchy", nulls=nulls_to_top, uncovered=uncovered)
     waiting = {name: d for name, d in dimensions.items() if spec.attributes[name].uncovered == "quarantine"}
     quarantined = rows_uncovered(session, scanned, [(value(name), d) for name, d in waiting.items()])
     if quarantined:

@@ -11,12 +11,12 @@ from qblock.blocks import Ints
 from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Mask
 from qblock.lattice import Node
-from qblock.recoding import Found, Keys, Ladder, PartedLeaves
+from qblock.recoding import Keys, Ladder, PartedKeys, PartedLeaves
 from qblock.search.recoding.groups import Groups
 from qblock.warehouse import queries
 
 Columns = tuple[Ints, ...]
-Keyed = Callable[[Keys, Found], Columns]
+Keyed = Callable[[Keys, PartedKeys], Columns]
 """Gives what tells the groups of a part apart, from keys as they were found."""
 
 
@@ -62,12 +62,12 @@ class _Parted:
         self.leaves = PartedLeaves(sets.session, table, self.keys.used, entities=sets.entities)
         self._values = tuple(values)
 
-    def count(self, parts: Ints, masks: Sequence[Mask]) -> Found:
+    def count(self, parts: Ints, masks: Sequence[Mask]) -> PartedKeys:
         """Counts of the values in what the masks tell apart."""
         values = self.keys.of_values(self._values)
         return self.leaves.counts(parts, [tuple(a | b for a, b in zip(m, values, strict=True)) for m in masks])
 
-    def values(self, counts: Found) -> Ints:
+    def values(self, counts: PartedKeys) -> Ints:
         words = self.keys.words(counts.words)
         columns = [self.keys.coding.values(i, words) for i in self._values]
         return np.stack(columns, axis=1) if columns else np.zeros((len(counts.n), 0), dtype=np.int64)
@@ -75,7 +75,7 @@ class _Parted:
     def begin(self, node: Node, keys: Ints, child: Ints) -> None:
         bits = self.keys.bits_of_node(node, keys)
         whole = np.zeros(1, dtype=np.int64)
-        blocks = Found(np.zeros(len(child), dtype=np.int64), bits, child, child)
+        blocks = PartedKeys(np.zeros(len(child), dtype=np.int64), bits, child, child)
         self.leaves.assign(whole, [self.keys.of_node(node)], blocks, keep=False)
 
     def move(self, moves: Moves) -> None:
@@ -87,7 +87,7 @@ class _Parted:
             here = moves.attribute == attribute
             for word, bits in zip(words, self.keys.bits(attribute, moves.level[here], moves.code[here]), strict=True):
                 word[here] = bits
-        self.leaves.assign(parts, masks, Found(moves.part, words, moves.child, moves.child), keep=False)
+        self.leaves.assign(parts, masks, PartedKeys(moves.part, words, moves.child, moves.child), keep=False)
 
 
 class Counting:
@@ -110,7 +110,7 @@ class Counting:
     def begin(self, node: Node) -> tuple[Groups, Ints]:
         """The blocks of a node, and int64[G, Q] the codes of their labels."""
 
-        def keyed(keys: Keys, counts: Found) -> Columns:
+        def keyed(keys: Keys, counts: PartedKeys) -> Columns:
             return tuple(keys.coding.keys(node, keys.words(counts.words)).T)
 
         whole = np.zeros(1, dtype=np.int64)
@@ -121,7 +121,7 @@ class Counting:
         """The labels of an attribute that occur in each part, at a level of its own."""
         ladder = self._ladders[attribute]
 
-        def keyed(keys: Keys, counts: Found) -> Columns:
+        def keyed(keys: Keys, counts: PartedKeys) -> Columns:
             level = levels[np.searchsorted(parts, counts.part)]
             return keys.codes(attribute, level, counts.words), level
 
@@ -145,7 +145,7 @@ class Counting:
         parts, first = np.unique(atoms.part[there], return_index=True)
         masks = [own.keys.mask(attribute, level) for level in atoms.level[there][first].tolist()]
         bits = own.keys.bits(attribute, atoms.level[there], atoms.code[there])
-        children = Found(atoms.part[there], bits, group[there], group[there])
+        children = PartedKeys(atoms.part[there], bits, group[there], group[there])
         alone = own.leaves.counts_of(parts, masks, children, None)
         size, rows = (np.zeros(number, dtype=np.int64) for _ in range(2))
         size[alone.part], rows[alone.part] = alone.n, alone.rows
