@@ -66,8 +66,8 @@ def test_greatest_prefers_infinity() -> None:
 
 def test_alike() -> None:
     blocks = Blocks.of([{0: 2, 1: 1}, {0: 1, 1: 2}, {0: 2, 1: 1}, {0: 2}, {1: 2}])
-    label = ratios.alike(blocks.start, blocks.value, blocks.count)
+    label = ratios.equality_classes(blocks.start, blocks.value, blocks.count)
     assert label[0] == label[2]
     assert len(set(label.tolist())) == 4
-    label = ratios.alike(blocks.start, blocks.descending)
+    label = ratios.equality_classes(blocks.start, blocks.descending)
     assert label[0] == label[1] == label[2] != label[3] == label[4]

@@ -120,8 +120,8 @@ ADVERSARY: tuple[Mutation, ...] = (
     Mutation(
         "epsilon: the least size in doubles",
         "models/epsilon_sizes.py",
-        "left * (p * others - q * (n * unit + s - m)) // slope",
-        "int(left * (p * others / q - (n * unit + s - m)) / (slope / q))",
+        "left * (p * total - q * (n * unit + s - m)) // slope",
+        "int(left * (p * total / q - (n * unit + s - m)) / (slope / q))",
         tests=("tests/models/test_epsilon_sizes.py",),
     ),
     Mutation(

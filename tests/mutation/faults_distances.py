@@ -74,8 +74,8 @@ CLOSENESS: tuple[Mutation, ...] = (
     Mutation(
         "closeness: the table's size is the block's",
         "models/distances.py",
-        "found.append((_gains(part, totals, size), part.total.astype(totals.dtype) * size))",
-        "found.append((_gains(part, totals, size), part.total.astype(totals.dtype) * (size + 1)))",
+        "pairs.append((_gains(part, totals, size), part.total.astype(totals.dtype) * size))",
+        "pairs.append((_gains(part, totals, size), part.total.astype(totals.dtype) * (size + 1)))",
         "t_closeness",
     ),
     Mutation(

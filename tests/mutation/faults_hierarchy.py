@@ -131,8 +131,8 @@ HIERARCHY: tuple[Mutation, ...] = (
     Mutation(
         "codes: the last leaf of a label",
         "hierarchy/labels.py",
-        "        found[self.of_leaf[::-1]] = np.arange(len(self.of_leaf) - 1, -1, -1, dtype=np.int32)\n",
-        "        found[self.of_leaf] = np.arange(len(self.of_leaf), dtype=np.int32)\n",
+        "        first[self.of_leaf[::-1]] = np.arange(len(self.of_leaf) - 1, -1, -1, dtype=np.int32)\n",
+        "        first[self.of_leaf] = np.arange(len(self.of_leaf), dtype=np.int32)\n",
         tests=(f"{COLUMNS}::test_dates",),
     ),
     Mutation(

@@ -21,8 +21,8 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "bounds: a closed end leaves its value out",
         "hierarchy/bounds.py",
-        'after=found["close"] == "]"',
-        'after=found["close"] == "}"',
+        'after=match["close"] == "]"',
+        'after=match["close"] == "}"',
         tests=LABELS,
     ),
     Mutation(

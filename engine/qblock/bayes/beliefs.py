@@ -95,13 +95,13 @@ class Believed:
     impossible: int
 
 
-def believed(population: Joint, table: Joint, block: Ints, values: int, asked: Thresholds) -> Believed:
+def believed(population: Joint, table: Joint, block: Ints, values: int, thresholds: Thresholds) -> Believed:
     """The disclosures of a table published in blocks to an adversary who knows the population.
 
     table: int64 counts n(q,s); block: int64[L], the block of every leaf of either; values: how many sensitive values
     there are. Raises InconsistentPrior, with counts alone, where a posterior is undefined.
     """
-    return _Beliefs(population, table, block, values).counted(asked)
+    return _Beliefs(population, table, block, values).counted(thresholds)
 
 
 class _Beliefs:
@@ -165,10 +165,10 @@ class _Beliefs:
 
     def decide(self, sure: Mask, may: Mask, holds: Callable[[Fraction, Fraction], bool]) -> Mask:
         """bool[P]: what holds, where doubles leave it open by fractions."""
-        found = sure.copy()
+        holding = sure.copy()
         for pair in np.flatnonzero(may & ~sure).tolist():
-            found[pair] = holds(*self.exactly(pair))
-        return found
+            holding[pair] = holds(*self.exactly(pair))
+        return holding
 
     @cached_property
     def own(self) -> Ints:
@@ -179,15 +179,15 @@ class _Beliefs:
         place[place == len(keys)] = 0
         return np.where(keys[place] == wanted, place, -1)
 
-    def counted(self, asked: Thresholds) -> Believed:
+    def counted(self, thresholds: Thresholds) -> Believed:
         own, n = self.own, self.table.weight
-        moved = self._moved(asked.factor)
+        moved = self._moved(thresholds.factor)
         return Believed(
             combinations=int((self.rows > 0).sum()),
             people=int(self.rows.sum()),
-            breach=self._about_everybody(self._breaches(asked.rho1, asked.rho2)),
-            positive=self._positive(1 - asked.delta),
-            negative=self._negative(asked.epsilon),
+            breach=self._about_everybody(self._breaches(thresholds.rho1, thresholds.rho2)),
+            positive=self._positive(1 - thresholds.delta),
+            negative=self._negative(thresholds.epsilon),
             rise=self._largest(self.beta - self.alpha, 1),
             fall=self._largest(self.alpha - self.beta, -1),
             moved=Moved(
@@ -196,10 +196,10 @@ class _Beliefs:
             impossible=int(n[own < 0].sum()),
         )
 
-    def _about_everybody(self, found: Mask) -> Disclosed:
-        leaves = self.leaf[found]
+    def _about_everybody(self, pairs: Mask) -> Disclosed:
+        leaves = self.leaf[pairs]
         leaves = leaves[first_of_runs(leaves)]
-        return Disclosed(disclosures=int(found.sum()), combinations=len(leaves), people=int(self.rows[leaves].sum()))
+        return Disclosed(disclosures=int(pairs.sum()), combinations=len(leaves), people=int(self.rows[leaves].sum()))
 
     def _breaches(self, rho1: Fraction, rho2: Fraction) -> Mask:
         (low, low_may), (high, high_may) = _below(self.alpha, rho1), _above(self.beta, rho2)
@@ -217,8 +217,8 @@ class _Beliefs:
 
     def _positive(self, least: Fraction) -> Disclosed:
         sure, may = _above(self.beta, least)
-        found = self.decide(sure, may, lambda _, b: b > least)
-        true = (self.own >= 0) & found[np.maximum(self.own, 0)]
+        high = self.decide(sure, may, lambda _, b: b > least)
+        true = (self.own >= 0) & high[np.maximum(self.own, 0)]
         leaves = self.table.leaf[true]
         return Disclosed(
             disclosures=int(true.sum()),
@@ -228,11 +228,11 @@ class _Beliefs:
 
     def _negative(self, most: Fraction) -> Disclosed:
         sure, may = _below(self.beta, most)
-        found = self.decide(sure, may, lambda _, b: b < most)
+        small = self.decide(sure, may, lambda _, b: b < most)
         leaf, n, here = self.table.leaf, self.table.weight, self.rows > 0
         # What the prior holds impossible is believed with 0, before and after.
-        low = np.where(here, self.values - self.support + np.bincount(self.leaf[found], minlength=len(here)), 0)
-        own_low = (self.own < 0) | found[np.maximum(self.own, 0)]
+        low = np.where(here, self.values - self.support + np.bincount(self.leaf[small], minlength=len(here)), 0)
+        own_low = (self.own < 0) | small[np.maximum(self.own, 0)]
         true_of_all = own_low & (n == self.rows[leaf])
         disclosed = low - np.bincount(leaf[true_of_all], minlength=len(here))
         people = int(n[low[leaf] - own_low > 0].sum())
@@ -252,12 +252,12 @@ class _Beliefs:
         return Change(value=int(self.value[pair]), prior=prior, posterior=posterior)
 
 
-def _below(found: Floats, threshold: Fraction) -> tuple[Mask, Mask]:
+def _below(values: Floats, threshold: Fraction) -> tuple[Mask, Mask]:
     """Whether values are surely below a positive threshold, and whether they may be."""
     edge = float(threshold)
-    return found < edge * (1 - NEAR), found <= edge * (1 + NEAR)
+    return values < edge * (1 - NEAR), values <= edge * (1 + NEAR)
 
 
-def _above(found: Floats, threshold: Fraction) -> tuple[Mask, Mask]:
+def _above(values: Floats, threshold: Fraction) -> tuple[Mask, Mask]:
     edge = float(threshold)
-    return found > edge * (1 + NEAR), found >= edge * (1 - NEAR)
+    return values > edge * (1 + NEAR), values >= edge * (1 - NEAR)

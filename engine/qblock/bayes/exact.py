@@ -98,20 +98,21 @@ def _belief(
     return prior, tuple(score / sum(scores) for score in scores)
 
 
-def largest_change(found: Sequence[Belief]) -> Fraction:
+def largest_change(beliefs: Sequence[Belief]) -> Fraction:
     """max |alpha - beta| over all leaves and values; 0 for an empty table."""
     return max(
-        (abs(b - a) for one in found for a, b in zip(one.prior, one.posterior, strict=True)), default=Fraction(0)
+        (abs(b - a) for belief in beliefs for a, b in zip(belief.prior, belief.posterior, strict=True)),
+        default=Fraction(0),
     )
 
 
-def _each(found: Sequence[Belief]) -> Iterator[tuple[Belief, Disclosure]]:
-    for one in found:
-        for value, (alpha, beta) in enumerate(zip(one.prior, one.posterior, strict=True)):
-            yield one, Disclosure(one.leaf, value, alpha, beta)
+def _each(beliefs: Sequence[Belief]) -> Iterator[tuple[Belief, Disclosure]]:
+    for belief in beliefs:
+        for value, (alpha, beta) in enumerate(zip(belief.prior, belief.posterior, strict=True)):
+            yield belief, Disclosure(belief.leaf, value, alpha, beta)
 
 
-def breaches(found: Sequence[Belief], rho1: Fraction, rho2: Fraction) -> tuple[Disclosure, ...]:
+def breaches(beliefs: Sequence[Belief], rho1: Fraction, rho2: Fraction) -> tuple[Disclosure, ...]:
     """(rho1,rho2)-breaches: a belief that rises from below rho1 to above rho2, or falls the same way; strict.
 
     Raises ParameterError unless 0 < rho1 < rho2 < 1.
@@ -120,21 +121,21 @@ def breaches(found: Sequence[Belief], rho1: Fraction, rho2: Fraction) -> tuple[D
         raise ParameterError(f"rho1 = {rho1}, rho2 = {rho2} are out of range; valid: 0 < rho1 < rho2 < 1")
     return tuple(
         d
-        for _, d in _each(found)
+        for _, d in _each(beliefs)
         if (d.prior < rho1 and d.posterior > rho2) or (d.prior > 1 - rho1 and d.posterior < 1 - rho2)
     )
 
 
-def positive_disclosures(found: Sequence[Belief], delta: Fraction) -> tuple[Disclosure, ...]:
+def positive_disclosures(beliefs: Sequence[Belief], delta: Fraction) -> tuple[Disclosure, ...]:
     """Values believed with more than 1 - delta (strict) that some row with that leaf has; 0 < delta < 1."""
     _check("delta", delta)
-    return tuple(d for one, d in _each(found) if d.posterior > 1 - delta and one.occurs(d.value))
+    return tuple(d for belief, d in _each(beliefs) if d.posterior > 1 - delta and belief.occurs(d.value))
 
 
-def negative_disclosures(found: Sequence[Belief], epsilon: Fraction) -> tuple[Disclosure, ...]:
+def negative_disclosures(beliefs: Sequence[Belief], epsilon: Fraction) -> tuple[Disclosure, ...]:
     """Values believed with less than epsilon (strict) where some row with that leaf has another; 0 < epsilon < 1."""
     _check("epsilon", epsilon)
-    return tuple(d for one, d in _each(found) if d.posterior < epsilon and one.differs(d.value))
+    return tuple(d for belief, d in _each(beliefs) if d.posterior < epsilon and belief.differs(d.value))
 
 
 def _check(name: str, value: Fraction) -> None:

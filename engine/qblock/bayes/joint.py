@@ -31,8 +31,8 @@ class Joint:
     @classmethod
     def of(cls, leaf: Ints, value: Ints, weight: NDArray[Any]) -> Joint:
         """From pairs in any order; those of weight 0 are left out."""
-        some = np.flatnonzero(weight > 0)
-        order = some[np.lexsort((value[some], leaf[some]))]
+        positive = np.flatnonzero(weight > 0)
+        order = positive[np.lexsort((value[positive], leaf[positive]))]
         leaf, value, weight = leaf[order], value[order], weight[order]
         first = first_of_runs(leaf, value)
         return cls(leaf[first], value[first], np.add.reduceat(weight, first) if len(first) else weight)
@@ -79,5 +79,5 @@ def first_of_runs(*sorted_together: Ints) -> Ints:
 def whole_weights(weights: Sequence[Fraction | int]) -> NDArray[Any]:
     """Weights in a scale in which they are whole numbers: int64 where all of them add up to less than a word."""
     scale = math.lcm(*{weight.denominator for weight in weights})
-    found = [weight.numerator * (scale // weight.denominator) for weight in weights]
-    return np.array(found, dtype=np.int64 if sum(found) < HALF_WORD else object)
+    scaled = [weight.numerator * (scale // weight.denominator) for weight in weights]
+    return np.array(scaled, dtype=np.int64 if sum(scaled) < HALF_WORD else object)

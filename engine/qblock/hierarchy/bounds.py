@@ -79,13 +79,13 @@ class Reader:
     def _read(self, label: str) -> Ends:
         rest = REST.fullmatch(label)
         text = (rest["within"] if rest else label).strip().removesuffix(f" or {MISSING}")
-        found = self._one(text)
-        if found is None:
-            found = self._interval(text) or self._range(text) or self._beyond(text) or OPEN
-        low, high = found
-        return OPEN if low is not None and high is not None and not _before(low, high) else found
+        ends = self._value(text)
+        if ends is None:
+            ends = self._interval(text) or self._range(text) or self._beyond(text) or OPEN
+        low, high = ends
+        return OPEN if low is not None and high is not None and not _before(low, high) else ends
 
-    def _one(self, text: str) -> Ends | None:
+    def _value(self, text: str) -> Ends | None:
         return self._number(text) if self.of == "numbers" else self._calendar(text)
 
     def _number(self, text: str) -> Ends | None:
@@ -101,15 +101,15 @@ class Reader:
 
     def _calendar(self, text: str) -> Ends | None:
         try:
-            if found := DAY.fullmatch(text):
+            if match := DAY.fullmatch(text):
                 # The calendar before Christ is not Python's.
-                return OPEN if found["before"] else _days(found["day"], 1)
-            if found := WEEK.fullmatch(text):
-                return _days(date.fromisocalendar(int(found[1]), int(found[2]), 1).isoformat(), 7)
-            if found := QUARTER.fullmatch(text):
-                return _months(int(found[1]), 3 * int(found[2]) - 2, 3)
-            if found := MONTH.fullmatch(text):
-                return _months(int(found[1]), int(found[2]), 1)
+                return OPEN if match["before"] else _days(match["day"], 1)
+            if match := WEEK.fullmatch(text):
+                return _days(date.fromisocalendar(int(match[1]), int(match[2]), 1).isoformat(), 7)
+            if match := QUARTER.fullmatch(text):
+                return _months(int(match[1]), 3 * int(match[2]) - 2, 3)
+            if match := MONTH.fullmatch(text):
+                return _months(int(match[1]), int(match[2]), 1)
             if YEAR.fullmatch(text):
                 return _week_year(int(text)) if self.weeks else _months(int(text), 1, 12)
         except ValueError:
@@ -117,11 +117,11 @@ class Reader:
         return None
 
     def _interval(self, text: str) -> Ends | None:
-        found = INTERVAL.fullmatch(text)
-        if found is None:
+        match = INTERVAL.fullmatch(text)
+        if match is None:
             return None
-        low = self._point(found["low"], after=found["open"] == "(")
-        high = self._point(found["high"], after=found["close"] == "]" or self._within_a_day(found["high"]))
+        low = self._point(match["low"], after=match["open"] == "(")
+        high = self._point(match["high"], after=match["close"] == "]" or self._within_a_day(match["high"]))
         return None if low is False or high is False else (low, high)
 
     def _point(self, text: str, *, after: bool) -> End | Literal[False]:
@@ -130,31 +130,31 @@ class Reader:
             return None
         if self.of == "numbers" and not after and NUMBER.fullmatch(text):
             return Fraction(text)
-        ends = self._one(text)
+        ends = self._value(text)
         return False if ends is None else ends[1] if after else ends[0]
 
     def _within_a_day(self, text: str) -> bool:
         """Whether an end has a time, so that some of its day is before it."""
-        found = DAY.fullmatch(text) if self.of == "dates" else None
-        return bool(found and found["time"])
+        match = DAY.fullmatch(text) if self.of == "dates" else None
+        return bool(match and match["time"])
 
     def _range(self, text: str) -> Ends | None:
         """`15-19`, `-10 to -6`, `2024-01 to 2024-03`: all of the first and all of the last."""
         # A hyphen may be a sign, or of a date.
         for mark in TO.finditer(text):
-            low, high = self._one(text[: mark.start()]), self._one(text[mark.end() :])
+            low, high = self._value(text[: mark.start()]), self._value(text[mark.end() :])
             if low is not None and high is not None:
                 return low[0], high[1]
         return None
 
     def _beyond(self, text: str) -> Ends | None:
         """`<20`, `>=90`, `90+`."""
-        found = BEYOND.fullmatch(text) or AT_LEAST.fullmatch(text)
-        if found is None:
+        match = BEYOND.fullmatch(text) or AT_LEAST.fullmatch(text)
+        if match is None:
             return None
-        sign = found.groupdict().get("sign", ">=")
-        after = sign in ("<=", "\u2264", ">") or (sign == "<" and self._within_a_day(found["end"]))
-        end = self._point(found["end"], after=after)
+        sign = match.groupdict().get("sign", ">=")
+        after = sign in ("<=", "\u2264", ">") or (sign == "<" and self._within_a_day(match["end"]))
+        end = self._point(match["end"], after=after)
         if end is False:
             return None
         return (None, end) if sign in ("<", "<=", "\u2264") else (end, None)
@@ -200,9 +200,9 @@ def _within(inner: Ends, outer: Ends) -> bool:
     return above and (most is None or (high is not None and not _before(most, high)))
 
 
-def _before(one: Fraction | float | date, other: Fraction | float | date) -> bool:
+def _before(first: Fraction | float | date, second: Fraction | float | date) -> bool:
     """Of two ends of labels of one column, which are both dates or both numbers."""
-    return bool(one < other)  # type: ignore[operator]
+    return bool(first < second)  # type: ignore[operator]
 
 
 def double_texts(ends: Ends) -> tuple[str, str]:

@@ -189,9 +189,9 @@ def check_edges(given: Sequence[Number]) -> None:
     """Raise ValueError for edges that do not ascend."""
     if not given:
         raise ValueError("the list is empty; write where ranges begin, in order: [0, 1, 5, 10]")
-    for one, other in itertools.pairwise(given):
-        if one >= other:
-            raise ValueError(f"{decimal_text(Fraction(other))} is not above {decimal_text(Fraction(one))}; sort them")
+    for lower, upper in itertools.pairwise(given):
+        if lower >= upper:
+            raise ValueError(f"{decimal_text(Fraction(upper))} is not above {decimal_text(Fraction(lower))}; sort them")
 
 
 def edges(
@@ -350,16 +350,16 @@ def _sorted(attribute: str, values: Iterable[str], kind: Kind) -> Texts:
 
 
 def _numbers(attribute: str, values: Iterable[str], kind: Kind) -> Numbers:
-    found = sorted_numbers(as_texts(values).unique(), kind == "integer")
-    if found.unfit:
+    numbers = sorted_numbers(as_texts(values).unique(), kind == "integer")
+    if numbers.unfit:
         raise _unfit(
             attribute,
             "hierarchy",
-            list(found.unfit),
-            "not a finite number" if len(found.unfit) == 1 else "not finite numbers",
+            list(numbers.unfit),
+            "not a finite number" if len(numbers.unfit) == 1 else "not finite numbers",
             f"remove them from the source, {OR_TOP}",
         )
-    return found
+    return numbers
 
 
 def _those(leaves: Texts, which: NDArray[Any]) -> list[str]:

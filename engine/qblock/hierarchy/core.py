@@ -263,11 +263,11 @@ def _not_nested(
         if not label or label in seen or not level:
             continue  # empty labels and duplicate leaves have their own message
         seen.add(label)
-        one, other = labels[level + 1][first], labels[level + 1][row]
+        upper, other = labels[level + 1][first], labels[level + 1][row]
         problems.append(
             Problem(
                 lines[row],
-                f"label {quoted(label)} of {names[level]} is under {quoted(one)} on {word} {lines[first]} and under "
+                f"label {quoted(label)} of {names[level]} is under {quoted(upper)} on {word} {lines[first]} and under "
                 f"{quoted(other)} here "
                 f"({names[level + 1]}); a label has one parent",
             )

@@ -97,7 +97,7 @@ def _plain(text: str, attribute: str | None) -> Hierarchy | None:
         return None
     columns = {str(level): pa.large_string() for level in range(len(names))}
     try:
-        found = pa.csv.read_csv(
+        table = pa.csv.read_csv(
             pa.BufferReader(text.encode("utf-8")),
             pa.csv.ReadOptions(use_threads=False, column_names=list(columns)),
             pa.csv.ParseOptions(quote_char=False),
@@ -105,10 +105,10 @@ def _plain(text: str, attribute: str | None) -> Hierarchy | None:
         ).slice(1)
     except pa.ArrowInvalid:
         return None
-    longest = max((pc.max(pc.binary_length(column)).as_py() or 0 for column in found.columns), default=0)
+    longest = max((pc.max(pc.binary_length(column)).as_py() or 0 for column in table.columns), default=0)
     if longest >= csv.field_size_limit():
         return None
-    return from_columns(names, found.columns, attribute or names[0])
+    return from_columns(names, table.columns, attribute or names[0])
 
 
 def from_columns(names: Sequence[str], columns: Sequence[pa.ChunkedArray], attribute: str) -> Hierarchy | None:
@@ -116,8 +116,8 @@ def from_columns(names: Sequence[str], columns: Sequence[pa.ChunkedArray], attri
     if not _named(names) or not len(columns[0]) or any(column.null_count for column in columns):
         return None
     leaves, *above = map(as_texts, columns)
-    made = with_top(attribute, names, [Labels.of(leaves), *map(Labels.of, above)])
-    return made if nests(made.columns, observed=False) else None
+    hierarchy = with_top(attribute, names, [Labels.of(leaves), *map(Labels.of, above)])
+    return hierarchy if nests(hierarchy.columns, observed=False) else None
 
 
 def _named(names: Sequence[str]) -> bool:

@@ -51,8 +51,8 @@ def whole(values: pa.Array) -> NDArray[Any]:
         return np.asarray(whole(values.cast(pa.uint8())), dtype=bool)
     if not len(values):
         return np.zeros(0, dtype=values.type.to_pandas_dtype())
-    found: NDArray[Any] = np.frombuffer(values.buffers()[1], dtype=values.type.to_pandas_dtype())
-    return found[values.offset : values.offset + len(values)]
+    numbers: NDArray[Any] = np.frombuffer(values.buffers()[1], dtype=values.type.to_pandas_dtype())
+    return numbers[values.offset : values.offset + len(values)]
 
 
 def bytes_of(values: Texts) -> memoryview:
@@ -60,8 +60,8 @@ def bytes_of(values: Texts) -> memoryview:
     _, ends, data = values.buffers()
     if not len(values) or data is None:
         return memoryview(b"")
-    found = np.frombuffer(ends, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
-    return memoryview(data)[int(found[0]) : int(found[-1])]
+    edges = np.frombuffer(ends, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+    return memoryview(data)[int(edges[0]) : int(edges[-1])]
 
 
 def places(values: NDArray[Any]) -> pa.Array:
@@ -117,8 +117,8 @@ class Labels(Sequence[str | None]):
 
     def place(self, label: str) -> int | None:
         """Where a label is among the distinct ones."""
-        found: int = pc.index(self.distinct, one_text(label)).as_py()
-        return None if found < 0 else found
+        place: int = pc.index(self.distinct, one_text(label)).as_py()
+        return None if place < 0 else place
 
     @cached_property
     def shown(self) -> tuple[str | None, ...]:
@@ -134,10 +134,10 @@ class Labels(Sequence[str | None]):
     @cached_property
     def first(self) -> Index:
         """int32[distinct]: the first leaf that has each label."""
-        found = np.empty(len(self.distinct), dtype=np.int32)
+        first = np.empty(len(self.distinct), dtype=np.int32)
         # Of several leaves the one that is written last stays.
-        found[self.of_leaf[::-1]] = np.arange(len(self.of_leaf) - 1, -1, -1, dtype=np.int32)
-        return found
+        first[self.of_leaf[::-1]] = np.arange(len(self.of_leaf) - 1, -1, -1, dtype=np.int32)
+        return first
 
     def __len__(self) -> int:
         return len(self.of_leaf)

@@ -58,15 +58,15 @@ def _parsed(values: Texts, integer: bool) -> tuple[NDArray[Any], int, list[str]]
     longest = pc.max(pc.binary_length(values)).as_py() or 0
     if not integer and longest <= LONGEST and all_match(values, r"-?[0-9]+(\.[0-9]+)?"):
         return *_decimals(values), []
-    found: list[Fraction | None] = []
+    parsed: list[Fraction | None] = []
     listed = values.to_pylist()
     for value in listed:
         try:
-            found.append(Fraction(int(value)) if integer else Fraction(value))
+            parsed.append(Fraction(int(value)) if integer else Fraction(value))
         except ValueError:
-            found.append(None)
-    unfit = [value for value, number in zip(listed, found, strict=True) if number is None]
-    numbers = [number for number in found if number is not None]
+            parsed.append(None)
+    unfit = [value for value, number in zip(listed, parsed, strict=True) if number is None]
+    numbers = [number for number in parsed if number is not None]
     per = math.lcm(*(number.denominator for number in numbers))
     return _objects([number.numerator * (per // number.denominator) for number in numbers]), per, unfit
 
@@ -85,9 +85,9 @@ def _decimals(values: Texts) -> tuple[NDArray[Any], int]:
 
 
 def _objects(numbers: list[int]) -> NDArray[Any]:
-    found = np.empty(len(numbers), dtype=object)
-    found[:] = numbers
-    return found
+    objects = np.empty(len(numbers), dtype=object)
+    objects[:] = numbers
+    return objects
 
 
 def decimal_texts(counts: list[int], per: int) -> list[str]:
@@ -97,9 +97,9 @@ def decimal_texts(counts: list[int], per: int) -> list[str]:
         return [decimal_text(Fraction(count, per)) for count in counts]
     if not digits:
         return list(map(str, counts))
-    found, tens = [], 10**digits // per
+    texts, tens = [], 10**digits // per
     for count in counts:
         text = str(abs(count) * tens).zfill(digits + 1)
         text = f"{text[:-digits]}.{text[-digits:]}".rstrip("0").rstrip(".")
-        found.append(f"-{text}" if count < 0 else text)
-    return found
+        texts.append(f"-{text}" if count < 0 else text)
+    return texts

@@ -92,12 +92,12 @@ def random_workload(
     restricted = min(attributes, len(hierarchies))
     part = float(selectivity) ** (1 / (restricted + (1 if values else 0))) if restricted or values else 1.0
 
-    def some(size: int) -> tuple[int, ...]:
+    def draw_codes(size: int) -> tuple[int, ...]:
         return tuple(sorted(draw.sample(range(size), max(1, round(size * part)))))
 
     result = []
     for _ in range(queries):
         chosen = set(draw.sample(range(len(hierarchies)), restricted))
-        leaves = tuple(some(h.codes.shape[1]) if i in chosen else None for i, h in enumerate(hierarchies))
-        result.append(Query(leaves, some(values) if values else None))
+        leaves = tuple(draw_codes(h.codes.shape[1]) if i in chosen else None for i, h in enumerate(hierarchies))
+        result.append(Query(leaves, draw_codes(values) if values else None))
     return tuple(result)

@@ -42,11 +42,11 @@ class Range:
     def text(self, name: str) -> str:
         """The range in one line, for messages: `k >= 1`, `0 <= t <= 1`."""
         if self.most is None:
-            found = f"{name} {'>' if self.open_least else '>='} {self.least}"
+            text = f"{name} {'>' if self.open_least else '>='} {self.least}"
         else:
             signs = ("<" if self.open_least else "<=", "<" if self.open_most else "<=")
-            found = f"{self.least} {signs[0]} {name} {signs[1]} {self.most}"
-        return found + (f" ({self.unit})" if self.unit else "")
+            text = f"{self.least} {signs[0]} {name} {signs[1]} {self.most}"
+        return text + (f" ({self.unit})" if self.unit else "")
 
 
 def at_least(least: int | Fraction) -> Range:

@@ -13,7 +13,7 @@ import numpy as np
 
 from qblock.blocks import Blocks, Floats, Ints, Mask, Reference
 from qblock.models.about import About, Bound
-from qblock.models.ratios import NEAR, Integers, alike, double, extreme, quotient, sign
+from qblock.models.ratios import NEAR, Integers, double, equality_classes, extreme, quotient, sign
 
 DIGITS = Context(prec=60)
 EQUAL = Decimal("1e-45")
@@ -63,17 +63,17 @@ def decimal(value: Fraction | int) -> Decimal:
     return DIGITS.divide(Decimal(numerator), Decimal(denominator))
 
 
-def compare(value: Exact | int, asked: Fraction | int, bound: Bound) -> bool:
+def compare(value: Exact | int, required: Fraction | int, bound: Bound) -> bool:
     """Whether a block (or table) with this tightest value satisfies what is asked. The only comparison."""
     if isinstance(value, float):
         difference: Any = value
     elif isinstance(value, Decimal):
-        exact = decimal(asked)
+        exact = decimal(required)
         difference = DIGITS.subtract(value, exact)
         if abs(difference) <= EQUAL * max(Decimal(1), abs(exact)):
             difference = Decimal(0)
     else:
-        difference = value - asked
+        difference = value - required
     if difference == 0:
         return bound.attained
     return bool(difference > 0) if bound.stricter == "larger" else bool(difference < 0)
@@ -146,11 +146,11 @@ class Model:
         value = float(self._measure(parameter, block, reference)[0])
         return value if math.isinf(value) else round(value)
 
-    def _alike(self, blocks: Blocks) -> Ints:
+    def _equality_classes(self, blocks: Blocks) -> Ints:
         """int64[B]: equal numbers only for blocks that certainly have the same exact values (computed once for all)."""
         if blocks.containing or blocks.population is not None:
             return np.arange(len(blocks), dtype=np.int64)
-        return alike(blocks.start, blocks.value, blocks.count, np.repeat(blocks.rows, blocks.support))
+        return equality_classes(blocks.start, blocks.value, blocks.count, np.repeat(blocks.rows, blocks.support))
 
     def passes(self, blocks: Blocks, reference: Reference) -> Mask:
         """bool[B]: which blocks satisfy the model."""
@@ -162,7 +162,7 @@ class Model:
 
     def tightest(self, blocks: Blocks, reference: Reference) -> Tightest:
         """The tightest value of every parameter over all blocks, and the verdict that follows from it."""
-        values = tuple(self._worst(bound, blocks, reference) for bound in self.about.bounds)
+        values = tuple(self._tightest_value(bound, blocks, reference) for bound in self.about.bounds)
         holds = all(
             value.value is None or compare(value.value, getattr(self, bound.parameter), bound)
             for bound, value in zip(self.about.bounds, values, strict=True)
@@ -171,20 +171,20 @@ class Model:
         return Tightest(self.name, holds, values)
 
     def _compare(self, bound: Bound, blocks: Blocks, reference: Reference) -> Mask:
-        asked = getattr(self, bound.parameter)
+        required = getattr(self, bound.parameter)
         pair = self._ratio(bound.parameter, blocks, reference)
         if pair is not None:
-            side = sign(*pair, asked) * (1 if bound.stricter == "larger" else -1)
+            side = sign(*pair, required) * (1 if bound.stricter == "larger" else -1)
             return side >= 0 if bound.attained else side > 0
         values = self._measure(bound.parameter, blocks, reference)
-        target = double(asked)
+        target = double(required)
         result = values > target if bound.stricter == "larger" else values < target
         near = np.flatnonzero(np.abs(values - target) <= NEAR * max(1.0, abs(target)))
         for index, value in self._exactly(bound.parameter, near, blocks, reference):
-            result[index] = compare(value, asked, bound)
+            result[index] = compare(value, required, bound)
         return result
 
-    def _worst(self, bound: Bound, blocks: Blocks, reference: Reference) -> Value:
+    def _tightest_value(self, bound: Bound, blocks: Blocks, reference: Reference) -> Value:
         if not len(blocks):
             return Value(bound.parameter, None, bound.attained)
         largest = bound.stricter == "smaller"
@@ -194,21 +194,21 @@ class Model:
                 bound.parameter, _whole(extreme(*pair, largest), bound.parameter in self.about.whole), bound.attained
             )
         values = self._measure(bound.parameter, blocks, reference)
-        worst = float(values.max() if largest else values.min())
-        if math.isinf(worst):
-            return Value(bound.parameter, worst, bound.attained)
+        tightest = float(values.max() if largest else values.min())
+        if math.isinf(tightest):
+            return Value(bound.parameter, tightest, bound.attained)
         if bound.parameter in self.about.whole:
-            return Value(bound.parameter, round(worst), bound.attained)
-        near = np.flatnonzero(np.abs(values - worst) <= NEAR * max(1.0, abs(worst)))
+            return Value(bound.parameter, round(tightest), bound.attained)
+        near = np.flatnonzero(np.abs(values - tightest) <= NEAR * max(1.0, abs(tightest)))
         pick: Callable[..., Any] = max if largest else min
-        found = pick(value for _, value in self._exactly(bound.parameter, near, blocks, reference))
-        return Value(bound.parameter, found, bound.attained)
+        exact = pick(value for _, value in self._exactly(bound.parameter, near, blocks, reference))
+        return Value(bound.parameter, exact, bound.attained)
 
     def _exactly(self, parameter: str, near: Ints, blocks: Blocks, reference: Reference) -> list[tuple[Ints, Exact]]:
         """The exact value of the blocks named, once for each group of blocks that are alike."""
         if not len(near):
             return []
-        label = self._alike(blocks.select(near))
+        label = self._equality_classes(blocks.select(near))
         order = np.argsort(label, kind="stable")
         groups = np.split(near[order], np.flatnonzero(np.diff(label[order])) + 1)
         return [(group, self._exact(parameter, blocks.select(group[:1]), reference)) for group in groups]

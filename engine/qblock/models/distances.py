@@ -41,10 +41,10 @@ class Distance(Protocol):
         """float64[B]: the distances between the rows of two dense arrays of shares [B, V]."""
 
 
-def _together(found: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
-    if not found:
+def _concatenated(pairs: list[tuple[Integers, Integers]]) -> tuple[Integers, Integers]:
+    if not pairs:
         return np.zeros(0, np.int64), np.ones(0, np.int64)
-    return np.concatenate([n for n, _ in found]), np.concatenate([d for _, d in found])
+    return np.concatenate([n for n, _ in pairs]), np.concatenate([d for _, d in pairs])
 
 
 def _gains(blocks: Blocks, totals: Integers, size: int) -> Integers:
@@ -70,12 +70,12 @@ class Equal:
     needs = frozenset[str]()
 
     def ratio(self, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
-        found = []
+        pairs = []
         size = int(reference.totals.sum())
         for part in parts(blocks):
             totals = _integers(part, reference.totals, 1)
-            found.append((_gains(part, totals, size), part.total.astype(totals.dtype) * size))
-        return _together(found)
+            pairs.append((_gains(part, totals, size), part.total.astype(totals.dtype) * size))
+        return _concatenated(pairs)
 
     def rows(self, p: Floats, q: Floats, reference: Reference) -> Floats:
         return np.asarray(np.abs(p - q).sum(axis=1) / 2)
@@ -92,12 +92,12 @@ class Ordered:
         if reference.values == 1:
             return np.zeros(len(blocks), np.int64), np.ones(len(blocks), np.int64)
         size, steps = int(reference.totals.sum()), reference.values - 1
-        found = []
+        pairs = []
         for part in parts(blocks):
             totals = _integers(part, reference.totals, 4 * reference.values)
             total = part.total.astype(totals.dtype)
-            found.append((self._numerator(part, totals, total, size), total * (size * steps)))
-        return _together(found)
+            pairs.append((self._numerator(part, totals, total, size), total * (size * steps)))
+        return _concatenated(pairs)
 
     def _numerator(self, part: Blocks, totals: Integers, total: Integers, size: int) -> Integers:
         """[B]: sum over the domain of |C N - C_table n|, C being cumulative counts.
@@ -135,7 +135,7 @@ class Hierarchical:
     def ratio(self, blocks: Blocks, reference: Reference) -> tuple[Integers, Integers]:
         height, levels = taxonomy_levels(reference)
         size = int(reference.totals.sum())
-        found = []
+        pairs = []
         for part in parts(blocks):
             totals = _integers(part, reference.totals, max(height, 1))
             gains = np.zeros(len(part), totals.dtype)
@@ -143,8 +143,8 @@ class Hierarchical:
                 sums = np.zeros(int(codes.max()) + 1, totals.dtype)
                 np.add.at(sums, codes, totals)
                 gains = gains + _gains(grouped(part, codes), sums, size) * repeated
-            found.append((gains, part.total.astype(totals.dtype) * (size * max(height, 1))))
-        return _together(found)
+            pairs.append((gains, part.total.astype(totals.dtype) * (size * max(height, 1))))
+        return _concatenated(pairs)
 
     def rows(self, p: Floats, q: Floats, reference: Reference) -> Floats:
         height, levels = taxonomy_levels(reference)

@@ -13,7 +13,7 @@ import numpy as np
 from qblock.blocks import Blocks, Floats, Ints, Reference
 from qblock.models.about import About, Bound, Parameter, at_least, more_than
 from qblock.models.base import DIGITS, EQUAL, Exact, Model, Monotone
-from qblock.models.ratios import Integers, alike, sign
+from qblock.models.ratios import Integers, equality_classes, sign
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,8 +114,8 @@ class EntropyLDiversity(Model):
         nearest = round(value)
         return nearest if abs(DIGITS.subtract(value, Decimal(nearest))) <= EQUAL * nearest else value
 
-    def _alike(self, blocks: Blocks) -> Ints:
-        return alike(blocks.start, blocks.descending)  # which value has which count does not matter
+    def _equality_classes(self, blocks: Blocks) -> Ints:
+        return equality_classes(blocks.start, blocks.descending)  # which value has which count does not matter
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,10 +34,10 @@ def _settings() -> Iterator[Setting]:
     few, many = 1_000, 1_000_000
     for sigma in (few, many):
         for prior in ("uniform", "table"):
-            asked = {"adversary": "I", "stubbornness": sigma, "prior": prior}
-            yield Setting(asked, audited=False)
+            parameters = {"adversary": "I", "stubbornness": sigma, "prior": prior}
+            yield Setting(parameters, audited=False)
             if sigma == few and prior == "table":
-                yield Setting(asked | {"stubbornness": total(few)}, compared=False)
+                yield Setting(parameters | {"stubbornness": total(few)}, compared=False)
     for sigma in (few, many):
         yield Setting({"adversary": "II", "stubbornness": total(sigma)}, audited=sigma == few)
     for prior in ("uniform", "table"):
@@ -110,7 +110,7 @@ class EpsilonPrivacy(Model):
             "taxonomy": self.predicates == "taxonomy",
             "guards": self.predicates == "guarded",
         }
-        return self.about.needs | {need for need, asked in needed.items() if asked}
+        return self.about.needs | {need for need, needs_it in needed.items() if needs_it}
 
     @property
     def _own(self) -> bool:

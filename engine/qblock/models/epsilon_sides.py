@@ -23,24 +23,24 @@ FAR = Fraction(10**100)
 class Side:
     """One stubbornness (None for infinite) with the prior mass of each predicate: sigma(phi), or its share.
 
-    weights and others: the masses, and what the prior leaves for everything else, as doubles; kind: the first
+    weights and remaining: the masses, and what the prior leaves for everything else, as doubles; kind: the first
     predicate with the same mass; plain: whether doubles hold all of them and their products.
     """
 
     sigma: Fraction | None
     masses: tuple[Fraction, ...]
     weights: Floats
-    others: Floats
+    remaining: Floats
     kind: Ints
     plain: bool = True
 
     @classmethod
     def of(cls, sigma: Fraction | None, masses: tuple[Fraction, ...]) -> Side:
-        others = [(1 if sigma is None else sigma) - mass for mass in masses]
+        remaining = [(1 if sigma is None else sigma) - mass for mass in masses]
         first = {mass: i for i, mass in reversed(list(enumerate(masses)))}
         kind = np.array([first[mass] for mass in masses], dtype=np.int64)
-        plain = all(mass == 0 or 1 / FAR < mass < FAR for mass in (*first, *set(others), sigma or 1))
-        weights, rest = (np.array([double(mass) for mass in of], dtype=np.float64) for of in (masses, others))
+        plain = all(mass == 0 or 1 / FAR < mass < FAR for mass in (*first, *set(remaining), sigma or 1))
+        weights, rest = (np.array([double(mass) for mass in of], dtype=np.float64) for of in (masses, remaining))
         return cls(sigma, masses, weights, rest, kind, plain)
 
     def exact(self, predicate: int, x: int, n: int, known: int) -> Fraction | float:
@@ -53,7 +53,7 @@ class Side:
         if not self.plain:
             return self._one_by_one(predicate, x, n, known)
         known = min(known, int(n.max(initial=0)))  # nobody is left in any block either way
-        left, mass, rest = n - known, self.weights[predicate], self.others[predicate]
+        left, mass, rest = n - known, self.weights[predicate], self.remaining[predicate]
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.sigma is None:
                 first, second = x / (left * mass), rest * left / (left - x)
@@ -72,8 +72,8 @@ class Side:
     def _one_by_one(self, predicate: Ints, x: Ints, n: Ints, known: int) -> Floats:
         """adversary.smallest_epsilon of each distinct case, exactly in integers."""
         cases, place = np.unique(np.stack([self.kind[predicate], x, n], axis=1), axis=0, return_inverse=True)
-        found = [self.exact(kind, count, size, known) if count else 1 for kind, count, size in cases.tolist()]
-        values = [value if isinstance(value, float) else double(value) for value in found]
+        epsilons = [self.exact(kind, count, size, known) if count else 1 for kind, count, size in cases.tolist()]
+        values = [value if isinstance(value, float) else double(value) for value in epsilons]
         return np.array(values, dtype=np.float64)[place.reshape(-1)]
 
 
@@ -133,8 +133,8 @@ class Guarded:
         wanted = np.repeat(owner, sizes) * self.values + member
         there = part.owner * self.values + part.value  # ascending, since pairs are sorted by block and value
         place = np.minimum(np.searchsorted(there, wanted), len(there) - 1)
-        found = np.where(there[place] == wanted, part.count[place], 0)
-        x = np.add.reduceat(found, first[:-1]) if len(predicate) else found
+        count = np.where(there[place] == wanted, part.count[place], 0)
+        x = np.add.reduceat(count, first[:-1]) if len(predicate) else count
         x[lacking[owner]] = 0
         pairs = replace(part, start=start.astype(np.int64), value=predicate, count=x, guards=None, containing=())
         return pairs, x

@@ -62,13 +62,13 @@ def _cap(epsilon: Fraction, known: int, sigma: Fraction | None, mass: Fraction) 
         return min(p * m * left // (q * unit), second, left - 1)
 
     def finite(n: int) -> int:
-        left, others = n - known, (n - 1) * unit + s
+        left, total = n - known, (n - 1) * unit + s
         most = left - 1
-        lacking, slope = q * others - p * left * unit, p * others - q * left * unit
+        lacking, slope = q * total - p * left * unit, p * total - q * left * unit
         if lacking > 0:
             most = min(most, p * left * (m - unit) // lacking)
         if slope > 0:
-            most = min(most, left * (p * others - q * (n * unit + s - m)) // slope)
+            most = min(most, left * (p * total - q * (n * unit + s - m)) // slope)
         return most
 
     return infinite if sigma is None else finite

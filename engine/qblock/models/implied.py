@@ -58,13 +58,13 @@ def implied_epsilon(
         return Implied(math.inf, "no table stands against an adversary who may know anything")
     if other.known or other.predicates != "singletons":
         return Implied(math.inf, "no bound is known for what this adversary knows or asks")
-    found = caps(model, reference)
-    if isinstance(found, str):
-        return Implied(math.inf, found)
-    if sum(found) < 1:
+    shares = caps(model, reference)
+    if isinstance(shares, str):
+        return Implied(math.inf, shares)
+    if sum(shares) < 1:
         return Implied(None, f"no table has it: the shares of {reference.values} values would add up to less than 1")
-    epsilon = epsilon_of_caps(found, other, weighed)
-    most = max(found)
+    epsilon = epsilon_of_caps(shares, other, weighed)
+    most = max(shares)
     if epsilon == math.inf:
         why = NO_SHARE if most >= 1 else "the prior holds a value impossible that the table has"
         return Implied(epsilon, why)
@@ -118,10 +118,10 @@ def caps(model: Model, reference: Reference) -> Shares | str:
     if not total:
         return "there are no rows"
     shares = [Fraction(n, total) for n in reference.totals.tolist()]
-    found = _bounds(model, reference, shares)
-    if isinstance(found, str):
-        return found
-    most, least = found
+    bounds = _bounds(model, reference, shares)
+    if isinstance(bounds, str):
+        return bounds
+    most, least = bounds
     missing = sum(least)
     limited = (min(Fraction(1), u, 1 - (missing - low)) for u, low in zip(most, least, strict=True))
     result = tuple(u if share else Fraction(0) for u, share in zip(limited, shares, strict=True))
@@ -132,7 +132,7 @@ def _bounds(model: Model, reference: Reference, shares: list[Fraction]) -> tuple
     """The largest and the least share of each value."""
     nothing = [Fraction(0)] * len(shares)
 
-    def alike(u: Fraction) -> tuple[list[Fraction], list[Fraction]]:
+    def same_cap(u: Fraction) -> tuple[list[Fraction], list[Fraction]]:
         return [u] * len(shares), nothing
 
     match model:
@@ -141,11 +141,11 @@ def _bounds(model: Model, reference: Reference, shares: list[Fraction]) -> tuple
         case DistinctLDiversity():
             return "a value may make up any share of a block that leaves the others one row each"
         case FrequencyLDiversity():
-            return alike(1 / Fraction(model.l))
+            return same_cap(1 / Fraction(model.l))
         case EntropyLDiversity():
-            return alike(_share_of_entropy(Fraction(model.l), len(shares)))
+            return same_cap(_share_of_entropy(Fraction(model.l), len(shares)))
         case RecursiveCLDiversity():
-            return alike(_recursive(Fraction(model.c), int(model.l), len(shares)))
+            return same_cap(_recursive(Fraction(model.c), int(model.l), len(shares)))
         case PdRecursiveCLDiversity():
             return _pd(Fraction(model.c), int(model.l), model.allowed, reference), nothing
         case NpdRecursiveCLDiversity():
@@ -153,13 +153,13 @@ def _bounds(model: Model, reference: Reference, shares: list[Fraction]) -> tuple
             least = [Fraction(model.c2) / 100 if value in protected else Fraction(0) for value in range(len(shares))]
             return _pd(Fraction(model.c1), int(model.l), model.allowed, reference), least
         case EpsilonMAnonymity():
-            return alike(1 / Fraction(model.m))
+            return same_cap(1 / Fraction(model.m))
         case DeltaLDiversity():
-            return alike(1 / Fraction(model.l))
+            return same_cap(1 / Fraction(model.l))
         case AlphaKAnonymity():
             named = None if model.values is None else {reference.code_of(value) for value in model.values}
             limited = (named is None or value in named for value in range(len(shares)))
-            return [Fraction(model.alpha) if one else Fraction(1) for one in limited], nothing
+            return [Fraction(model.alpha) if is_limited else Fraction(1) for is_limited in limited], nothing
         case TCloseness():
             nearest = _nearest(model.distance, reference)
             if nearest is None:

@@ -112,16 +112,16 @@ class NtCloseness(Model):
 
     def _least_t(self, blocks: Blocks, reference: Reference) -> Floats:
         result = np.where(blocks.rows >= self.n, 0.0, np.inf)
-        for index, _, found in self._candidates(blocks, reference):
-            result[index] = np.minimum(result[index], found)
+        for index, _, distances in self._candidates(blocks, reference):
+            result[index] = np.minimum(result[index], distances)
         return result
 
     def _exact_t(self, blocks: Blocks, reference: Reference) -> list[Exact]:
         least = self._least_t(blocks, reference)
         result: list[Exact] = [math.inf if small else Fraction(0) for small in (blocks.rows < self.n).tolist()]
-        for index, within, found in self._candidates(blocks, reference):
+        for index, within, distances in self._candidates(blocks, reference):
             # Only a superset whose double is within the error of the least can be the nearest.
-            nearest = index[found <= least[index] + NEAR]
+            nearest = index[distances <= least[index] + NEAR]
             values = self._exact_distances(blocks, nearest, within, reference)
             for i, value in zip(nearest.tolist(), values, strict=True):
                 result[i] = min(result[i], value)
@@ -147,12 +147,12 @@ class NtCloseness(Model):
     def _distances(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> Floats:
         """float64: the distance of each block named to the block that contains it."""
         chosen = replace(blocks.select(index), containing=(Containing(within.blocks, within.index[index]),))
-        found = []
+        distances = []
         for part in parts(chosen, reference.values):
             around, place = np.unique(part.containing[0].index, return_inverse=True)
             q = dense(within.blocks.select(around), reference.values)[place]
-            found.append(self._ground.rows(dense(part, reference.values), q, reference))
-        return np.concatenate(found) if found else np.zeros(0)
+            distances.append(self._ground.rows(dense(part, reference.values), q, reference))
+        return np.concatenate(distances) if distances else np.zeros(0)
 
     def _exact_distances(self, blocks: Blocks, index: Ints, within: Containing, reference: Reference) -> list[Exact]:
         """The distance of each block named to the block that contains it, exactly."""
@@ -163,7 +163,7 @@ class NtCloseness(Model):
             for value, count in within.blocks.histogram(place).items():
                 totals[value] = count
             members = np.flatnonzero(around == place)
-            found = exact_distances(self._ground, blocks.select(index[members]), replace(reference, totals=totals))
-            for i, exact in zip(members.tolist(), found, strict=True):
+            distances = exact_distances(self._ground, blocks.select(index[members]), replace(reference, totals=totals))
+            for i, exact in zip(members.tolist(), distances, strict=True):
                 result[i] = exact
         return result

@@ -206,8 +206,8 @@ class _Line:
 
         def at(row: Ints) -> Integers:
             """The number in a row, of all rows in this order."""
-            found: Integers = x[np.searchsorted(before, row, side="right") - 1]
-            return found
+            numbers: Integers = x[np.searchsorted(before, row, side="right") - 1]
+            return numbers
 
         if not centred:  # of equal numbers the first is the nearest to the row that comes `further` rows later
             target = before[:-1] + further[blocks.owner]

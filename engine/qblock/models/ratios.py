@@ -67,16 +67,16 @@ def _double_ratio(numerator: int, denominator: int) -> float:
         return double(Fraction(numerator, denominator))
 
 
-def sign(numerator: Integers, denominator: Integers, asked: Fraction | int) -> Ints:
+def sign(numerator: Integers, denominator: Integers, threshold: Fraction | int) -> Ints:
     """-1, 0 or 1 for each fraction: below, equal to or above what is asked. Exact."""
-    p, q = Fraction(asked).as_integer_ratio()
+    p, q = Fraction(threshold).as_integer_ratio()
     result: Ints
     narrow = numerator.dtype != object and denominator.dtype != object
     # p and q must fit an int64 even where all that they multiply is 0.
     if narrow and max(_peak(numerator), 1) * q < _SAFE and max(_peak(denominator), 1) * abs(p) < _SAFE:
         result = np.sign(numerator * q - denominator * p)
         return result
-    values, target = quotient(numerator, denominator), double(asked)
+    values, target = quotient(numerator, denominator), double(threshold)
     result = np.sign(values - target).astype(np.int64)
     near = np.flatnonzero(np.abs(values - target) <= NEAR * max(1.0, abs(target)))
     difference = wide(numerator[near]) * q - wide(denominator[near]) * p
@@ -91,14 +91,14 @@ def extreme(numerator: Integers, denominator: Integers, largest: bool) -> Fracti
     if math.isinf(values[pick]):
         return math.inf
     near = np.abs(values - values[pick]) <= NEAR * max(1.0, abs(values[pick]))
-    found = Fraction(int(numerator[pick]), int(denominator[pick]))
+    best = Fraction(int(numerator[pick]), int(denominator[pick]))
     numerator, denominator = numerator[near], denominator[near]
     while True:  # each round drops everything that is no better than what was found
-        better = sign(numerator, denominator, found) == (1 if largest else -1)
+        better = sign(numerator, denominator, best) == (1 if largest else -1)
         if not better.any():
-            return found
+            return best
         numerator, denominator = numerator[better], denominator[better]
-        found = Fraction(int(numerator[0]), int(denominator[0]))
+        best = Fraction(int(numerator[0]), int(denominator[0]))
 
 
 def greatest(blocks: Blocks, numerator: Integers, denominator: Integers) -> Ints:
@@ -123,7 +123,7 @@ def greatest(blocks: Blocks, numerator: Integers, denominator: Integers) -> Ints
         chosen[owner[better]] = near[better]
 
 
-def alike(start: Ints, *columns: Ints) -> Ints:
+def equality_classes(start: Ints, *columns: Ints) -> Ints:
     """int64[B]: the same number for blocks whose columns (each over the pairs) agree pair by pair."""
     label = np.zeros(len(start) - 1, np.int64)
     lengths = np.diff(start)

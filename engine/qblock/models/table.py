@@ -16,8 +16,8 @@ def markdown() -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for model in REGISTRY:
-        made = example(model)
-        flags = made.monotone
+        instance = example(model)
+        flags = instance.monotone
         names = ", ".join(f.name if f.default is MISSING else f"[{f.name}]" for f in fields(model))
         cells = [
             f"`{model.name}`",
