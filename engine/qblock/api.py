@@ -281,15 +281,17 @@ def audit(
 
     believing = BayesAdversary.of(adversary, prior, thresholds)
     attacker = Attacker.of(rule_out, near)
-    asked = Asked("qblock.audit()", data, table=table, types=types)
+    request = Asked("qblock.audit()", data, table=table, types=types)
     if isinstance(quasi_identifiers, Mapping):
-        raise InputError(f"{asked.caller}: quasi_identifiers: a table is audited as it stands; write a list of columns")
-    known = named(asked.caller, "quasi_identifiers", quasi_identifiers)
+        raise InputError(
+            f"{request.caller}: quasi_identifiers: a table is audited as it stands; write a list of columns"
+        )
+    known = named(request.caller, "quasi_identifiers", quasi_identifiers)
     columns = [(name, {"hierarchy": "suppress", "nulls": "top"}) for name, _ in known]
-    about = [(name, {"nulls": "value", **entry}) for name, entry in named(asked.caller, "sensitive", sensitive)]
-    attributes = attributes_of(asked.caller, {"quasi_identifier": columns, "sensitive": about})
-    spec = asked.spec(attributes, [{"k_anonymity": {"k": 1}}], release="audit", entity=entity, count=count)
-    with open_task(spec, name_values=False, published=False, warehouse=asked.warehouse(spec)) as task:
+    about = [(name, {"nulls": "value", **entry}) for name, entry in named(request.caller, "sensitive", sensitive)]
+    attributes = attributes_of(request.caller, {"quasi_identifier": columns, "sensitive": about})
+    spec = request.spec(attributes, [{"k_anonymity": {"k": 1}}], release="audit", entity=entity, count=count)
+    with open_task(spec, name_values=False, published=False, warehouse=request.warehouse(spec)) as task:
         return Audited.of(
             audit_node(task, task.lattice.bottom, requested=False, adversary=believing, attacker=attacker)
         )
@@ -330,19 +332,19 @@ def anonymize(
     from qblock.tables.anonymize import anonymized
     from qblock.tables.specs import Asked, attributes_of, named, with_hierarchies
 
-    asked = Asked("qblock.anonymize()", data, types=types, databases=False)
+    request = Asked("qblock.anonymize()", data, types=types, databases=False)
     attributes = attributes_of(
-        asked.caller,
+        request.caller,
         {
-            "quasi_identifier": with_hierarchies(asked.caller, quasi_identifiers),
-            "sensitive": named(asked.caller, "sensitive", sensitive),
-            "insensitive": named(asked.caller, "insensitive", insensitive),
+            "quasi_identifier": with_hierarchies(request.caller, quasi_identifiers),
+            "sensitive": named(request.caller, "sensitive", sensitive),
+            "insensitive": named(request.caller, "insensitive", insensitive),
         },
     )
-    spec = asked.spec(
+    spec = request.spec(
         attributes, privacy, entity=entity, count=count, suppression_limit=suppression_limit, search=search
     )
-    return anonymized(spec, asked.warehouse(spec))
+    return anonymized(spec, request.warehouse(spec))
 
 
 @plainly

@@ -109,7 +109,7 @@ class Attacks:
 
     def to_json(self) -> dict[str, Any]:
         """As JSON: shares are numbers, infinity is the text "inf"; attacks that do not apply are left out."""
-        return {name: found for name, found in _json(self).items() if found not in (None, [])}
+        return {name: figures for name, figures in _json(self).items() if figures not in (None, [])}
 
 
 def attacks(
@@ -142,9 +142,9 @@ def _within(blocks: Blocks, mask: Mask) -> dict[str, int]:
 
 def homogeneity(blocks: Blocks, reference: Reference) -> Homogeneity:
     """Blocks with a single sensitive value; none when the domain has one value."""
-    found = _within(blocks, (blocks.support == 1) & (reference.values >= 2))
-    mean = Fraction(found["rows"], found["blocks"]) if found["blocks"] else None
-    return Homogeneity(mean_size=mean, vulnerable=found["blocks"] > 0, **found)
+    homogeneous = _within(blocks, (blocks.support == 1) & (reference.values >= 2))
+    mean = Fraction(homogeneous["rows"], homogeneous["blocks"]) if homogeneous["blocks"] else None
+    return Homogeneity(mean_size=mean, vulnerable=homogeneous["blocks"] > 0, **homogeneous)
 
 
 def expected_homogeneous(groups: int, values: int, size: int) -> Fraction:
@@ -169,8 +169,8 @@ def certainty(blocks: Blocks, reference: Reference) -> Certainty:
         return Certainty(eliminated=None, values=(), blocks=0, rows=0)
     least = int(blocks.support.min())
     mask = blocks.support == least
-    found = np.flatnonzero(mask)
-    histogram = blocks.histogram(int(found[np.argmax(blocks.rows[found])]))
+    least_diverse = np.flatnonzero(mask)
+    histogram = blocks.histogram(int(least_diverse[np.argmax(blocks.rows[least_diverse])]))
     most = max(histogram, key=lambda value: (histogram[value], -value))
     values = tuple(reference.domain[value] for value in sorted(histogram) if value != most)
     return Certainty(eliminated=least - 1, values=values, **_within(blocks, mask))
@@ -181,10 +181,10 @@ def elimination(blocks: Blocks, reference: Reference, values: Collection[str | N
     gone = np.array([value in values for value in reference.domain], dtype=bool)[blocks.value]
     left = np.where(gone, 0, blocks.count)
     rest, largest = blocks.sum(left), blocks.max(left)
-    some = rest > 0
-    worst = Fraction(extreme(largest[some], rest[some], largest=True)) if some.any() else None
+    occupied = rest > 0
+    worst = Fraction(extreme(largest[occupied], rest[occupied], largest=True)) if occupied.any() else None
     names = tuple(value for value in reference.domain if value in values)
-    return Eliminated(values=names, posterior=worst, **_within(blocks, some & (largest == rest)))
+    return Eliminated(values=names, posterior=worst, **_within(blocks, occupied & (largest == rest)))
 
 
 def skewness(blocks: Blocks, reference: Reference) -> Skewness:

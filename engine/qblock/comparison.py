@@ -79,17 +79,17 @@ def _moment(text: str, day_only: bool) -> Key | None:
     special = BEYOND.get(text.lower())
     if special in (-1, 1):
         return (special, 0)
-    found = MOMENT.fullmatch(text)
-    if found is None or (day_only and (found["time"] or found["zone"])):
+    match = MOMENT.fullmatch(text)
+    if match is None or (day_only and (match["time"] or match["zone"])):
         return None
-    year = 1 - int(found["year"]) if found["bc"] else int(found["year"])
+    year = 1 - int(match["year"]) if match["bc"] else int(match["year"])
     cycles, within = divmod(year, 400)
     try:
-        days = date(within + 400, int(found["month"]), int(found["day"])).toordinal() + cycles * 146_097
+        days = date(within + 400, int(match["month"]), int(match["day"])).toordinal() + cycles * 146_097
     except ValueError:
         return None
-    seconds = Fraction(found["second"] or 0) + 60 * int(found["minute"] or 0) + 3600 * int(found["hour"] or 0)
-    return (0, 86_400 * days + seconds - _offset(found["zone"]))
+    seconds = Fraction(match["second"] or 0) + 60 * int(match["minute"] or 0) + 3600 * int(match["hour"] or 0)
+    return (0, 86_400 * days + seconds - _offset(match["zone"]))
 
 
 def _offset(zone: str | None) -> int:

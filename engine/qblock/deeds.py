@@ -34,10 +34,10 @@ class Deed:
         if self.done is not None:
             return
         try:
-            found = self.ask()
+            sentence = self.ask()
         except (Exception, KeyboardInterrupt):
             return
-        self.done, self.said = found is not None, found or self.said
+        self.done, self.said = sentence is not None, sentence or self.said
 
     @property
     def sentence(self) -> str | None:
@@ -80,15 +80,15 @@ class Outcome:
     @property
     def publication(self) -> Deed | None:
         """The newest publication that was made, or may have been made."""
-        made = [deed for deed in self._settled() if deed.status is not None and deed.done is not False]
-        return made[-1] if made else None
+        publications = [deed for deed in self._settled() if deed.status is not None and deed.done is not False]
+        return publications[-1] if publications else None
 
     def said(self, nothing: str | None = None) -> str | None:
         """What was done, as sentences. nothing: what is said where nothing was, or of UNPUBLISHED no publication."""
-        found = [deed.sentence for deed in self._settled() if deed.sentence is not None]
-        if nothing is not None and not (self.publication if nothing == UNPUBLISHED else found):
-            found.append(nothing)
-        return "; ".join(found) or None
+        sentences = [deed.sentence for deed in self._settled() if deed.sentence is not None]
+        if nothing is not None and not (self.publication if nothing == UNPUBLISHED else sentences):
+            sentences.append(nothing)
+        return "; ".join(sentences) or None
 
     def _settled(self) -> list[Deed]:
         for deed in self.deeds:
@@ -102,9 +102,9 @@ _current: ContextVar[Outcome | None] = ContextVar("outcome", default=None)
 @contextmanager
 def asked() -> Iterator[Outcome]:
     """The outcome of what is called within."""
-    token = _current.set(made := Outcome())
+    token = _current.set(collected := Outcome())
     try:
-        yield made
+        yield collected
     finally:
         _current.reset(token)
 

@@ -115,9 +115,9 @@ def plainly(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
-def all_plainly(made: type[T]) -> type[T]:
+def all_plainly(cls: type[T]) -> type[T]:
     """A class whose public methods raise our errors alone (see `plainly`)."""
-    for name, value in list(vars(made).items()):
+    for name, value in list(vars(cls).items()):
         if isinstance(value, FunctionType) and not name.startswith("_"):
-            setattr(made, name, plainly(value))
-    return made
+            setattr(cls, name, plainly(value))
+    return cls
