@@ -91,9 +91,9 @@ def test_words(bits: list[int], sizes: list[int], words: int) -> None:
 def test_levels_that_merge_nothing_are_one() -> None:
     levels = (("a", "b", "c"), ("A", "B", "C"), ("x", "x", "y"), ("X", "X", "Y"), ("*", "*", "*"))
     coding = Coding([Hierarchy("a", tuple("01234"), levels), suppress("b", ["1"])], [])
-    assert coding.alike((0, 0)) == coding.alike((1, 1)) == ((0, 0), (1, 1))
-    assert coding.alike((3, 1)) == ((2, 0), (3, 1))
-    assert coding.alike((4, 0)) == ((4, 0), (4, 1))
+    assert coding.equivalent_range((0, 0)) == coding.equivalent_range((1, 1)) == ((0, 0), (1, 1))
+    assert coding.equivalent_range((3, 1)) == ((2, 0), (3, 1))
+    assert coding.equivalent_range((4, 0)) == ((4, 0), (4, 1))
     assert coding.mask((0, 0)) == coding.mask((1, 1))
     assert coding.mask((2, 0)) != coding.mask((1, 0))
 

@@ -240,7 +240,7 @@ RECODING: tuple[Mutation, ...] = (
     ),
     Mutation(
         "named map: each version has one of its own",
-        "search/recoding/found.py",
+        "search/recoding/recoded.py",
         "        if self.known is not None:\n            return dict(self.known)\n",
         "",
         tests=SEARCH,

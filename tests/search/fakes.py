@@ -37,13 +37,13 @@ class Known:
         self.asked_full.append(node)
         return bool(self.full[node])
 
-    def together(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+    def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
         assert 1 < len(nodes) <= self.at_once
         assert len(set(nodes)) == len(nodes)
         self.batches.append(list(nodes))
         return [ask(node) for node in nodes]
 
-    def expect(self, wanted: np.ndarray, *, sizes: bool) -> np.ndarray:
+    def plan_hubs(self, wanted: np.ndarray, *, sizes: bool) -> np.ndarray:
         assert wanted.shape == self.lattice.shape
         assert (wanted >= 0).all()
         costs = np.full(self.lattice.shape, float(rows(self.lattice, self.lattice.bottom)))
@@ -51,7 +51,7 @@ class Known:
             costs[up(node)] = np.minimum(costs[up(node)], rows(self.lattice, node))
         return costs
 
-    def alike(self, node: Node) -> tuple[Node, Node]:
+    def equivalent_range(self, node: Node) -> tuple[Node, Node]:
         return node, node
 
 

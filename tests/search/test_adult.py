@@ -55,13 +55,13 @@ class Adult:
 
     at_once = 1
 
-    def together(self, nodes: list[Node], ask: Callable[[Node], bool]) -> list[bool]:
+    def evaluate_many(self, nodes: list[Node], ask: Callable[[Node], bool]) -> list[bool]:
         return [ask(node) for node in nodes]
 
-    def expect(self, wanted: np.ndarray, *, sizes: bool) -> np.ndarray:
+    def plan_hubs(self, wanted: np.ndarray, *, sizes: bool) -> np.ndarray:
         return np.full(self.lattice.shape, float(len(self.rows)))
 
-    def alike(self, node: Node) -> tuple[Node, Node]:
+    def equivalent_range(self, node: Node) -> tuple[Node, Node]:
         return node, node
 
 

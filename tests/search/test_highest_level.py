@@ -100,7 +100,7 @@ def test_metrics_are_what_they_are_without(crowd: Any, tmp_path: Path, asked: st
             assert alone.chosen is not None
             assert alone.chosen.node == all_of_them.chosen.node
             if by in MARGINAL:
-                contest = metrics.contest(by)
+                contest = metrics.best_only(by)
                 assert contest is not None
                 sign = -1 if by == "precision" else 1
                 for node in task.lattice.nodes():
@@ -196,4 +196,4 @@ def test_what_is_alike_is_within_it(warehouse: Any, tmp_path: Path) -> None:
     url = warehouse("t", {"a": ["11", "11"]})
     attributes = {"a": {"role": "quasi_identifier", "hierarchy": {"digits": 2, "max": 1}}}
     with opened(url, "t", attributes, tmp_path) as task:
-        assert task.alike((1,)) == ((0,), (1,))
+        assert task.equivalent_range((1,)) == ((0,), (1,))

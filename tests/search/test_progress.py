@@ -19,7 +19,7 @@ from qblock.lattice import Lattice
 from qblock.search import search
 from qblock.search.progress import FIRST, Pace, SearchProgress
 from qblock.search.run import run_search
-from qblock.search.strategies.contest import Contest
+from qblock.search.strategies.best_only import BestOnly
 from search.fakes import Known, up_set
 
 Step = tuple[float, int, float]
@@ -97,7 +97,7 @@ def test_nodes_that_cannot_be_the_best_are_not_left() -> None:
     left: list[int] = []
     found = search(
         Known(lattice, passing, passing),
-        contest=Contest(bounds, lambda node: float(sum(node))),
+        best_only=BestOnly(bounds, lambda node: float(sum(node))),
         tally=lambda decided, open_, price: left.append(open_),
     )
     assert left[-1] == 0

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from qblock.lattice import Lattice, is_generalization
 from qblock.search import search
-from qblock.search.strategies.border import Guess
+from qblock.search.strategies.boundary_estimate import BoundaryEstimate
 from qblock.search.strategies.tags import count_down, count_up, minimal_mask, nodes_of
 
 from .fakes import Known, monotone_cases, rows, up_set
@@ -78,12 +78,12 @@ def test_counts_of_up_sets_and_down_sets(case: Known) -> None:
 
 def test_a_guess_follows_the_verdicts() -> None:
     lattice = Lattice((2, 1))
-    guess = Guess(lattice)
-    before = guess.chances()
+    estimate = BoundaryEstimate(lattice)
+    before = estimate.chances()
     assert before.shape == (3, 2)
     assert before[0, 0] < before[1, 0] < before[2, 1]
-    guess.learn((1, 0), True)
-    after = guess.chances()
+    estimate.learn((1, 0), True)
+    after = estimate.chances()
     assert after[1, 0] > before[1, 0]
-    guess.learn((0, 0), False)
-    assert guess.chances()[0, 0] < after[0, 0]
+    estimate.learn((0, 0), False)
+    assert estimate.chances()[0, 0] < after[0, 0]

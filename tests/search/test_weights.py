@@ -79,7 +79,7 @@ def test_weighted_figures_and_the_choice_by_them(crowd: Any, tmp_path: Path, ask
             assert found.outcome is not None
             assert found.chosen is not None
             assert found.to_json()["weights"] == {"age": 0.25, "place": 1, "sex": 7}
-            metrics, contest, sign = Metrics(task), Metrics(task).contest(by), 1 if by != "precision" else -1
+            metrics, contest, sign = Metrics(task), Metrics(task).best_only(by), 1 if by != "precision" else -1
             assert contest is not None
             values = {}
             for node in task.lattice.nodes():
@@ -117,7 +117,7 @@ def test_equal_weights_change_nothing_to_the_last_bit(crowd: Any, tmp_path: Path
         with opened(url, "t", attributes, tmp_path, privacy, search=search, **more) as task:
             metrics, result = Metrics(task), run_search(task)
             assert result.to_json()["weights"] is None
-            bounds = [metrics.contest(name).bounds.tolist() for name in MARGINAL]  # type: ignore[union-attr]
+            bounds = [metrics.best_only(name).bounds.tolist() for name in MARGINAL]  # type: ignore[union-attr]
             nodes = list(task.lattice.nodes())
             found.append((bounds, [metrics.of(task.assess(n), NAMES) for n in nodes], result.chosen.node))  # type: ignore[union-attr]
     assert found[0] == found[1]

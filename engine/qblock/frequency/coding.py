@@ -100,7 +100,7 @@ class Coding:
         """By quasi-identifier and level: how many labels there are."""
         return [[len(labels.distinct) for labels in hierarchy.columns] for hierarchy in self.hierarchies]
 
-    def alike(self, node: Node) -> tuple[Node, Node]:
+    def equivalent_range(self, node: Node) -> tuple[Node, Node]:
         """The finest and the coarsest node with the same blocks, where levels merge nothing."""
         finest, coarsest = [], []
         for level, widths in zip(node, self._merging, strict=True):

@@ -122,7 +122,7 @@ class Sources:
             )
         return rows
 
-    def expect(self, wanted: Floats, sensitive: Sequence[int] = ()) -> Floats:
+    def plan_hubs(self, wanted: Floats, sensitive: Sequence[int] = ()) -> Floats:
         """Store the hubs that pay for nodes to be asked; the rows that each node's counts would be read from.
 
         wanted: over the nodes that are searched, a lattice with the same bottom, how often each may be asked.

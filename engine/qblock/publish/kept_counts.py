@@ -15,7 +15,7 @@ import numpy as np
 
 from qblock.blocks import Blocks, Containing, Guards, Ints, Mask, Reference
 from qblock.models import Tightest
-from qblock.search.assessment import Part, worst
+from qblock.search.assessment import Part, combine
 from qblock.spec import Requirement
 
 LIMIT = 4_000_000
@@ -39,7 +39,7 @@ def verdict(requirement: Requirement, parts: Sequence[Plain], references: Sequen
     blocks = [_blocks(plain) for plain in parts]
     models = requirement.models
     found = [m.tightest(b, r) for m, b, r in zip(models, blocks, references, strict=True)]
-    return worst(found, models[0])
+    return combine(found, models[0])
 
 
 def sizes(parts: Sequence[Plain]) -> Ints:

@@ -44,14 +44,14 @@ class _AtLeast:
     def at_once(self) -> int:
         return 1
 
-    def together(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
-        return self._task.together(nodes, ask)
+    def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+        return self._task.evaluate_many(nodes, ask)
 
-    def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
-        return self._task.expect(wanted, sizes=True)
+    def plan_hubs(self, wanted: Floats, *, sizes: bool) -> Floats:
+        return self._task.plan_hubs(wanted, sizes=True)
 
-    def alike(self, node: Node) -> tuple[Node, Node]:
-        return self._task.alike(node)
+    def equivalent_range(self, node: Node) -> tuple[Node, Node]:
+        return self._task.equivalent_range(node)
 
 
 def candidates(found: SearchResult, enough: float) -> list[Node]:

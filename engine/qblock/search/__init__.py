@@ -8,9 +8,9 @@ from dataclasses import replace
 from qblock.errors import InputError
 from qblock.lattice import Node
 from qblock.search.strategies import chains, exhaustive, incognito
-from qblock.search.strategies.contest import Contest
+from qblock.search.strategies.best_only import BestOnly
 from qblock.search.strategies.evaluator import Evaluator, Outcome, OutOfTime, Tally
-from qblock.search.strategies.survey import Survey
+from qblock.search.strategies.lattice_state import LatticeState
 from qblock.search.strategies.walk import WALKED, Over, Walk
 
 RUN = {"chains": chains.run, "incognito": incognito.run, "exhaustive": exhaustive.run}
@@ -25,20 +25,20 @@ def search(
     strategy: str = "chains",
     tally: Tally | None = None,
     decide_all: bool = True,
-    contest: Contest | None = None,
+    best_only: BestOnly | None = None,
 ) -> Outcome:
     """Find all satisfying nodes of the evaluator's lattice, and the minimal ones among them.
 
     decide_all=False: a scan (see Outcome.optimality) may leave nodes undecided that cannot be minimal; "exhaustive"
-    decides every node nevertheless. contest: only a best node is asked for (not with "incognito", which goes by subsets
-    and finds all). Raises InputError for an unknown strategy; whatever the evaluator or `tally` raises
+    decides every node nevertheless. best_only: only a best node is asked for (not with "incognito", which goes by
+    subsets and finds all). Raises InputError for an unknown strategy; whatever the evaluator or `tally` raises
     (KeyboardInterrupt too) passes through.
     """
     if strategy not in RUN:
         raise InputError(f"search strategy {strategy!r} is unknown; use one of {', '.join(STRATEGIES)}")
-    survey = Survey(evaluator, tally, contest)
-    RUN[strategy](survey, decide_all=decide_all)
-    return survey.outcome(strategy, pruned=strategy != "exhaustive")
+    state = LatticeState(evaluator, tally, best_only)
+    RUN[strategy](state, decide_all=decide_all)
+    return state.outcome(strategy, pruned=strategy != "exhaustive")
 
 
 def search_within(
@@ -51,7 +51,7 @@ def search_within(
     minimal_best: bool = True,
     strategy: str = "chains",
     tally: Tally | None = None,
-    contest: Contest | None = None,
+    best_only: BestOnly | None = None,
 ) -> Outcome:
     """As `search`, until the time is over; then the outcome says which of the nodes that were come to is the best.
 
@@ -63,17 +63,17 @@ def search_within(
         if walk.begin():
             walk.go_on()
         return walk.outcome(minimal_best=minimal_best)
-    survey = Survey(evaluator, tally, contest, over)
+    state = LatticeState(evaluator, tally, best_only, over)
 
     def ask(node: Node) -> bool:
-        return survey.ask_full([node])[0] if survey.full.is_open(node) else bool(survey.full.passed[node])
+        return state.ask_full([node])[0] if state.full.is_open(node) else bool(state.full.passed[node])
 
     try:
         Walk(evaluator, ask, promise, measure, over).begin()
-        RUN[strategy](survey, decide_all=True)
-        return survey.outcome(strategy, pruned=strategy != "exhaustive")
+        RUN[strategy](state, decide_all=True)
+        return state.outcome(strategy, pruned=strategy != "exhaustive")
     except OutOfTime:
-        outcome = survey.outcome(strategy)
+        outcome = state.outcome(strategy)
         best = min(outcome.each_satisfying(), key=lambda node: (promise(node), sum(node), node), default=None)
         return replace(outcome, optimality="within", minimal=[], why=WALKED, best=best)
 

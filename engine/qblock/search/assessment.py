@@ -108,7 +108,7 @@ def held_by_all(attributes: Sequence[Blocks]) -> Mask:
     return common
 
 
-def worst(parts: Sequence[Tightest], model: Model) -> Tightest:
+def combine(parts: Sequence[Tightest], model: Model) -> Tightest:
     """The worst of several verdicts of one model (the multi-attribute form reports its worst attribute)."""
     if len(parts) == 1:
         return parts[0]

@@ -14,15 +14,15 @@ from qblock.errors import InputError, choices
 from qblock.lattice import Node
 from qblock.models import asked as asked_of
 from qblock.search.answer import metrics_json, parameter_json, requirements_json, tightest_json, weights_json
-from qblock.search.assessment import worst
+from qblock.search.assessment import combine
 from qblock.search.attack_sentences import Sentences
 from qblock.search.attackers import NOBODY, Attacker
 from qblock.search.beliefs import BayesAdversary, beliefs_at
+from qblock.search.default_settings import default_settings, question
 from qblock.search.nodes import parse_node, pinned_node
 from qblock.search.recoding import named
 from qblock.search.run import open_task, recoded, refusal, run_search
 from qblock.search.task import Task
-from qblock.search.unasked import question, unasked
 from qblock.search.utility.measure import Metrics
 from qblock.source.repeats import repeated_people
 from qblock.spec import Requirement, Spec, table_as_it_stands
@@ -114,7 +114,7 @@ def audit_node(
     told_beliefs = {} if adversary is None else {"beliefs": beliefs_at(task, node, adversary)}
     assessment = task.assess(node)
     requirements = task.spec.privacy if requested else ()
-    usual, missing = unasked(task.source, task.source.sensitives, lambda setting: setting.audited)
+    usual, missing = default_settings(task.source, task.source.sensitives, lambda setting: setting.audited)
     usual = [requirement for requirement in usual if not any(_covered(requirement, other) for other in requirements)]
     tightest = requirements_json(requirements, assessment.tightest) if requested else []
     attacked = []
@@ -156,7 +156,7 @@ def _reached(task: Task, node: Node, requirements: Sequence[Requirement]) -> lis
     counts = Task(replace(task.source, spec=replace(task.spec, privacy=tuple(requirements)))).counts(node)
     everything = np.ones(len(counts.rows), dtype=bool)
     tightest = [
-        worst([part.tightest(everything) for part in parts], q.model)
+        combine([part.tightest(everything) for part in parts], q.model)
         for q, parts in zip(requirements, counts.parts, strict=True)
     ]
     return [

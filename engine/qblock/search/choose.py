@@ -12,7 +12,7 @@ from qblock.blocks import Floats, Ints, Mask
 from qblock.errors import InputError, Refused
 from qblock.lattice import Node, height
 from qblock.metrics import BY_NAME, Metric
-from qblock.search.strategies.contest import SLACK
+from qblock.search.strategies.best_only import SLACK
 from qblock.search.strategies.evaluator import Outcome, Tally
 
 

@@ -14,7 +14,7 @@ from qblock.files import read_input
 from qblock.models import Bound, Model
 from qblock.models import asked as asked_of
 from qblock.models.ratios import double
-from qblock.search.unasked import NotComputed, unasked
+from qblock.search.default_settings import NotComputed, default_settings
 from qblock.source import SourceTable
 from qblock.spec import Requirement, Spec
 from qblock.spec.document import parse
@@ -56,7 +56,7 @@ def collect(
 ) -> tuple[list[Definition], list[NotComputed]]:
     """The usual battery for each of these sensitive attributes, and what the spec and `others` ask of them."""
     chosen = tuple(sensitives)
-    usual, missing = unasked(source, chosen, lambda setting: setting.compared)
+    usual, missing = default_settings(source, chosen, lambda setting: setting.compared)
     with_origins: list[tuple[Requirement, Origin]] = [(q, "battery") for q in usual]
     with_origins += [(q, "spec") for q in source.spec.privacy if set(q.sensitive) <= set(chosen)]
     with_origins += [(q, "definitions") for q in further if set(q.sensitive) <= set(chosen)]

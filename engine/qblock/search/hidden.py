@@ -13,7 +13,7 @@ from qblock.hierarchy import TOP, Hierarchy
 from qblock.lattice import Node
 from qblock.search.recoding import Recoded
 from qblock.search.run import SearchResult
-from qblock.search.strategies.contest import SLACK
+from qblock.search.strategies.best_only import SLACK
 from qblock.search.utility.measure import MARGINAL, Metrics
 
 

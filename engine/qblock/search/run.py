@@ -71,7 +71,7 @@ def task_over(source: SourceTable) -> Iterator[Task]:
     search, embedded = source.spec.search, ENGINES[source.session.engine].facts.embedded
     with ExitStack() as stack:
 
-        def bring(there: SourceTable) -> SourceTable:
+        def localize(there: SourceTable) -> SourceTable:
             local = local_warehouse(search.memory_limit)
             stack.callback(local.close)
             return local_frequency_sets(there, stack.enter_context(local.snapshot()))
@@ -79,9 +79,9 @@ def task_over(source: SourceTable) -> Iterator[Task]:
         if embedded or search.roll_up == "warehouse":
             yield Task(source)
         elif search.roll_up == "local":
-            yield Task(bring(source))
+            yield Task(localize(source))
         else:
-            yield Task(source, bring if pays(source) else None)
+            yield Task(source, localize if pays(source) else None)
 
 
 @contextmanager
@@ -204,14 +204,14 @@ class _BySizes:
     def at_once(self) -> int:
         return self._task.at_once
 
-    def together(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
-        return self._task.together(nodes, ask)
+    def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+        return self._task.evaluate_many(nodes, ask)
 
-    def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
-        return self._task.expect(wanted, sizes=True)
+    def plan_hubs(self, wanted: Floats, *, sizes: bool) -> Floats:
+        return self._task.plan_hubs(wanted, sizes=True)
 
-    def alike(self, node: Node) -> tuple[Node, Node]:
-        return self._task.alike(node)
+    def equivalent_range(self, node: Node) -> tuple[Node, Node]:
+        return self._task.equivalent_range(node)
 
 
 def run_search(
@@ -247,7 +247,7 @@ def run_search(
     if all_nodes:
         check_listed(task, "`--nodes all`")
     if not settled or all_nodes:
-        task.bring_near()
+        task.materialize_locally()
     task.warnings += repeated_people(task.spec, task.source.session)
     metrics = Metrics(task)
     nodes = None
@@ -289,7 +289,7 @@ def run_search(
         chosen, why = verdict_of(recoded, searched=searched)
     if all_nodes:
         nodes, told = [], tally("nodes")
-        for node in task.in_turn():
+        for node in task.iter_nodes():
             nodes.append(node_json(task, metrics, node))
             if told is not None:
                 told(len(nodes), len(task.lattice) - len(nodes), 0.0)
@@ -329,7 +329,7 @@ def _node_of_lattice(
     evaluator = _BySizes(task) if by_sizes else task
     ranked = Metrics(task, by_sizes=by_sizes)
     whole = not deadline.limited or len(task.lattice) <= MOST_DECIDED
-    contest = ranked.contest(by) if best_only and strategy == "chains" and whole else None
+    rule = ranked.best_only(by) if best_only and strategy == "chains" and whole else None
     if deadline.limited:
         outcome = search_within(
             evaluator,
@@ -340,16 +340,16 @@ def _node_of_lattice(
             minimal_best=metric_named(by).grows and not task.budget,
             strategy=strategy,
             tally=tally("search" if whole else "walk"),
-            contest=contest,
+            best_only=rule,
         )
     else:
-        outcome = search(evaluator, strategy=strategy, tally=tally("search"), contest=contest)
+        outcome = search(evaluator, strategy=strategy, tally=tally("search"), best_only=rule)
     if outcome.optimality == "within" or outcome.best is not None:
         return outcome, outcome.best
     assert outcome.satisfied is not None
     if not outcome.satisfied.any():
         return outcome, None
-    suppression = task.budget > 0 or contest is not None
+    suppression = task.budget > 0 or rule is not None
     among = candidates(outcome, by, suppression=suppression, best=ranked.bounds(by) if suppression else None)
     rank, bound = (lambda node: ranked.rank(node, by)), (lambda node: ranked.bound(node, by))
     return outcome, choose(among, rank, by, bound, tally("choice"), deadline)

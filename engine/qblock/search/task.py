@@ -19,9 +19,9 @@ from qblock.lattice import Lattice, Node
 from qblock.models import KAnonymity, Model
 from qblock.models.multi import monotone, split
 from qblock.recoding.unions import united
-from qblock.search.assessment import Assessment, NodeCounts, Part, held_by_all, worst
-from qblock.search.lacking import how_to_give, lacking
-from qblock.search.refutation import Refutation
+from qblock.search.assessment import Assessment, NodeCounts, Part, combine, held_by_all
+from qblock.search.missing_inputs import how_to_give, missing_inputs
+from qblock.search.prefilter import Prefilter
 from qblock.source import SourceTable
 from qblock.source.guards import GuardSets
 from qblock.source.population import Population, RecodedPopulation
@@ -40,17 +40,17 @@ TASKS = itertools.count()
 class Task:
     """Evaluates nodes of the lattice for the requirements of a spec. Implements search.evaluator.Evaluator."""
 
-    def __init__(self, source: SourceTable, bring: Callable[[SourceTable], SourceTable] | None = None) -> None:
-        """bring: gives the source with its coded table in this process, where that pays for more than a few nodes."""
+    def __init__(self, source: SourceTable, localize: Callable[[SourceTable], SourceTable] | None = None) -> None:
+        """localize: gives the source with its coded table here, where that pays for more than a few nodes."""
         self.source = source
-        self._bring = bring
+        self._localize = localize
         self.spec: Spec = source.spec
         self.lattice: Lattice = source.lattice
         self.budget = self.spec.suppressed_rows_allowed(source.rows)
         self.warnings: list[str] = list(self.spec.warnings)
         if source.quarantined:
             self.warnings.append(QUARANTINED.format(source.quarantined))
-        self._refutation = Refutation()
+        self._prefilter = Prefilter()
         self._index = {name: i for i, name in enumerate(source.sensitives)}
         self._sizes = Reference(source.rows, (), np.zeros(0, dtype=np.int64))
         self._guards: dict[tuple[GuardTable, str], GuardSets] = {}
@@ -95,10 +95,10 @@ class Task:
             return False
         return all(isinstance(q.model, KAnonymity) and not q.sensitive for q in self.spec.privacy)
 
-    def bring_near(self) -> None:
+    def materialize_locally(self) -> None:
         """Say that many nodes are about to be asked, before the first of them is."""
-        if self._bring is not None:
-            self.source, self._bring = self._bring(self.source), None
+        if self._localize is not None:
+            self.source, self._localize = self._localize(self.source), None
         if self._by_block:
             self.source.frequency_sets.share()
 
@@ -119,22 +119,22 @@ class Task:
         def sampled() -> bool:
             return sets.sampled_below(node, self.least) > self.budget
 
-        if sets.worth_sampling(node, ()) and self._refutation.fails("some sizes", SOME, sampled):
+        if sets.worth_sampling(node, ()) and self._prefilter.rejects("some sizes", SOME, sampled):
             return False
         return sets.small(node, self.least).small_n <= self.budget
 
     def passes(self, node: Node) -> bool:
         if self.sizes_only:
             return self.sizes_pass(node)
-        fails = self._refutation.fails
-        if self.least > 1 and fails("sizes", SIZES, lambda: not self.sizes_pass(node)):
+        rejects = self._prefilter.rejects
+        if self.least > 1 and rejects("sizes", SIZES, lambda: not self.sizes_pass(node)):
             return False
 
         def sampled() -> bool:
             return self._counts(node, SAMPLED).failing_rows > self.budget
 
         sampling = self._by_block and self.source.frequency_sets.worth_sampling(node, self._needed[:1])
-        if sampling and fails("some values", SOME, sampled):
+        if sampling and rejects("some values", SOME, sampled):
             return False
         return self._in_parts(node)
 
@@ -156,7 +156,7 @@ class Task:
         # What needs more than the blocks of a node is counted from tables that are not shared.
         return self.source.frequency_sets.at_once if self._by_block else 1
 
-    def together(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+    def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
         if self.at_once == 1:
             return [ask(node) for node in nodes]
         with ThreadPoolExecutor(len(nodes), "qblock") as threads:
@@ -167,25 +167,25 @@ class Task:
                 self.source.frequency_sets.session.interrupt()
                 raise
 
-    def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
+    def plan_hubs(self, wanted: Floats, *, sizes: bool) -> Floats:
         sets = self.source.frequency_sets
         if sizes or self.sizes_only or not self._needed:
-            return sets.expect(wanted)
-        total = sets.expect(wanted) * SIZES if self.least > 1 else np.zeros(1)
+            return sets.plan_hubs(wanted)
+        total = sets.plan_hubs(wanted) * SIZES if self.least > 1 else np.zeros(1)
         for i in self._needed:
-            total = total + sets.expect(wanted, (i,))
+            total = total + sets.plan_hubs(wanted, (i,))
         return total
 
-    def in_turn(self) -> Iterator[Node]:
+    def iter_nodes(self) -> Iterator[Node]:
         """Every node, finer ones first, whose counts are about to be asked for: all of them, one after the other."""
         left = np.ones(self.lattice.shape)
         for node in self.lattice.nodes():
-            self.expect(left, sizes=False)
+            self.plan_hubs(left, sizes=False)
             yield node
             left[node] = 0
 
-    def alike(self, node: Node) -> tuple[Node, Node]:
-        finest, coarsest = self.source.frequency_sets.coding.alike(node)
+    def equivalent_range(self, node: Node) -> tuple[Node, Node]:
+        finest, coarsest = self.source.frequency_sets.coding.equivalent_range(node)
         return finest, tuple(map(min, coarsest, self.lattice.top))
 
     def sizes(self, node: Node) -> Sizes:
@@ -230,7 +230,7 @@ class Task:
         counts = self.counts(node)
         satisfied = counts.failing_rows <= self.budget
         kept = ~counts.failing if satisfied else np.ones(len(counts.rows), dtype=bool)
-        tightest = tuple(worst([part.tightest(kept) for part in parts], parts[0].model) for parts in counts.parts)
+        tightest = tuple(combine([part.tightest(kept) for part in parts], parts[0].model) for parts in counts.parts)
         return Assessment(counts, satisfied, kept, counts.failing_rows if satisfied else 0, tightest)
 
     def monotone_under_budget(self, requirement: Requirement) -> bool:
@@ -298,7 +298,7 @@ class Task:
     def _check(self, requirement: Requirement, model: Model, reference: Reference) -> None:
         place = self.spec.at_requirement(requirement)
         name = requirement.sensitive[0] if requirement.sensitive else ""
-        needed = lacking(model, reference)
+        needed = missing_inputs(model, reference)
         if requirement.sensitive and getattr(model, "distance", "") == "kernel_js" and not reference.ordered:
             needed += ["order"] if self.spec.attributes[name].order is not None else []  # asked for, and text has none
         if needed:

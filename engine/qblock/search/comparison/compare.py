@@ -15,12 +15,12 @@ from qblock.errors import InputError
 from qblock.lattice import Lattice, Node
 from qblock.metrics import BY_NAME, METRICS, Published
 from qblock.models import Value, measured
-from qblock.search.assessment import NodeCounts, Part, worst
+from qblock.search.assessment import NodeCounts, Part, combine
+from qblock.search.default_settings import NotComputed
 from qblock.search.definitions import Definition, collect, read_definitions, with_definitions
 from qblock.search.extent import check_listed
 from qblock.search.progress import Pace, Progress
 from qblock.search.task import Task
-from qblock.search.unasked import NotComputed
 from qblock.source import SourceTable
 from qblock.source.priors import with_prior
 from qblock.spec import Requirement, Spec
@@ -120,11 +120,11 @@ def compare(
         origin = replace(task.spec.origin, path=Path(file), warnings=())
         Task(replace(source, spec=replace(task.spec, privacy=further, origin=origin)))  # names that file in its errors
     definitions, missing = collect(source, chosen, further)
-    task.bring_near()
+    task.materialize_locally()
     every = Task(with_definitions(task.source, definitions))
     rows = []
     told = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
-    for number, node in enumerate(every.in_turn() if nodes is None else nodes, 1):
+    for number, node in enumerate(every.iter_nodes() if nodes is None else nodes, 1):
         rows.append(evaluate(every, definitions, every.counts(node)))
         if told is not None:
             told(number, (len(every.lattice) if nodes is None else len(nodes)) - number, 0.0)
@@ -176,7 +176,7 @@ def tightest(definition: Definition, parts: Sequence[Part], counts: NodeCounts, 
     suppress."""
     everything = np.ones(len(counts.rows), dtype=bool)
     if not budget:
-        return worst([part.tightest(everything) for part in parts], definition.model).values[: len(definition.bounds)]
+        return combine([part.tightest(everything) for part in parts], definition.model).values[: len(definition.bounds)]
     values = []
     for i, bound in enumerate(definition.bounds):
         measured = _per_block(parts, bound.parameter, bound.stricter == "larger", len(counts.rows))
@@ -184,7 +184,7 @@ def tightest(definition: Definition, parts: Sequence[Part], counts: NodeCounts, 
         dropped = order[np.cumsum(counts.rows[order]) <= budget]
         kept = everything.copy()
         kept[dropped] = False
-        values.append(worst([part.tightest(kept) for part in parts], definition.model).values[i])
+        values.append(combine([part.tightest(kept) for part in parts], definition.model).values[i])
     return tuple(values)
 
 

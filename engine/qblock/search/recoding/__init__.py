@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qblock.search.recoding.found import Recoded, check_same
+from qblock.search.recoding.recoded import Recoded, check_same
 from qblock.search.recoding.run import named, specialized
 
 __all__ = ["Recoded", "check_same", "named", "specialized"]

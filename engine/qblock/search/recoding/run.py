@@ -8,9 +8,9 @@ from typing import Any
 from qblock.lattice import Node
 from qblock.recoding import Tree
 from qblock.search.recoding.counting import Counting
-from qblock.search.recoding.found import Recoded, Start
 from qblock.search.recoding.gain import Gain
 from qblock.search.recoding.judge import Judge, with_guards, with_population
+from qblock.search.recoding.recoded import Recoded, Start
 from qblock.search.recoding.specialize import Specialization, Told
 from qblock.search.strategies.evaluator import Tally
 from qblock.search.task import Task

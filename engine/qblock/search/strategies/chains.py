@@ -13,9 +13,9 @@ import numpy as np
 
 from qblock.blocks import Floats, Mask
 from qblock.lattice import Node, down, up
-from qblock.search.strategies.border import Guess
-from qblock.search.strategies.contest import Contest
-from qblock.search.strategies.survey import Ask, Survey
+from qblock.search.strategies.best_only import BestOnly
+from qblock.search.strategies.boundary_estimate import BoundaryEstimate
+from qblock.search.strategies.lattice_state import Ask, LatticeState
 from qblock.search.strategies.tags import Tags, count_down, count_up
 
 EXPONENT = 0.6
@@ -26,15 +26,15 @@ STALE = 0.02
 """The plan is made anew when so much of what was open is decided."""
 
 
-def run(survey: Survey, *, decide_all: bool = True) -> None:
+def run(state: LatticeState, *, decide_all: bool = True) -> None:
     """Decide the lattice; what is not monotone is scanned, after a phase of block sizes."""
-    survey.decide(
+    state.decide(
         lambda tags, ask: decide(
             tags,
             ask,
-            lambda wanted: survey.expect(wanted, sizes=tags is survey.sizes),
-            survey.contest if tags is survey.full else None,
-            survey.evaluator.at_once,
+            lambda wanted: state.plan_hubs(wanted, sizes=tags is state.sizes),
+            state.best_only if tags is state.full else None,
+            state.evaluator.at_once,
         ),
         decide_all=decide_all,
     )
@@ -43,32 +43,32 @@ def run(survey: Survey, *, decide_all: bool = True) -> None:
 def decide(
     tags: Tags,
     ask: Ask,
-    expect: Callable[[Floats], Floats] = lambda wanted: np.ones_like(wanted),
-    contest: Contest | None = None,
+    cost_of: Callable[[Floats], Floats] = lambda wanted: np.ones_like(wanted),
+    best_only: BestOnly | None = None,
     at_once: int = 1,
 ) -> None:
     """Close all open nodes of a monotone condition. `ask` decides open nodes and what follows from them.
 
-    expect: is told how often each node may still be asked, and gives what each costs, with the same shape. contest:
+    cost_of: is told how often each node may still be asked, and gives what each costs, with the same shape. best_only:
     where only the nodes matter that may be best.
     """
-    guess = Guess(tags.lattice)
+    estimate = BoundaryEstimate(tags.lattice)
     planned, gain = 0, np.zeros(tags.lattice.shape)
-    while remaining := int(np.count_nonzero(mask := tags.open & contest.may_win() if contest else tags.open)):
+    while remaining := int(np.count_nonzero(mask := tags.open & best_only.may_win() if best_only else tags.open)):
         if remaining < planned * (1 - STALE) or not planned:
-            planned, gain = remaining, _gain(mask, guess.chances(), expect)
+            planned, gain = remaining, _gain(mask, estimate.chances(), cost_of)
         nodes = _best(mask, gain, at_once)
         for node, verdict in zip(nodes, ask(nodes), strict=True):
-            guess.learn(node, verdict)
+            estimate.learn(node, verdict)
 
 
-def _gain(mask: Mask, chance: Floats, expect: Callable[[Floats], Floats]) -> Floats:
+def _gain(mask: Mask, chance: Floats, cost_of: Callable[[Floats], Floats]) -> Floats:
     """float64 over the lattice: how much of the lattice the verdict of each node is expected to decide, per cost.
 
     A pass decides the open nodes above, a fail those below; the geometric mean of the two, each weighted by its chance,
     prefers an even question. Half the cost of the bottom is added to every cost: a statement is never free.
     """
-    cost = expect(_wanted(mask, chance))
+    cost = cost_of(_wanted(mask, chance))
     even = np.sqrt(chance * count_up(mask) * (1 - chance) * count_down(mask))
     result: Floats = even / (cost + cost[(0,) * cost.ndim] / 2 + 1)
     return result

@@ -49,19 +49,19 @@ class Evaluator(Protocol):
 
     @property
     def at_once(self) -> int:
-        """How many nodes `together` takes without asking them one after the other."""
+        """How many nodes `evaluate_many` takes without asking them one after the other."""
 
-    def together(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
+    def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
         """The verdicts of several nodes. ask: `sizes_pass` or `passes`."""
 
-    def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
+    def plan_hubs(self, wanted: Floats, *, sizes: bool) -> Floats:
         """Prepare for what will be asked; the rows that an evaluation of each node would read then.
 
         wanted: float64 over the lattice, how often each node may be asked; sizes: of `sizes_pass` rather than
         `passes`.
         """
 
-    def alike(self, node: Node) -> tuple[Node, Node]:
+    def equivalent_range(self, node: Node) -> tuple[Node, Node]:
         """The finest and the coarsest node that are known to have the same blocks: one verdict is that of all."""
 
 

@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 
-from qblock.search.strategies.survey import Survey
+from qblock.search.strategies.lattice_state import LatticeState
 
 
-def run(survey: Survey, *, decide_all: bool = True) -> None:
+def run(state: LatticeState, *, decide_all: bool = True) -> None:
     """Decide every node on its own, finer nodes first, whatever `decide_all` says."""
-    nodes = survey.lattice.nodes()
-    while batch := list(itertools.islice(nodes, survey.evaluator.at_once)):
-        survey.expect(survey.full.open.astype(np.float64), sizes=False)
-        survey.ask_full(batch, spread=False)
+    nodes = state.lattice.nodes()
+    while batch := list(itertools.islice(nodes, state.evaluator.at_once)):
+        state.plan_hubs(state.full.open.astype(np.float64), sizes=False)
+        state.ask_full(batch, spread=False)

@@ -15,15 +15,15 @@ import numpy as np
 
 from qblock.blocks import Mask
 from qblock.lattice import Lattice, Node, up
-from qblock.search.strategies.survey import Ask, Survey
+from qblock.search.strategies.lattice_state import Ask, LatticeState
 from qblock.search.strategies.tags import Tags
 
 Subset = tuple[int, ...]
 
 
-def run(survey: Survey, *, decide_all: bool = True) -> None:
+def run(state: LatticeState, *, decide_all: bool = True) -> None:
     """Decide the lattice; what is not monotone is scanned, after a phase of block sizes."""
-    survey.decide(decide, decide_all=decide_all)
+    state.decide(decide, decide_all=decide_all)
 
 
 def decide(tags: Tags, ask: Ask) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from qblock.lattice import Node
-from qblock.search.strategies.contest import SLACK
+from qblock.search.strategies.best_only import SLACK
 from qblock.search.strategies.evaluator import Evaluator, Outcome, Tally
 
 Over = Callable[[], bool]
@@ -56,7 +56,7 @@ class Walk:
 
     def begin(self) -> bool:
         """Ask the top, and descend from it once; whether the top passes."""
-        top, _ = self._evaluator.alike(self._evaluator.lattice.top)
+        top, _ = self._evaluator.equivalent_range(self._evaluator.lattice.top)
         if not self._passes(top):
             return False
         self._end(top, self._evaluator.lattice.bottom)
@@ -100,7 +100,7 @@ class Walk:
             value = self._values[node] = math.inf if late else float(f"{self._measure(node):.12g}")
             ranked = (value, sum(node), node)
             self.best = ranked if self.best is None else min(self.best, ranked)
-        coarsest = self._evaluator.alike(node)[1]
+        coarsest = self._evaluator.equivalent_range(node)[1]
         for i, (level, top) in enumerate(zip(coarsest, self._evaluator.lattice.top, strict=True)):
             beside = (*floor[:i], level + 1, *floor[i + 1 :])
             if level < top and beside not in self._floors and not self._hopeless(beside):
@@ -147,7 +147,7 @@ class Walk:
         """The node with one attribute one level finer, beyond levels that merge nothing."""
         if node[i] <= floor[i]:
             return None
-        return self._evaluator.alike((*node[:i], node[i] - 1, *node[i + 1 :]))[0]
+        return self._evaluator.equivalent_range((*node[:i], node[i] - 1, *node[i + 1 :]))[0]
 
 
 class _Nodes:

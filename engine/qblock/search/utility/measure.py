@@ -15,7 +15,7 @@ from qblock.lattice import Node, up
 from qblock.metrics import BY_NAME, METRICS, Leaves, Published, formulas
 from qblock.metrics.workload import Query
 from qblock.search.assessment import Assessment
-from qblock.search.strategies.contest import Contest
+from qblock.search.strategies.best_only import BestOnly
 from qblock.search.task import Task
 from qblock.search.utility.workload_of_spec import workload_of
 
@@ -118,12 +118,12 @@ class Metrics:
             value = self.rank(node, name)
         return float(value) if BY_NAME[name].better == "smaller" else -float(value)
 
-    def contest(self, name: str) -> Contest | None:
+    def best_only(self, name: str) -> BestOnly | None:
         """The search for a best node by a metric of which something is known of all nodes beforehand; else None."""
         if name not in MARGINAL:
             return None
         sign = 1 if BY_NAME[name].better == "smaller" else -1
-        return Contest(sign * self._bounds(name), lambda node: sign * float(self.rank(node, name)))
+        return BestOnly(sign * self._bounds(name), lambda node: sign * float(self.rank(node, name)))
 
     def _bounds(self, name: str) -> Floats:
         """float64 over the lattice: `unsuppressed` of every node."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from qblock.blocks import Floats
 from qblock.lattice import Node
-from qblock.search.strategies.contest import Contest
+from qblock.search.strategies.best_only import BestOnly
 from qblock.search.strategies.evaluator import Evaluator, Optimality, Outcome, OutOfTime, Tally
 from qblock.search.strategies.tags import Tags, minimal_mask, nodes_of
 
@@ -25,19 +25,19 @@ BEST = "Only a best node was asked for: what cannot be better than one that was 
 PRUNED = ", except nodes with too small blocks"
 
 
-class Survey:
+class LatticeState:
     """Asks the evaluator and tags the answers; `sizes` and `full` are one array where only block sizes matter."""
 
     def __init__(
         self,
         evaluator: Evaluator,
         tally: Tally | None = None,
-        contest: Contest | None = None,
+        best_only: BestOnly | None = None,
         over: Callable[[], bool] | None = None,
     ) -> None:
         """over: whether the time of the search is over, after which a question raises OutOfTime."""
         self._over = over
-        self.contest = contest
+        self.best_only = best_only
         self.evaluator = evaluator
         self.lattice = evaluator.lattice
         self.sizes = Tags(self.lattice)
@@ -67,8 +67,8 @@ class Survey:
                 if not verdict:
                     self.full.set(node, False)
             self._count(node)
-            if verdict and self.contest is not None and self.evaluator.sizes_only:
-                self.contest.passed(node)
+            if verdict and self.best_only is not None and self.evaluator.sizes_only:
+                self.best_only.passed(node)
         return verdicts
 
     def ask_full(self, nodes: Sequence[Node], *, spread: bool | None = None) -> list[bool]:
@@ -81,24 +81,24 @@ class Survey:
             else:
                 self.full.set(node, verdict)
             self._count(node)
-            if verdict and self.contest is not None:
-                self.contest.passed(node)
+            if verdict and self.best_only is not None:
+                self.best_only.passed(node)
         return verdicts
 
     def _evaluate(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
         if self._over is not None and self.evaluated and self._over():
             raise OutOfTime
-        return [ask(nodes[0])] if len(nodes) == 1 else self.evaluator.together(nodes, ask)
+        return [ask(nodes[0])] if len(nodes) == 1 else self.evaluator.evaluate_many(nodes, ask)
 
-    def expect(self, wanted: Floats, *, sizes: bool) -> Floats:
-        """What the evaluator expects (Evaluator.expect), which is kept for the tally."""
-        costs = self.evaluator.expect(wanted, sizes=sizes)
+    def plan_hubs(self, wanted: Floats, *, sizes: bool) -> Floats:
+        """What the evaluator expects (Evaluator.plan_hubs), which is kept for the tally."""
+        costs = self.evaluator.plan_hubs(wanted, sizes=sizes)
         if self.tally is not None:
             self._price = float((wanted * costs).sum() / max(wanted.sum(), 1e-9))
         return costs
 
     def _spread(self, tags: Tags, node: Node, verdict: bool) -> None:
-        finest, coarsest = self.evaluator.alike(node)
+        finest, coarsest = self.evaluator.equivalent_range(node)
         tags.spread(finest if verdict else coarsest, verdict)
 
     def decide(self, decide: Callable[[Tags, Ask], None], *, decide_all: bool = True) -> None:
@@ -124,7 +124,7 @@ class Survey:
         """The outcome of the verdicts. pruned: whether block sizes may have spared nodes of a scan."""
         decided = ~self.full.open
         optimality: Optimality = "minimal" if self.monotone and pruned else "scanned"
-        if self.contest is not None:
+        if self.best_only is not None:
             optimality, why = "best", BEST
         elif optimality == "minimal":
             why = MONOTONE
@@ -137,7 +137,7 @@ class Survey:
             lattice=self.lattice,
             satisfied=self.full.passed,
             decided=decided,
-            minimal=[] if self.contest is not None else nodes_of(minimal_mask(self.full.passed)),
+            minimal=[] if self.best_only is not None else nodes_of(minimal_mask(self.full.passed)),
             sizes_evaluated=self.sizes_evaluated,
             full_evaluated=self.full_evaluated,
             nodes_evaluated=len(self.evaluated),
@@ -147,21 +147,21 @@ class Survey:
 
     def _scan(self, tags: Tags, ask: Ask, *, decide_all: bool) -> None:
         nodes = self.lattice.nodes()
-        if self.contest is not None and tags is self.full:
-            bounds = self.contest.bounds
+        if self.best_only is not None and tags is self.full:
+            bounds = self.best_only.bounds
             nodes = iter(sorted(nodes, key=lambda node: float(bounds[node])))
         while True:
             # A few at once: what is not monotone tells nothing of other nodes.
             batch = list(itertools.islice(self._open_of(nodes, tags, decide_all), self.evaluator.at_once))
             if not batch:
                 return
-            self.expect(tags.open.astype(np.float64), sizes=tags is self.sizes)
+            self.plan_hubs(tags.open.astype(np.float64), sizes=tags is self.sizes)
             ask(batch)
 
     def _open_of(self, nodes: Iterator[Node], tags: Tags, decide_all: bool) -> Iterator[Node]:
         """The next nodes that must be asked."""
         for node in nodes:
-            if self.contest is not None and tags is self.full and not self.contest.may_win()[node]:
+            if self.best_only is not None and tags is self.full and not self.best_only.may_win()[node]:
                 return
             if tags.is_open(node) and (decide_all or not tags.generalizes_passed(node)):
                 yield node
@@ -169,6 +169,6 @@ class Survey:
     def _count(self, node: Node) -> None:
         self.evaluated.add(node)
         if self.tally is not None:
-            mask = self.full.open if self.contest is None else self.full.open & self.contest.may_win()
+            mask = self.full.open if self.best_only is None else self.full.open & self.best_only.may_win()
             left = int(np.count_nonzero(mask))
             self.tally(len(self.lattice) - left, left, self._price)

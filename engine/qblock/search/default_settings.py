@@ -1,4 +1,4 @@
-"""Every model that nobody asked for, in the settings that it declares, as far as a source has what it needs."""
+"""Every model in the settings that it declares, as far as a source has what it needs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from qblock.blocks import Reference
 from qblock.errors import ParameterError
 from qblock.models import REGISTRY, Model, Setting, asked
 from qblock.models.examples import in_setting
-from qblock.search.lacking import how_to_give, lacking
+from qblock.search.missing_inputs import how_to_give, missing_inputs
 from qblock.source import SourceTable
 from qblock.spec import Requirement
 
@@ -44,7 +44,7 @@ class NotComputed:
         }
 
 
-def unasked(
+def default_settings(
     source: SourceTable, sensitives: Iterable[str], wanted: Callable[[Setting], bool]
 ) -> tuple[list[Requirement], list[NotComputed]]:
     """The wanted settings of every model: those that look at no sensitive attribute, then for each attribute.
@@ -57,7 +57,7 @@ def unasked(
     for name in (None, *sensitives):
         reference = nobody if name is None else source.sensitives[name].reference
         for model in _settings(name is not None, reference, wanted):
-            needed = lacking(model, reference)
+            needed = missing_inputs(model, reference)
             if needed:
                 missing.append(NotComputed(model, name, f"needs {how_to_give(needed[0], reference)}"))
                 continue

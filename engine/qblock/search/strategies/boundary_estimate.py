@@ -14,7 +14,7 @@ STEPS = 4
 CLIP = 30.0
 
 
-class Guess:
+class BoundaryEstimate:
     """A logistic model that adds up one weight per level of each attribute, refitted to the verdicts so far.
 
     It only orders the questions. Block counts fall by a factor per level, nearly independent of the other attributes,

@@ -6,7 +6,7 @@ from qblock.blocks import Reference
 from qblock.models import Model
 
 
-def lacking(model: Model, reference: Reference) -> list[str]:
+def missing_inputs(model: Model, reference: Reference) -> list[str]:
     """Of "order", "numbers" and "taxonomy", what the model needs and the attribute has not."""
     has = {
         "order": reference.ordered,

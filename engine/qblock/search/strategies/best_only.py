@@ -12,7 +12,7 @@ SLACK = 1e-10
 """Relative: bounds and metrics are sums of doubles, and a node that may tie must be measured."""
 
 
-class Contest:
+class BestOnly:
     """The search for a best node, smaller values being better.
 
     bounds: float64 over the lattice, what no node's value is below; measure: the value of a node that satisfies.

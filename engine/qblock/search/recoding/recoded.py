@@ -16,7 +16,7 @@ from qblock.frequency.coding import Mask as Bits
 from qblock.metrics.boxes import MEASURED, Boxes, BoxLeaves
 from qblock.metrics.registry import BY_NAME, Needs
 from qblock.recoding import Keys, Label, PartedLeaves, replay
-from qblock.search.assessment import Assessment, NodeCounts, same, worst
+from qblock.search.assessment import Assessment, NodeCounts, combine, same
 from qblock.search.recoding.judge import Judge, Path
 from qblock.search.recoding.shares import shares
 from qblock.search.recoding.specialize import Specialized
@@ -69,7 +69,7 @@ class Recoded:
         keys = np.array([[label.codes[0] for label in labels] for labels in self.specialized.labels], dtype=np.int64)
         counts = NodeCounts(self.specialized.tree.start, keys.reshape(len(groups), -1), groups.rows, parts, common)
         kept = ~suppressed
-        tightest = tuple(worst([part.tightest(kept) for part in parts], parts[0].model) for parts in counts.parts)
+        tightest = tuple(combine([part.tightest(kept) for part in parts], parts[0].model) for parts in counts.parts)
         satisfied = not (counts.failing & kept).any()
         return Assessment(counts, satisfied, kept, self.specialized.suppressed_rows, tightest)
 
