@@ -34,7 +34,7 @@ from laws.cases import Case  # noqa: E402
 from laws.draws import same, worst  # noqa: E402
 from laws.rules import RULES, Params  # noqa: E402
 from qblock.errors import InputError  # noqa: E402
-from qblock.models import BY_NAME, asked  # noqa: E402
+from qblock.models import BY_NAME, parameters_of  # noqa: E402
 from qblock.models.examples import example, required  # noqa: E402
 from qblock.search.run import open_task  # noqa: E402
 
@@ -243,7 +243,7 @@ def ask(draw: random.Random, made: World, raw: dict[Any, Any]) -> None:
         "k_map": {"k": whole, "population": {"table": "people"}},
         "delta_presence": {"min": Fraction(0), "max": number("0.5", "1"), "population": {"table": "people"}},
         "epsilon_privacy": {"epsilon": number("1", "1.5", "4")},
-    }.get(name) or {key: asked(example(BY_NAME[name]))[key] for key in required(BY_NAME[name])}
+    }.get(name) or {key: parameters_of(example(BY_NAME[name]))[key] for key in required(BY_NAME[name])}
     entry: dict[str, Any] = {k: float(v) if isinstance(v, Fraction) else v for k, v in params.items() if v is not None}
     for key in ("allowed", "protected", "values"):
         if params.get(key) is not None:

@@ -19,7 +19,7 @@ from laws.cases import plain_case
 from laws.rules import RULES
 from laws.worked import WORKED
 from qblock.errors import ParameterError
-from qblock.models import BY_NAME, REGISTRY, Model, Range, asked
+from qblock.models import BY_NAME, REGISTRY, Model, Range, parameters_of
 from qblock.models.examples import example, in_setting, in_words
 
 MODELS = (Path(__file__).resolve().parents[2] / "docs" / "privacy-models.md").read_text("utf-8")
@@ -88,7 +88,7 @@ def test_every_parameter_has_kind_range_and_example(model: type[Model]) -> None:
             assert parameter.name == parameter.kind, "the spec writes it in a form of its own"
         if parameter.kind == "choice" and typing.get_origin(hints[parameter.name]) is typing.Literal:
             assert typing.get_args(hints[parameter.name]) == parameter.valid, at
-    assert asked(example(model))
+    assert parameters_of(example(model))
 
 
 @pytest.mark.parametrize("model", REGISTRY, ids=lambda model: model.name)
@@ -213,7 +213,7 @@ INVALID: dict[str, list[dict[str, Any]]] = {
 
 def out_of_range(model: type[Model]) -> Iterator[dict[str, Any]]:
     """Each number just beyond its range, as a double, and as a truth value; each choice as a word that is none."""
-    whole = asked(example(model))
+    whole = parameters_of(example(model))
     for parameter in model.about.parameters:
         if isinstance(parameter.valid, Range):
             valid, step = parameter.valid, 1 if parameter.kind == "whole" else Fraction(1, 1000)

@@ -19,7 +19,7 @@ from laws.rules import RULES
 
 from qblock.blocks import Blocks, Reference
 from qblock.errors import ParameterError
-from qblock.models import BY_NAME, REGISTRY, Model, asked
+from qblock.models import BY_NAME, REGISTRY, Model, parameters_of
 from qblock.search.answer import number_json, tightest_json
 
 HUGE = [10**19, 10**30, 10**308, 10**400, Fraction(10**400 + 1, 3)]
@@ -45,7 +45,7 @@ def models() -> list[tuple[Model, str]]:
 
 
 def slow(model: Model) -> dict[str, Any]:
-    return {"values": None, "allowed": (), "protected": (), **asked(model)}
+    return {"values": None, "allowed": (), "protected": (), **parameters_of(model)}
 
 
 def checked(model: Model, case: Case) -> bool:
@@ -70,7 +70,9 @@ def checked(model: Model, case: Case) -> bool:
             expected = (min if bound.stricter == "larger" else max)(each)
         assert same(value.value, expected), (model, bound.parameter)
     json.dumps(tightest_json([tightest]), allow_nan=False)
-    json.dumps([number_json(v) for v in asked(model).values() if isinstance(v, int | Fraction)], allow_nan=False)
+    json.dumps(
+        [number_json(v) for v in parameters_of(model).values() if isinstance(v, int | Fraction)], allow_nan=False
+    )
     return True
 
 

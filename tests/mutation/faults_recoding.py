@@ -122,7 +122,7 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "map: more is lost than by the node",
         "search/recoding/run.py",
-        "_rounds(told()), over, spend=False)",
+        "_rounds(new_tally()), over, spend=False)",
         "_rounds(told()))",
         tests=LOSES,
     ),

@@ -14,7 +14,7 @@ from qblock.demo.hierarchies import hierarchies
 from qblock.demo.people import draw, generate
 from qblock.demo.write import write_demo
 from qblock.errors import InputError
-from qblock.models import asked
+from qblock.models import parameters_of
 from qblock.spec import load_spec
 
 
@@ -137,7 +137,7 @@ def suppressed(people: pd.DataFrame, levels: dict[str, int], k: int, entropy_l: 
 
 def test_diversity_costs_the_demo_something_and_does_not_take_all(people: pd.DataFrame, tmp_path: Path) -> None:
     spec = load_spec(write_demo(tmp_path, rows=10).spec)
-    wanted = {entry.model.name: asked(entry.model) for entry in spec.privacy}
+    wanted = {entry.model.name: parameters_of(entry.model) for entry in spec.privacy}
     k, entropy_l = wanted["k_anonymity"]["k"], float(wanted["entropy_l_diversity"]["l"])
     allowed = spec.suppressed_rows_allowed(len(people))
     of_k_anonymity = {"gender": 0, "marital_status": 1, "education": 1, "work_class": 1}

@@ -19,7 +19,7 @@ from release.jobs import Job, new_job
 
 from publish.readers_see import Seen, check_same, everything, same_moment
 from qblock.errors import Refused
-from qblock.models import REGISTRY, Model, asked
+from qblock.models import REGISTRY, Model, parameters_of
 from qblock.models.about import Range
 from qblock.models.examples import in_setting
 from qblock.release.erase import erase
@@ -109,7 +109,7 @@ def people(rows: Sequence[tuple[str, Any]]) -> dict[str, Columns]:
 
 def loosest(model: Model) -> dict[str, Any]:
     """The parameters of a model as a spec has them, asking as little as they may."""
-    given = {name: value for name, value in asked(model).items() if value is not None}
+    given = {name: value for name, value in parameters_of(model).items() if value is not None}
     for bound in model.about.bounds:
         (valid,) = (parameter.valid for parameter in model.about.parameters if parameter.name == bound.parameter)
         assert isinstance(valid, Range)

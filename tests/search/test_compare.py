@@ -21,7 +21,7 @@ from reference.tables import Block, Table
 
 from qblock.errors import InputError
 from qblock.frequency import FrequencySets
-from qblock.models import DeltaDisclosure, EntropyLDiversity, Value, asked
+from qblock.models import DeltaDisclosure, EntropyLDiversity, Value, parameters_of
 from qblock.releases.results import Compared
 from qblock.search.comparison.compare import Comparison, compare
 from qblock.search.comparison.grants import granted
@@ -91,7 +91,7 @@ def by_rule(definition: Definition) -> Tightest:
     """The slow reference of the laws, for a model that needs nothing of their cases."""
     model, (bound,) = definition.model, definition.bounds
     case = plain_case([{0: 1}])
-    return lambda block: RULES[model.name].tightest(block, asked(model), case)[bound.parameter]
+    return lambda block: RULES[model.name].tightest(block, parameters_of(model), case)[bound.parameter]
 
 
 def expected(values: list[tuple[Exact, int]], larger: bool, budget: int) -> Exact:

@@ -18,7 +18,7 @@ from reference.tables import Block, Row, Table
 from qblock.blocks import Blocks, Guards, Reference
 from qblock.errors import InputError, ParameterError, Refused
 from qblock.joint.gate import check_models
-from qblock.models import EpsilonPrivacy, asked
+from qblock.models import EpsilonPrivacy, parameters_of
 from qblock.search.comparison.compare import compare
 from qblock.search.comparison.tables import epsilons
 from qblock.search.run import open_task, run_search
@@ -247,7 +247,7 @@ def test_the_spec_names_the_table(tmp_path: Path) -> None:
     spec = read_spec(text_of(url, [ENTRY % "what, group: g"]), "spec.yaml", {})
     (requirement,) = spec.privacy
     assert requirement.guards == GuardTable("wishes", "who", "what", "g")
-    assert asked(requirement.model)["predicates"] == "guarded"
+    assert parameters_of(requirement.model)["predicates"] == "guarded"
     schema = json_schema()
     jsonschema.validate(yaml.safe_load(text_of(url, [ENTRY % "what"])), schema)
     for entry, message in (

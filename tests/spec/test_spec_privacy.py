@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pytest
 
 from qblock.errors import InputError
-from qblock.models import BY_NAME, REGISTRY, Model, asked
+from qblock.models import BY_NAME, REGISTRY, Model, parameters_of
 from qblock.spec import PriorTable, PriorValues, Requirement, Spec, read_spec
 from qblock.spec.document import Scalar
 from qblock.spec.privacy import coerce, parameters
@@ -73,7 +73,7 @@ def test_every_model_can_be_asked_for(model: type[Model]):
     found = requirement(f"{model.name}: {entry_of(model)}")
     assert type(found.model) is model
     assert found.sensitive == (("ill",) if model.about.uses_sensitive else ())
-    for value in asked(found.model).values():
+    for value in parameters_of(found.model).values():
         assert not isinstance(value, float)
 
 
@@ -90,9 +90,9 @@ def test_every_model_says_what_it_lacks_and_what_it_does_not_know(model: type):
 
 
 def test_numbers_are_exact():
-    assert asked(requirement("entropy_l_diversity: {l: 2.8}").model)["l"] == Fraction(14, 5)
-    assert asked(requirement("t_closeness: {t: 3e-1}").model)["t"] == Fraction(3, 10)
-    assert asked(requirement("t_closeness: {t: .1}").model)["t"] == Fraction(1, 10)
+    assert parameters_of(requirement("entropy_l_diversity: {l: 2.8}").model)["l"] == Fraction(14, 5)
+    assert parameters_of(requirement("t_closeness: {t: 3e-1}").model)["t"] == Fraction(3, 10)
+    assert parameters_of(requirement("t_closeness: {t: .1}").model)["t"] == Fraction(1, 10)
 
 
 def test_order_and_lines_are_those_of_the_file():
@@ -144,7 +144,7 @@ def test_multi_attribute_form():
 def test_multi_attribute_form_with_values_for_each():
     head = HEAD.replace("privacy:\n", SECOND)
     entry = "pd_recursive_cl_diversity: {c: 2, l: 2, sensitive: [pay, ill], allowed: {ill: [flu]}}"
-    assert [asked(model)["allowed"] for model in requirement(entry, head).models] == [(), ("flu",)]
+    assert [parameters_of(model)["allowed"] for model in requirement(entry, head).models] == [(), ("flu",)]
     assert "wage is not one of the attributes named here; valid: pay, ill" in error(
         entry.replace("{ill:", "{wage:"), head
     )
@@ -161,7 +161,7 @@ def test_multi_attribute_form_is_refused_where_there_is_none():
 
 def test_values_of_the_sensitive_attribute_are_texts():
     found = requirement("pd_recursive_cl_diversity: {c: 2, l: 2, allowed: [1.0, 007, true, flu]}")
-    assert asked(found.model)["allowed"] == ("1.0", "007", "true", "flu")
+    assert parameters_of(found.model)["allowed"] == ("1.0", "007", "true", "flu")
 
 
 def test_a_taxonomy_is_needed_where_it_is_used():
@@ -171,11 +171,11 @@ def test_a_taxonomy_is_needed_where_it_is_used():
     assert message == f"spec.yaml:8: privacy[0].t_closeness.distance: hierarchical {wanted}"
     entry = "epsilon_privacy: {epsilon: 2, adversary: III, predicates: taxonomy}"
     assert wanted in error(entry, head)
-    assert asked(requirement(entry).model)["predicates"] == "taxonomy"
+    assert parameters_of(requirement(entry).model)["predicates"] == "taxonomy"
 
 
 def test_population():
-    assert asked(requirement("k_map: {k: 5, population: {table: register.people}}").model)["population"] == (
+    assert parameters_of(requirement("k_map: {k: 5, population: {table: register.people}}").model)["population"] == (
         "register.people"
     )
     assert "population is missing" in error("k_map: {k: 5}")
@@ -189,20 +189,20 @@ EPSILON = "epsilon_privacy: {{epsilon: 5, adversary: I, stubbornness: 10, prior:
 def test_prior_with_weights():
     found = requirement(EPSILON.format("{values: {flu: 0.7, cancer: 3}}"))
     assert found.prior == PriorValues((("flu", Fraction(7, 10)), ("cancer", 3)))
-    assert asked(found.model)["prior"] == "values"
+    assert parameters_of(found.model)["prior"] == "values"
 
 
 def test_prior_from_a_table():
     found = requirement(EPSILON.format("{from_table: old.people, column: ill, where: {year: 2024, ward: null}}"))
     assert found.prior == PriorTable("old.people", "ill", (("year", "2024"), ("ward", None)))
     assert found.prior.parts == ("old", "people")
-    assert asked(found.model)["prior"] == "from_table"
+    assert parameters_of(found.model)["prior"] == "from_table"
 
 
 @pytest.mark.parametrize("name", ["uniform", "table"])
 def test_prior_by_name(name: str):
     found = requirement(EPSILON.format(name))
-    assert (found.prior, asked(found.model)["prior"]) == (None, name)
+    assert (found.prior, parameters_of(found.model)["prior"]) == (None, name)
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_priors_that_are_wrong(prior: str, message: str):
 
 def test_predicates_as_lists():
     entry = "epsilon_privacy: {epsilon: 5, adversary: III, predicates: [[flu, 1], [null]]}"
-    assert asked(requirement(entry).model)["predicates"] == (("flu", "1"), (None,))
+    assert parameters_of(requirement(entry).model)["predicates"] == (("flu", "1"), (None,))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from test_spec_load import SPEC
 from test_spec_privacy import HEAD, entry_of
 
 from qblock.errors import ParameterError
-from qblock.models import BY_NAME, REGISTRY, Model, asked
+from qblock.models import BY_NAME, REGISTRY, Model, parameters_of
 from qblock.spec import json_schema, read_spec
 from qblock.spec.descriptions import PARAMETERS, SECTIONS
 from qblock.spec.privacy import parameters
@@ -142,7 +142,7 @@ def test_weights_that_the_loader_accepts(validator: jsonschema.Draft202012Valida
 def sample(model: type[Model]) -> dict[str, Any]:
     """The parameters of this model's example, as its class takes them."""
     text = HEAD + f"  - {model.name}: {entry_of(model)}\n"
-    return asked(read_spec(text, "spec.yaml", {}).privacy[0].model)
+    return parameters_of(read_spec(text, "spec.yaml", {}).privacy[0].model)
 
 
 def bounded() -> list[tuple[type[Model], str, str, Any]]:

@@ -17,7 +17,7 @@ from qblock.demo.people import generate
 from qblock.demo.weeks import next_week
 from qblock.demo.write import Demo, write_demo, write_warehouse
 from qblock.ledger.history import history
-from qblock.models import asked as asked_of
+from qblock.models import parameters_of
 from qblock.models.examples import in_words
 from qblock.release.apply import release
 from qblock.release.result import waiting_words
@@ -65,7 +65,7 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
     _head(console, "2. What is asked", f"({demo.spec})")
     for requirement in spec.privacy:
         model = requirement.model
-        given = ", ".join(f"{k}={v}" for k, v in asked_of(model).items() if v is not None)
+        given = ", ".join(f"{k}={v}" for k, v in parameters_of(model).items() if v is not None)
         _say(console, f"{model.name} {given}: {in_words(model, requirement.sensitive)}")
     _head(
         console,

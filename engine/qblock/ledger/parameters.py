@@ -10,8 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from qblock.canonical import canonical, number_text
-from qblock.models import Model
-from qblock.models import asked as asked_of
+from qblock.models import Model, parameters_of
 from qblock.spec.digest import DEFAULTS
 
 FORMAT = 1
@@ -20,7 +19,9 @@ FORMAT = 1
 
 def parameters_text(models: Sequence[Model]) -> str:
     """All that was asked of a model; a list where the sensitive attributes of a requirement are asked differently."""
-    asked = [_short(model.name, {n: parameter_json(value) for n, value in asked_of(model).items()}) for model in models]
+    asked = [
+        _short(model.name, {n: parameter_json(value) for n, value in parameters_of(model).items()}) for model in models
+    ]
     return canonical(asked[0] if all(one == asked[0] for one in asked) else asked)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from qblock.models.about import About, Bound, Parameter, Range, Setting
 from qblock.models.anonymity import KAnonymity
-from qblock.models.base import Model, Monotone, Tightest, Value, asked, measured
+from qblock.models.base import Model, Monotone, Tightest, Value, measured, parameters_of
 from qblock.models.closeness import TCloseness
 from qblock.models.diversity import DistinctLDiversity, EntropyLDiversity, FrequencyLDiversity, RecursiveCLDiversity
 from qblock.models.diversity_pd import NpdRecursiveCLDiversity, PdRecursiveCLDiversity
@@ -64,6 +64,6 @@ __all__ = [
     "TCloseness",
     "Tightest",
     "Value",
-    "asked",
     "measured",
+    "parameters_of",
 ]

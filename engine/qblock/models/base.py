@@ -218,7 +218,7 @@ def _whole(value: Fraction | float, is_whole: bool) -> Exact | int:
     return int(value) if is_whole and isinstance(value, Fraction) else value
 
 
-def asked(model: Model) -> dict[str, Any]:
+def parameters_of(model: Model) -> dict[str, Any]:
     """The parameters of a model as asked, by name, in the order in which they are declared."""
     return {f.name: getattr(model, f.name) for f in fields(model)}
 

@@ -10,7 +10,7 @@ from typing import Any
 from qblock.blocks import Reference
 from qblock.canonical import decimal_text
 from qblock.models.about import Setting
-from qblock.models.base import Model, asked
+from qblock.models.base import Model, parameters_of
 
 
 def required(model: type[Model]) -> tuple[str, ...]:
@@ -34,5 +34,5 @@ def in_setting(model: type[Model], setting: Setting, reference: Reference) -> Mo
 
 def in_words(model: Model, sensitive: Iterable[str] = ()) -> str:
     """What a model asks, in plain words (About.meaning)."""
-    given = {n: decimal_text(v) if isinstance(v, Fraction) else v for n, v in asked(model).items()}
+    given = {n: decimal_text(v) if isinstance(v, Fraction) else v for n, v in parameters_of(model).items()}
     return model.about.meaning.format(**given, sensitive=" and ".join(sensitive))

@@ -10,7 +10,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
-from qblock.models import Tightest, asked
+from qblock.models import Tightest, parameters_of
 from qblock.models.examples import in_words
 from qblock.spec import Requirement, Spec
 
@@ -72,17 +72,17 @@ def requirements_json(requirements: Iterable[Requirement], tightest: Iterable[Ti
         {
             **entry,
             "sensitive": list(requirement.sensitive),
-            "asked": {k: parameter_json(v) for k, v in asked(requirement.model).items() if v is not None},
+            "asked": {k: requested_json(v) for k, v in parameters_of(requirement.model).items() if v is not None},
             "meaning": in_words(requirement.model, requirement.sensitive),
         }
         for requirement, entry in zip(requirements, tightest_json(tightest), strict=True)
     ]
 
 
-def parameter_json(value: Any) -> Any:
+def requested_json(value: Any) -> Any:
     """A parameter of a model as JSON."""
     if isinstance(value, bool | str) or value is None:
         return value
     if isinstance(value, tuple | list):
-        return [parameter_json(item) for item in value]
+        return [requested_json(item) for item in value]
     return number_json(value) if isinstance(value, Fraction | Decimal | float | int) else str(value)

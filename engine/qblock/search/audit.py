@@ -12,8 +12,8 @@ import numpy as np
 from qblock import attacks
 from qblock.errors import InputError, choices
 from qblock.lattice import Node
-from qblock.models import asked as asked_of
-from qblock.search.answer import metrics_json, parameter_json, requirements_json, tightest_json, weights_json
+from qblock.models import parameters_of
+from qblock.search.answer import metrics_json, requested_json, requirements_json, tightest_json, weights_json
 from qblock.search.assessment import combine
 from qblock.search.attack_sentences import Sentences
 from qblock.search.attackers import NOBODY, Attacker
@@ -111,7 +111,7 @@ def audit_node(
     whose beliefs are told, too; attacker: what they know of sensitive attributes.
     """
     attacker.check({name: values.reference for name, values in task.source.sensitives.items()})
-    told_beliefs = {} if adversary is None else {"beliefs": beliefs_at(task, node, adversary)}
+    beliefs = {} if adversary is None else {"beliefs": beliefs_at(task, node, adversary)}
     assessment = task.assess(node)
     requirements = task.spec.privacy if requested else ()
     usual, missing = default_settings(task.source, task.source.sensitives, lambda setting: setting.audited)
@@ -120,9 +120,9 @@ def audit_node(
     attacked = []
     for i, (name, values) in enumerate(task.source.sensitives.items()):
         blocks = task.source.frequency_sets.blocks(node, [i])[0]
-        told = Sentences.about(name, blocks, values.reference, people=task.spec.entity is not None)
+        sentences = Sentences.about(name, blocks, values.reference, people=task.spec.entity is not None)
         computed = attacks.attacks(blocks, values.reference, **attacker.about(name, values.reference))
-        attacked.append({"sensitive": name, **told.added_to(computed)})
+        attacked.append({"sensitive": name, **sentences.added_to(computed)})
     return {
         "release": task.spec.release,
         "rows": task.source.rows,
@@ -133,7 +133,7 @@ def audit_node(
         "tightest": tightest + _reached(task, node, usual),
         "not_computed": [entry.to_json() for entry in missing],
         "attacks": attacked,
-        **told_beliefs,
+        **beliefs,
         "metrics": metrics_json(Metrics(task).of(assessment)),
         "weights": weights_json(task.spec),
         "warnings": [*task.warnings, *repeated_people(task.spec, task.source.session)],
@@ -144,7 +144,7 @@ def _covered(usual: Requirement, required: Requirement) -> bool:
     """Whether the spec asks the same question, whatever the numbers that it asks for."""
     model, required_model = usual.model, required.model
     tightened = {bound.parameter for bound in model.about.bounds}
-    mine, theirs = asked_of(model), asked_of(required_model)
+    mine, theirs = parameters_of(model), parameters_of(required_model)
     same = type(model) is type(required_model) and usual.sensitive == required.sensitive
     return same and all(mine[key] == theirs[key] for key in mine if key not in tightened)
 
@@ -165,7 +165,7 @@ def _reached(task: Task, node: Node, requirements: Sequence[Requirement]) -> lis
             "holds": None,
             "sensitive": list(requirement.sensitive),
             "asked": {
-                key: parameter_json(value) for key, value in question(requirement.model).items() if value is not None
+                key: requested_json(value) for key, value in question(requirement.model).items() if value is not None
             },
         }
         for requirement, entry in zip(requirements, tightest_json(tightest), strict=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from qblock.blocks import Reference
 from qblock.errors import ParameterError
-from qblock.models import REGISTRY, Model, Setting, asked
+from qblock.models import REGISTRY, Model, Setting, parameters_of
 from qblock.models.examples import in_setting
 from qblock.search.missing_inputs import how_to_give, missing_inputs
 from qblock.source import SourceTable
@@ -81,7 +81,7 @@ def question(model: Model) -> dict[str, Any]:
     """
     tightened = {bound.parameter for bound in model.about.bounds}
     depends = not all(bound.decides for bound in model.about.bounds)
-    return {key: value for key, value in asked(model).items() if depends or key not in tightened}
+    return {key: value for key, value in parameters_of(model).items() if depends or key not in tightened}
 
 
 def _settings(sensitive: bool, reference: Reference, wanted: Callable[[Setting], bool]) -> Iterator[Model]:
@@ -96,5 +96,5 @@ def _with_populations(model: Model, source: SourceTable) -> list[Model]:
     if "population" not in model.needs:
         return [model]
     named = [q.model for q in source.spec.privacy if "population" in q.model.needs]
-    tables = dict.fromkeys(asked(other)["population"] for other in named)
+    tables = dict.fromkeys(parameters_of(other)["population"] for other in named)
     return [replace(model, **{"population": table}) for table in tables]

@@ -11,8 +11,7 @@ from typing import Any, Literal
 
 from qblock.errors import InputError
 from qblock.files import read_input
-from qblock.models import Bound, Model
-from qblock.models import asked as asked_of
+from qblock.models import Bound, Model, parameters_of
 from qblock.models.ratios import double
 from qblock.search.default_settings import NotComputed, default_settings
 from qblock.source import SourceTable
@@ -87,7 +86,7 @@ def described(requirement: Requirement, *, requested: bool) -> str:
     left_out = () if requested else (model.about.bounds[0].parameter,)
     shown = [
         f"{key}={_text(value)}"
-        for key, value in asked_of(model).items()
+        for key, value in parameters_of(model).items()
         if key not in left_out and value is not None and value != defaults[key]
     ]
     return model.name + (f"({', '.join(shown)})" if shown else "") + "".join(f" {s}" for s in requirement.sensitive)
@@ -95,7 +94,7 @@ def described(requirement: Requirement, *, requested: bool) -> str:
 
 def adversary_of(model: Model) -> str:
     """The adversary of an epsilon-privacy model in a few words, for the heading of a column."""
-    settings = asked_of(model)
+    settings = parameters_of(model)
     defaults = {field.name: field.default for field in fields(model)}
     words = [str(settings["adversary"])]
     if settings["stubbornness"] is not None:

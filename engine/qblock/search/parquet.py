@@ -48,8 +48,8 @@ def frequency_set(task: Task, node: Node) -> pa.Table:
         columns[attribute.name] = _texts(attribute.hierarchy, 0, values[:, i], None)
     order = [(name, "ascending") for name in columns]
     columns[_free("count", columns)] = pa.array(counts, pa.int64())
-    told = {COUNTED: task.spec.count.encode(), LEVELS: ",".join(map(str, node)).encode()}
-    return pa.table(columns).sort_by(order).replace_schema_metadata(told)
+    metadata = {COUNTED: task.spec.count.encode(), LEVELS: ",".join(map(str, node)).encode()}
+    return pa.table(columns).sort_by(order).replace_schema_metadata(metadata)
 
 
 def _texts(hierarchy: Hierarchy, level: int, codes: Ints, none: str | None) -> pa.Array:

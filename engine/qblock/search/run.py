@@ -13,8 +13,7 @@ from typing import Any, Literal
 from qblock.blocks import Floats
 from qblock.errors import ParameterError, Refused, values_shown
 from qblock.lattice import Lattice, Node
-from qblock.models import Tightest
-from qblock.models import asked as asked_of
+from qblock.models import Tightest, parameters_of
 from qblock.models.ratios import double
 from qblock.search import MOST_DECIDED, search, search_within
 from qblock.search.answer import metrics_json, requirements_json, weights_json
@@ -288,11 +287,11 @@ def run_search(
         recoded = specialized(task, begun, lambda: tally("boxes"), deadline)
         chosen, why = verdict_of(recoded, searched=searched)
     if all_nodes:
-        nodes, told = [], tally("nodes")
+        nodes, pace = [], tally("nodes")
         for node in task.iter_nodes():
             nodes.append(node_json(task, metrics, node))
-            if told is not None:
-                told(len(nodes), len(task.lattice) - len(nodes), 0.0)
+            if pace is not None:
+                pace(len(nodes), len(task.lattice) - len(nodes), 0.0)
     failing = None
     if chosen is not None and not chosen.satisfied:
         chosen, failing = None, chosen
@@ -408,7 +407,7 @@ def refusal(result: SearchResult) -> Refused:
     for requirement, verdict in zip(task.spec.privacy, top.tightest, strict=True):
         if not verdict.holds:
             reached = ", ".join(f"{v.parameter} {_short(v.value)}" for v in verdict.values)
-            limits = ", ".join(f"{k} {_short(v)}" for k, v in asked_of(requirement.model).items() if v is not None)
+            limits = ", ".join(f"{k} {_short(v)}" for k, v in parameters_of(requirement.model).items() if v is not None)
             reasons.append(f"{verdict.model} asks {limits}; {general} reaches {reached}")
     if top.has_value_of_all:
         reasons.append(f"in {general} there is {HELD_BY_ALL}")

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from qblock.canonical import canonical as json_text
-from qblock.models import Model, asked
+from qblock.models import Model, parameters_of
 from qblock.spec.model import Publish, Requirement, Source, Spec
 
 FORMAT = 2
@@ -128,7 +128,7 @@ def canonical(spec: Spec) -> str:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, Model):
-        return {"name": value.name, **_used(value.name, asked(value))}
+        return {"name": value.name, **_used(value.name, parameters_of(value))}
     if dataclasses.is_dataclass(value):
         left_out = LEFT_OUT.get(type(value), ())
         fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.name not in left_out}

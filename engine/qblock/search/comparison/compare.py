@@ -123,11 +123,11 @@ def compare(
     task.materialize_locally()
     every = Task(with_definitions(task.source, definitions))
     rows = []
-    told = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
+    pace = None if progress is None else Pace("nodes", progress, lambda: every.source.frequency_sets.rows_read)
     for number, node in enumerate(every.iter_nodes() if nodes is None else nodes, 1):
         rows.append(evaluate(every, definitions, every.counts(node)))
-        if told is not None:
-            told(number, (len(every.lattice) if nodes is None else len(nodes)) - number, 0.0)
+        if pace is not None:
+            pace(number, (len(every.lattice) if nodes is None else len(nodes)) - number, 0.0)
     warnings = tuple(dict.fromkeys([*task.warnings, *every.warnings]))
     seconds = time.perf_counter() - started
     statements = task.statements - before

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from qblock.lattice import Node, minimal
-from qblock.models import Bound, Value, asked
+from qblock.models import Bound, Value, parameters_of
 from qblock.models.base import EQUAL
-from qblock.search.answer import metrics_json, number_json, parameter_json
+from qblock.search.answer import metrics_json, number_json, requested_json
 from qblock.search.choose import choose
 from qblock.search.comparison.compare import FIGURES, Comparison, Row
 from qblock.search.comparison.grants import epsilons, granted
@@ -151,7 +151,7 @@ def _definition_json(definition: Definition) -> dict[str, Any]:
         "model": definition.model.name,
         "sensitive": list(requirement.sensitive),
         "from": definition.origin,
-        "asked": {k: parameter_json(v) for k, v in asked(definition.model).items() if v is not None}
+        "asked": {k: requested_json(v) for k, v in parameters_of(definition.model).items() if v is not None}
         if definition.requested
         else None,
         "columns": list(definition.columns),

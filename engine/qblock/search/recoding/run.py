@@ -11,7 +11,7 @@ from qblock.search.recoding.counting import Counting
 from qblock.search.recoding.gain import Gain
 from qblock.search.recoding.judge import Judge, with_guards, with_population
 from qblock.search.recoding.recoded import Recoded, Start
-from qblock.search.recoding.specialize import Specialization, Told
+from qblock.search.recoding.specialize import RoundTally, Specialization
 from qblock.search.strategies.evaluator import Tally
 from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
@@ -22,7 +22,7 @@ NOISE = 1e-12
 
 
 def specialized(
-    task: Task, node: Node | None, told: Callable[[], Tally | None], over: Callable[[], bool] = lambda: False
+    task: Task, node: Node | None, new_tally: Callable[[], Tally | None], over: Callable[[], bool] = lambda: False
 ) -> Recoded | None:
     """The map with less loss of those that begin at the top and at a node; None where neither can begin.
 
@@ -34,12 +34,12 @@ def specialized(
         starts.append(("node", node))
     best: Recoded | None = None
     for start, at in starts:
-        recoded = _from(task, start, at, _rounds(told()), over)
+        recoded = _from(task, start, at, _rounds(new_tally()), over)
         if recoded is not None and (best is None or recoded.loss() < best.loss()):
             best = recoded
     if best is not None and node is not None and task.budget and best.loss() > _loss(task, node) + NOISE:
         # Rows were suppressed for what a split gains by another metric, or of some attributes alone.
-        recoded = _from(task, "node", node, _rounds(told()), over, spend=False)
+        recoded = _from(task, "node", node, _rounds(new_tally()), over, spend=False)
         best = best if recoded is None else recoded
     return best
 
@@ -49,26 +49,26 @@ def _loss(task: Task, node: Node) -> float:
     return float(Metrics(task, by_sizes=by_sizes).rank(node, "loss"))
 
 
-def _rounds(tally: Tally | None) -> Told | None:
+def _rounds(tally: Tally | None) -> RoundTally | None:
     return None if tally is None else lambda done, left: tally(done, left, 0.0)
 
 
-def named(task: Task, stated: Mapping[str, Any], told: Tally | None) -> Recoded:
+def named(task: Task, stated: Mapping[str, Any], tally: Tally | None) -> Recoded:
     """A map that is known, over what the source holds now. stated: the map as it is kept.
 
     Raises InputError where a hierarchy that it cuts does not keep the order of its values any more.
     """
     specialization, judge = _specialization(task, by_sizes=False)
     tree = Tree.of_json(stated, specialization.ladders)
-    boxes = specialization.follow(tree, _rounds(told))
+    boxes = specialization.follow(tree, _rounds(tally))
     return Recoded(task, boxes, judge, "top" if tree.start == task.lattice.top else "node", specialization.path, stated)
 
 
 def _from(
-    task: Task, start: Start, node: Node, told: Told | None, over: Callable[[], bool], *, spend: bool = True
+    task: Task, start: Start, node: Node, tally: RoundTally | None, over: Callable[[], bool], *, spend: bool = True
 ) -> Recoded | None:
     specialization, judge = _specialization(task, by_sizes=task.spec.search.choose_from == "sizes")
-    boxes = specialization.run(node, told, over, spend=spend)
+    boxes = specialization.run(node, tally, over, spend=spend)
     return None if boxes is None else Recoded(task, boxes, judge, start, specialization.path)
 
 

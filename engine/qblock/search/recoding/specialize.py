@@ -24,7 +24,7 @@ from qblock.search.recoding.propose import Proposal, Proposer
 
 Choice = Callable[[Sequence[int]], list[tuple[Proposal, Atoms]]]
 """Gives the splits of open parts, with the counts of their children."""
-Told = Callable[[int, int], None]
+RoundTally = Callable[[int, int], None]
 """Is told the boxes that are done and the parts that are still open after each round."""
 
 
@@ -109,7 +109,12 @@ class Specialization:
         self._tree: Tree
 
     def run(
-        self, start: Node, told: Told | None = None, over: Callable[[], bool] = lambda: False, *, spend: bool = True
+        self,
+        start: Node,
+        tally: RoundTally | None = None,
+        over: Callable[[], bool] = lambda: False,
+        *,
+        spend: bool = True,
     ) -> Specialized | None:
         """None where the blocks of the node that fail are more than may be suppressed. over: whether the time is over,
         after which no round begins; spend: whether splits may suppress what is left."""
@@ -120,9 +125,9 @@ class Specialization:
             return None
         if not spend:
             self._budget = 0
-        return self._divided(open_, self._chosen, told, over)
+        return self._divided(open_, self._chosen, tally, over)
 
-    def follow(self, tree: Tree, told: Told | None = None) -> Specialized:
+    def follow(self, tree: Tree, tally: RoundTally | None = None) -> Specialized:
         """The boxes of splits that are known, whether or not they pass: those that fail are suppressed where all of
         them may be."""
         self._tree = tree
@@ -130,20 +135,20 @@ class Specialization:
         there = groups.rows > 0
         self._start(keys, parts, there)
         open_ = [part for part, any_ in zip(parts, there.tolist(), strict=True) if any_]
-        specialized = self._divided(open_, self._known, told)
+        specialized = self._divided(open_, self._known, tally)
         failing = self._judge.failing(specialized.groups, np.array(specialized.boxes, dtype=np.int64), self.path)
         affordable = int(specialized.groups.rows[failing].sum()) <= self._budget
         return replace(specialized, suppressed=failing if affordable else np.zeros_like(failing))
 
     def _divided(
-        self, open_: list[int], choose: Choice, told: Told | None, over: Callable[[], bool] = lambda: False
+        self, open_: list[int], choose: Choice, tally: RoundTally | None, over: Callable[[], bool] = lambda: False
     ) -> Specialized:
         """Divide parts round by round until no split is chosen for any. All that is open is a box at any time."""
         tree = self._tree
         rounds, done = 0, len(self._suppressed)
         while open_ and not over():
-            if told is not None:
-                told(done, len(open_))
+            if tally is not None:
+                tally(done, len(open_))
             rounds += 1
             chosen = choose(open_)
             split = {proposal.part for proposal, _ in chosen}
