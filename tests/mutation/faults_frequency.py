@@ -125,8 +125,8 @@ FREQUENCY: tuple[Mutation, ...] = (
     Mutation(
         "sizes: those below are not all",
         "warehouse/queries.py",
-        "    small = found.c.n < sa.literal_column(str(least))",
-        "    small = found.c.n < sa.literal_column(str(least - 1))",
+        "    small = blocks.c.n < sa.literal_column(str(least))",
+        "    small = blocks.c.n < sa.literal_column(str(least - 1))",
         tests=(f"{SAMPLES}::test_hubs_and_samples_change_no_answer",),
     ),
     Mutation(

@@ -104,7 +104,7 @@ def test_what_identifies_people_stays(warehouse: Any, tmp_path: Path, apart: boo
         people = session.scalar(sa.select(sa.func.count(sa.distinct(task.source.relation.c.person))))
         if apart:
             assert sorted(found) == list(range(1, people + 1))
-            assert "qblock_numbered" not in [table.name for table in session._made.values()]  # type: ignore[attr-defined]
+            assert "qblock_numbered" not in [table.name for table in session._temporary.values()]  # type: ignore[attr-defined]
         assert sets.people() == people
 
 

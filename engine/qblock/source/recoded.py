@@ -133,7 +133,7 @@ class Recoding:
                 columns[name],
                 origin_of(spec, name, "hierarchy"),
                 nulls=nulls,
-                others=uncovered,
+                uncovered=uncovered,
                 observed=own,
             )
             hierarchies.append(hierarchy)

@@ -160,7 +160,7 @@ def open_source(
         table = f"qblock_dimension_{key}"
         own = not isinstance(spec.attributes[name].hierarchy, CsvFile | DimensionTable) and key in quasi
         return load_dimension(
-            session, table, hierarchy, columns[name], origin, nulls=nulls, others=uncovered, observed=own
+            session, table, hierarchy, columns[name], origin, nulls=nulls, uncovered=uncovered, observed=own
         )
 
     dimensions: dict[str, Dimension] = {}

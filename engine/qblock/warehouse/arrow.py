@@ -60,7 +60,7 @@ def taken_type(type_: pa.DataType) -> pa.DataType | None:
 
 def taken_schema(fields: Iterable[pa.Field], what: str) -> pa.Schema:
     """The columns as they are copied. Raises InputError for one that cannot be."""
-    found = []
+    columns = []
     for field in fields:
         type_ = taken_type(field.type)
         if type_ is None:
@@ -68,8 +68,8 @@ def taken_schema(fields: Iterable[pa.Field], what: str) -> pa.Schema:
                 f"{what}: column {field.name} has the type {field.type}, which holds no single values that could be "
                 "compared; convert it to text, a number or a date"
             )
-        found.append(pa.field(field.name, type_))
-    return pa.schema(found)
+        columns.append(pa.field(field.name, type_))
+    return pa.schema(columns)
 
 
 def taken(batches: Iterable[pa.RecordBatch], schema: pa.Schema, what: str) -> Iterator[pa.RecordBatch]:
@@ -94,7 +94,7 @@ def _cast(column: pa.Array, field: pa.Field, what: str) -> pa.Array:
         ) from None
 
 
-def one_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
+def common_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
     """The schema of several files, each with its name, that have the same columns.
 
     Raises InputError where a column has different types; in a file in which it is NULL throughout it may have none.
@@ -106,7 +106,9 @@ def one_schema(schemas: Sequence[tuple[str, pa.Schema]]) -> pa.Schema:
             types.setdefault(schema.field(position).type, what)
         typed = {type_: what for type_, what in types.items() if not pa.types.is_null(type_)}
         if len(typed) > 1:
-            (one, here), (other, there) = list(typed.items())[:2]
-            raise InputError(f"column {first.name} has the type {one} in {here} and {other} in {there}; write one type")
+            (left, here), (right, there) = list(typed.items())[:2]
+            raise InputError(
+                f"column {first.name} has the type {left} in {here} and {right} in {there}; write one type"
+            )
         result.append(pa.field(first.name, next(iter(typed or types))))
     return pa.schema(result)

@@ -57,13 +57,13 @@ def warehouse_of(spec: Spec, *, rows: bool = True) -> Warehouse:
     """The warehouse of a spec's source. rows: whether they are wanted of files, or only the columns and their types."""
     source = spec.source
     if source.file is None:
-        found = open_warehouse(source.url.url, spec.directory, spec.search.memory_limit)
-        if isinstance(found, Copying):
+        warehouse = open_warehouse(source.url.url, spec.directory, spec.search.memory_limit)
+        if isinstance(warehouse, Copying):
             named = {*spec.attributes, *([spec.entity] if spec.entity is not None else [])}
-            found.copy_only(TableName.parse(source.table), frozenset(named))
+            warehouse.copy_only(TableName.parse(source.table), frozenset(named))
             if spec.private is not None:
-                found.copy_to(spec.private.path)
-        return found
+                warehouse.copy_to(spec.private.path)
+        return warehouse
     types = {name: column_type(text) for name, text in source.types.items()}
     return copied(FileTable(source.file, spec.directory, spec.at("source", "file"), types), spec, rows=rows)
 

@@ -165,7 +165,7 @@ def _insert(
 
 def _values(table: Tabular, schema: pa.Schema) -> list[str]:
     """Each column as an expression of the copy: a number that is none (NaN) is a missing one."""
-    found = []
+    expressions = []
     for i, field in enumerate(schema):
         type_ = table.types.get(field.name)
         value = converted(f"c{i}", type_) if type_ is not None else f"c{i}"
@@ -173,8 +173,8 @@ def _values(table: Tabular, schema: pa.Schema) -> list[str]:
             # In DuckDB 2 NULL alone has a type, which no column can be compared as.
             value = f"CAST({value} AS INTEGER)"
         number = pa.types.is_floating(field.type) or (type_ is not None and type_.word == "float")
-        found.append(f"CASE WHEN isnan({value}) THEN NULL ELSE {value} END" if number else value)
-    return found
+        expressions.append(f"CASE WHEN isnan({value}) THEN NULL ELSE {value} END" if number else value)
+    return expressions
 
 
 def _reading(connection: duckdb.DuckDBPyConnection, batches: _Batches, schema: pa.Schema, statement: str) -> None:

@@ -23,7 +23,7 @@ def names(file: BufferedReader, what: str) -> list[str]:
     """The names of the columns, in order. what: the file, for messages. Raises InputError."""
     text = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
     try:
-        found = next(csv.reader(text), [])
+        header = next(csv.reader(text), [])
     except UnicodeDecodeError:
         raise InputError(f"{what} is not UTF-8; save the file as UTF-8") from None
     except csv.Error:
@@ -31,11 +31,11 @@ def names(file: BufferedReader, what: str) -> list[str]:
     finally:
         text.detach()
         file.seek(0)
-    if not found:
+    if not header:
         raise InputError(f"{what} is empty, or its first line is; it must name the columns")
-    if len(found) == 1 and (other := next((sign for sign in ";\t|" if sign in found[0]), None)):
+    if len(header) == 1 and (other := next((sign for sign in ";\t|" if sign in header[0]), None)):
         raise InputError(f"{what}: its columns are not separated by commas but by {other!r}; write it with commas")
-    return found
+    return header
 
 
 def schema(file: BufferedReader, columns: Sequence[str], what: str) -> pa.Schema:

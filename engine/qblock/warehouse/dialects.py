@@ -36,10 +36,10 @@ class SharedDialect:
         execution options."""
         maker: Any = connect
         pool = poolclass(maker, dialect=self.dialect) if pool is None else pool
-        found = {"compiled_cache": self._compiled, **options}
-        made = sa.Engine(pool, self.dialect, url, execution_options=found)
-        sa.event.listen(made, "engine_connect", self._ask)
-        return made
+        execution_options = {"compiled_cache": self._compiled, **options}
+        engine = sa.Engine(pool, self.dialect, url, execution_options=execution_options)
+        sa.event.listen(engine, "engine_connect", self._ask)
+        return engine
 
     def _ask(self, connection: sa.Connection) -> None:
         """Have the dialect ask who it speaks with, on its first connection."""

@@ -29,13 +29,13 @@ def load_dimension(
     origin: str,
     *,
     nulls: bool = False,
-    others: bool = False,
+    uncovered: bool = False,
     observed: bool = False,
 ) -> Dimension:
     """Load a hierarchy as a temporary dimension table whose leaves compare as the column does.
 
-    origin says where the hierarchy comes from, for messages. nulls, others: the hierarchy's leaf None stands for NULL,
-    and for values that it does not cover. observed: its leaves are the column's own values. Raises InputError for
+    origin says where the hierarchy comes from, for messages. nulls, uncovered: the hierarchy's leaf None stands for
+    NULL, and for values that it does not cover. observed: its leaves are the column's own values. Raises InputError for
     leaves that are not values of the column's type, or that are equal as such.
     """
     levels, codes, parts = hierarchy.columns, hierarchy.codes, hierarchy.paths
@@ -90,4 +90,4 @@ def load_dimension(
         )
     top = () if null is None else tuple(int(part.codes[null]) for part in parts)
     height = len(levels) - 1
-    return Dimension(table, height, len(leaves), null if nulls else None, null if others else None, top)
+    return Dimension(table, height, len(leaves), null if nulls else None, null if uncovered else None, top)

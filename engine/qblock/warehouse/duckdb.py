@@ -46,7 +46,7 @@ _KINDS: dict[str, Kind] = {
 
 def _literals(columns: pa.Table) -> str | None:
     """Columns of whole numbers and text as expressions that give their rows; None where they have no text in SQL."""
-    found = []
+    expressions = []
     for field, column in zip(columns.schema, columns.columns, strict=True):
         whole = pa.types.is_integer(field.type)
         if not (whole or pa.types.is_string(field.type) or pa.types.is_large_string(field.type)):
@@ -55,8 +55,8 @@ def _literals(columns: pa.Table) -> str | None:
         values = json.dumps(column.to_pylist(), ensure_ascii=False, separators=(",", ":"))
         if "\\u0000" in values:
             return None
-        found.append(f"unnest(from_json({quote_text(values)}, '[\"{type_}\"]')) AS {quote(field.name)}")
-    return ", ".join(found)
+        expressions.append(f"unnest(from_json({quote_text(values)}, '[\"{type_}\"]')) AS {quote(field.name)}")
+    return ", ".join(expressions)
 
 
 def quote_text(text: str) -> str:
@@ -110,11 +110,11 @@ class DuckdbFacts:
         return table  # `prefix` says it
 
     def describe(self, connection: sa.Connection, table: TableName) -> list[Column]:
-        found = connection.exec_driver_sql(
+        rows = connection.exec_driver_sql(
             f"SELECT column_name, data_type FROM duckdb_columns() WHERE {self._there(table)} "
             f"AND table_name = {quote_text(table.name)} ORDER BY column_index"
         )
-        return [_column(name, type_) for name, type_ in found]
+        return [_column(name, type_) for name, type_ in rows]
 
     def _there(self, table: TableName) -> str:
         """In the table's schema. In the statement: to bind a parameter the driver imports pandas."""
@@ -150,10 +150,10 @@ class DuckdbFacts:
         literal = {"literal_binds": True}
         sql = str(statement.compile(dialect=connection.dialect, compile_kwargs=literal))  # type: ignore[attr-defined]
         # A statement that fails ends its transaction, and DuckDB has no savepoints.
-        with driver.duplicate() as apart:
-            apart.execute("SET enable_progress_bar = false")
+        with driver.duplicate() as duplicate:
+            duplicate.execute("SET enable_progress_bar = false")
             try:
-                row: tuple[Any, ...] | None = apart.execute(sql).fetchone()
+                row: tuple[Any, ...] | None = duplicate.execute(sql).fetchone()
             except (duckdb.InterruptException, duckdb.InternalException, duckdb.FatalException):
                 raise
             except duckdb.Error:

@@ -103,16 +103,16 @@ def connect(file: Path, start: Start, *, read_only: bool = False) -> Attached:
         if host.opened and read_only != host.read_only:
             raise duckdb.ConnectionException("the file is open with a different configuration")
         try:
-            made = Attached(host, host.connect(read_only))
+            attached = Attached(host, host.connect(read_only))
         except BaseException:
             # After Ctrl-C nobody knows whether it is attached.
             host.opened -= 1
             if not host.opened:
                 _end(host)
             raise
-        for one in [one for one in _hosts.values() if not one.opened][: max(0, len(_hosts) - MOST)]:
-            _end(one)
-        return made
+        for idle in [known for known in _hosts.values() if not known.opened][: max(0, len(_hosts) - MOST)]:
+            _end(idle)
+        return attached
 
 
 def ask(file: Path, start: Start, queries: Sequence[str]) -> list[list[Any]]:
@@ -134,7 +134,7 @@ def ask(file: Path, start: Start, queries: Sequence[str]) -> list[list[Any]]:
 
 
 def _end(host: Host) -> None:
-    for key in [key for key, one in _hosts.items() if one is host]:
+    for key in [key for key, known in _hosts.items() if known is host]:
         del _hosts[key]
     host.instance.close()
 

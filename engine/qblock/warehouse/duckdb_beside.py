@@ -52,14 +52,14 @@ class DuckdbBeside:
             if self._ended:
                 raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
             self.statements += 1
-            connection = self._idle.pop() if self._idle else self._made()
+            connection = self._idle.pop() if self._idle else self._new_connection()
             self._busy.append(connection)
         return connection
 
-    def _made(self) -> duckdb.DuckDBPyConnection:
-        made = self._driver.duplicate()
-        made.execute("SET enable_progress_bar = false")
-        return made
+    def _new_connection(self) -> duckdb.DuckDBPyConnection:
+        connection = self._driver.duplicate()
+        connection.execute("SET enable_progress_bar = false")
+        return connection
 
     def interrupt(self) -> None:
         """End the statements that are running, and begin no other."""

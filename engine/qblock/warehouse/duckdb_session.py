@@ -41,8 +41,8 @@ def connect(file: Path, *, read_only: bool = False, storage: str = STORAGE) -> d
     """A connection of the bare driver to a file. storage: for a file that is not there yet. Raises duckdb.Error, and
     QblockError for what is not a regular file."""
     check_database(file, NEEDED)
-    made = duckdb.connect(str(file), read_only=read_only, config={"storage_compatibility_version": storage})
-    return _settled(made)
+    connection = duckdb.connect(str(file), read_only=read_only, config={"storage_compatibility_version": storage})
+    return _settled(connection)
 
 
 def knows_storage(version: str) -> bool:
@@ -92,8 +92,8 @@ def _dialect() -> SharedDialect:
 
 
 def _in_memory(spilled: str) -> duckdb.DuckDBPyConnection:
-    made: duckdb.DuckDBPyConnection = _settled(duckdb.connect(":memory:", config={"temp_directory": spilled}))
-    return made
+    connection: duckdb.DuckDBPyConnection = _settled(duckdb.connect(":memory:", config={"temp_directory": spilled}))
+    return connection
 
 
 def _settled(connection: Any) -> Any:

@@ -96,9 +96,9 @@ def explain_duckdb(error: BaseException, reading: Sequence[str] = (), file: Path
     file: the one that was opened.
     """
     original = original_of(error)
-    if found := _FULL.search(str(original)):
+    if match := _FULL.search(str(original)):
         # Of the text nothing but the name of a file is repeated.
-        return no_room(found[1] or "a file of DuckDB")
+        return no_room(match[1] or "a file of DuckDB")
     if isinstance(original, duckdb.Error) and (fault := _of_file(str(original), file)):
         return fault
     where = while_reading(reading) or (f" of the database {file}" if file is not None else "")

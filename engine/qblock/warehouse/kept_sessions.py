@@ -20,7 +20,7 @@ OLDEST_SECONDS = 60
 """What lies between may forget a session that says nothing for long: one that is older is not handed on."""
 
 _TEMPORARY = "qblock temporary tables"
-Found = TypeVar("Found")
+Resource = TypeVar("Resource")
 _run: ContextVar[dict[Hashable, Any] | None] = ContextVar("sessions of the run", default=None)
 
 
@@ -30,15 +30,15 @@ def kept_sessions() -> Iterator[None]:
     if _run.get() is not None:
         yield
         return
-    made: dict[Hashable, Any] = {}
-    token = _run.set(made)
+    kept: dict[Hashable, Any] = {}
+    token = _run.set(kept)
     try:
         yield
     finally:
         _run.reset(token)
-        for one in made.values():
-            if isinstance(one, sa.Pool):
-                one.dispose()
+        for resource in kept.values():
+            if isinstance(resource, sa.Pool):
+                resource.dispose()
 
 
 def are_kept() -> bool:
@@ -46,15 +46,15 @@ def are_kept() -> bool:
     return _run.get() is not None
 
 
-def of_the_run(key: Hashable, make: Callable[[], Found]) -> Found:
+def of_the_run(key: Hashable, make: Callable[[], Resource]) -> Resource:
     """What was made under a key within the outermost `kept_sessions`; outside of it, made anew."""
-    made = _run.get()
-    if made is None:
+    kept = _run.get()
+    if kept is None:
         return make()
-    if key not in made:
-        made[key] = make()
-    found: Found = made[key]
-    return found
+    if key not in kept:
+        kept[key] = make()
+    resource: Resource = kept[key]
+    return resource
 
 
 def pool_of(connect: Callable[[Any], Any], dialect: sa.Dialect) -> sa.Pool:

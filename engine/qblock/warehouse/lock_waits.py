@@ -23,7 +23,7 @@ from qblock.resources import sql_text
 from qblock.warehouse.faults import original_of
 
 Seconds = int | float | Fraction
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 Wanted = tuple[str, tuple[str, ...]] | tuple[int, ...]
 """Relations by a schema and their names, which are looked up for a message alone, or by their oids."""
 
@@ -92,8 +92,8 @@ class Turn:
 
 
 def take_turns(
-    connection: sa.Connection, seconds: Seconds, what: str, work: Callable[[Turn], Found], *, turns: int = TURNS
-) -> Found:
+    connection: sa.Connection, seconds: Seconds, what: str, work: Callable[[Turn], Result], *, turns: int = TURNS
+) -> Result:
     """Do work within a savepoint of the connection's transaction, and all of it again while a lock cannot be taken.
 
     seconds: how long a reader may have to wait behind it. what: the object of the message. Raises Busy, naming who
@@ -117,7 +117,7 @@ def take_turns(
     raise AssertionError("no turn")
 
 
-def unhurried(connection: sa.Connection, seconds: Seconds, what: str, work: Callable[[Turn], Found]) -> Found:
+def unhurried(connection: sa.Connection, seconds: Seconds, what: str, work: Callable[[Turn], Result]) -> Result:
     """Do work that needs locks behind which no reader waits: in one turn, as long as all those of `take_turns`
     together."""
     return take_turns(connection, TURNS * float(seconds) + PAUSE_SECONDS * TURNS * 2, what, work, turns=1)
@@ -148,26 +148,26 @@ def pause(number: int) -> None:
 
 def state_of(error: BaseException) -> str | None:
     """The SQLSTATE of a driver's error, or of the one that ours was made of."""
-    for one in (error, error.__cause__):
-        state = getattr(original_of(one), "sqlstate", None) if one is not None else None
+    for cause in (error, error.__cause__):
+        state = getattr(original_of(cause), "sqlstate", None) if cause is not None else None
         if state is not None:
             return str(state)
     return None
 
 
 def _busy(connection: sa.Connection, what: str, wanted: Sequence[tuple[str, Wanted]]) -> Held:
-    found: dict[int | None, str] = {}
+    by_pid: dict[int | None, str] = {}
     statement = sa.text(sql_text("lock_blockers", "postgresql"))
     for mode, relations in wanted:
         oids = _oids(connection, relations)
         if not oids:
             continue
         for row in connection.execute(statement, {"mode": mode, "oids": sorted(oids)}):
-            found.setdefault(row.pid, _holder(row))
-    holders = list(found.values())
+            by_pid.setdefault(row.pid, _holder(row))
+    holders = list(by_pid.values())
     more = [f"{len(holders) - NAMED} more"] if len(holders) > NAMED else []
     by = f"held by {' and '.join([*holders[:NAMED], *more])}" if holders else "held by sessions that have ended since"
-    pids = [pid for pid in found if pid is not None]
+    pids = [pid for pid in by_pid if pid is not None]
     end = f", or have an administrator end it: SELECT pg_terminate_backend({pids[0]})" if pids else ""
     return Held(
         f"{what} could not be locked, and what readers see stays as it is: it is {by}; try again later, when that has "

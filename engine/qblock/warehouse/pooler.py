@@ -57,12 +57,12 @@ def first_seen(driver: Any) -> tuple[str, int]:
 
     Calls nothing that such a path could shadow.
     """
-    asked = f"SELECT pg_catalog.current_setting('{WORD}', true), pg_catalog.pg_backend_pid()"
-    cursor = driver.execute(f"SHOW search_path; {asked}")
+    query = f"SELECT pg_catalog.current_setting('{WORD}', true), pg_catalog.pg_backend_pid()"
+    cursor = driver.execute(f"SHOW search_path; {query}")
     path = cursor.fetchone()[0]
     cursor.nextset()
-    found, process = cursor.fetchone()
-    if found:
+    word, process = cursor.fetchone()
+    if word:
         raise Pooled(LEFT)
     return str(path), int(process)
 
@@ -83,10 +83,10 @@ def check(connection: sa.Connection, query: str) -> None:
     driver: Any = connection.connection.driver_connection
     try:
         # Several statements cannot be prepared.
-        found = driver.execute(query, prepare=False).fetchone()
+        facts = driver.execute(query, prepare=False).fetchone()
     except psycopg.Error as error:
         raise sa.exc.OperationalError(None, None, error) from error
-    if found != connection.info[_FACTS]:
+    if facts != connection.info[_FACTS]:
         raise Pooled
 
 
@@ -113,8 +113,8 @@ def check_other(driver: Any, process: int, seconds: float) -> None:
     """The same for a second connection of the driver, which is asked for so many seconds: a pool in session mode that
     has no session left lets it wait."""
     with ended_at(driver, time.monotonic() + seconds):
-        found = driver.execute("SELECT pg_catalog.pg_backend_pid()").fetchone()[0]
-    if found == process:
+        pid = driver.execute("SELECT pg_catalog.pg_backend_pid()").fetchone()[0]
+    if pid == process:
         raise Pooled
 
 

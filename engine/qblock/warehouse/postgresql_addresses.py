@@ -41,8 +41,8 @@ def _reason(url: sa.URL, error: psycopg.Error) -> str:
     network = _network_problem(url)
     if network is not None:
         return network
-    asked = error.pgconn
-    if asked is not None and asked.needs_password:
+    pgconn = error.pgconn
+    if pgconn is not None and pgconn.needs_password:
         return "authentication failed: the server asks for a password, and none was given"
     there = _database_exists(url)
     if there is False:
@@ -52,7 +52,7 @@ def _reason(url: sa.URL, error: psycopg.Error) -> str:
             "the login has no permission to connect to this database (an administrator's URL with `qblock grants SPEC "
             "--job ROLE` prints what it needs), or the server takes no more connections"
         )
-    if asked is not None and asked.used_password:
+    if pgconn is not None and pgconn.used_password:
         return (
             "authentication failed: the password is wrong, or the login does not exist or has no permission to connect"
         )
@@ -68,21 +68,21 @@ def connection_parameters(url: sa.URL) -> dict[str, Any]:
     """What the driver is given of a URL. Raises InputError where its hosts and ports do not match."""
     url = url.set(drivername="postgresql+psycopg")
     try:
-        _, found = url.get_dialect()().create_connect_args(url)
-        _addresses(found)
+        _, parameters = url.get_dialect()().create_connect_args(url)
+        _addresses(parameters)
     except (sa.exc.ArgumentError, ValueError):
         raise InputError(
             f"the hosts or ports of {shown_url(url)} cannot be read: a port is a number from 1 to {MOST_PORT}, and "
             "each host has one, or all have the same; write "
             "postgresql://USER@/DATABASE?host=HOST1:PORT1&host=HOST2:PORT2"
         ) from None
-    return dict(found)
+    return dict(parameters)
 
 
-def _addresses(found: Mapping[str, Any]) -> list[tuple[str, int]]:
+def _addresses(parameters: Mapping[str, Any]) -> list[tuple[str, int]]:
     """Host (or its address, or a socket's folder) and port of each server. Raises ValueError."""
-    hosts = str(found.get("hostaddr") or found.get("host") or "").split(",")
-    ports = [int(port or DEFAULT_PORT) for port in str(found.get("port") or "").split(",")]
+    hosts = str(parameters.get("hostaddr") or parameters.get("host") or "").split(",")
+    ports = [int(port or DEFAULT_PORT) for port in str(parameters.get("port") or "").split(",")]
     if len(ports) not in (1, len(hosts)) or not all(1 <= port <= MOST_PORT for port in ports):
         raise ValueError
     if any(host.count(":") == 1 for host in hosts):  # more of them are an address
@@ -122,16 +122,16 @@ def _no_answer(host: str, port: int) -> str | None:
 
 def _database_exists(url: sa.URL) -> bool | None:
     """Whether the server knows the database; None where it does not let this login in at all."""
-    asked = url.set(database=MAINTENANCE).update_query_dict({"connect_timeout": str(SECONDS)})
-    engine = postgresql_session.create_engine(asked)
+    maintenance = url.set(database=MAINTENANCE).update_query_dict({"connect_timeout": str(SECONDS)})
+    engine = postgresql_session.create_engine(maintenance)
     catalog = sa.table("pg_database", sa.column("datname"), schema="pg_catalog")
     try:
         with engine.connect() as connection:
             name = url.database or url.username
-            found = connection.scalar(sa.select(sa.func.count()).where(catalog.c.datname == name))
+            count = connection.scalar(sa.select(sa.func.count()).where(catalog.c.datname == name))
     except (sa.exc.SQLAlchemyError, QblockError):
         return None
-    return bool(found)
+    return bool(count)
 
 
 def check_parameters(url: sa.URL) -> None:

@@ -41,7 +41,7 @@ class Catalog:
         self.role = role or str(row.login)
         self.database = str(row.name)
         self._oid = int(row.oid)
-        self._found: list[tuple[Right, tuple[_Probe, ...], bool]] = []
+        self._needed: list[tuple[Right, tuple[_Probe, ...], bool]] = []
 
     def schemas(self, names: Collection[str]) -> dict[str, Any]:
         """Those of these schemas that exist, by name: rows of rights_schemas."""
@@ -56,9 +56,9 @@ class Catalog:
 
     def home(self, table: TableName) -> TableName | None:
         """A table with its schema, as the login of the connection finds it, or would if it might use the schema."""
-        found = home_of(self.connection, table)
-        if found.schema is not None:
-            return found
+        resolved = home_of(self.connection, table)
+        if resolved.schema is not None:
+            return resolved
         along = [TableName(schema, table.name) for schema in login_path(self.connection)]
         there = self.relations(along)
         return next((name for name in along if name in there), None)
@@ -71,8 +71,8 @@ class Catalog:
 
     def on_database(self, who: Who, role: str, privilege: str, why: str, *, stops: bool = True) -> None:
         """A privilege on the database."""
-        made = f"GRANT {privilege} ON DATABASE {quote(self.database)} TO {quote(role)}"
-        self.add(Right(who, role, made, why, stops=stops), [_Probe("database", self._oid, privilege)])
+        grant = f"GRANT {privilege} ON DATABASE {quote(self.database)} TO {quote(role)}"
+        self.add(Right(who, role, grant, why, stops=stops), [_Probe("database", self._oid, privilege)])
 
     def on_schema(
         self,
@@ -87,10 +87,10 @@ class Catalog:
         stops: bool = True,
     ) -> None:
         """A privilege on a schema. row: of `schemas`, or None where it does not exist."""
-        made = f"GRANT {privilege} ON SCHEMA {quote(name)} TO {quote(role)}"
+        grant = f"GRANT {privilege} ON SCHEMA {quote(name)} TO {quote(role)}"
         probes = [] if row is None else [_Probe("schema", row.oid, privilege)]
         owned = row is not None and row.owned and role == self.role
-        self.add(Right(who, role, made, why, when=when, stops=stops), probes, owned=owned)
+        self.add(Right(who, role, grant, why, when=when, stops=stops), probes, owned=owned)
 
     def on_columns(
         self, who: Who, role: str, table: TableName, row: Any, columns: Sequence[str], why: str, *, stops: bool = True
@@ -99,9 +99,9 @@ class Catalog:
         names = [name for name in columns if name in row.columns]
         if names:
             listed = ", ".join(map(quote, names))
-            made = f"GRANT SELECT ({listed}) ON TABLE {_named(table)} TO {quote(role)}"
+            grant = f"GRANT SELECT ({listed}) ON TABLE {_named(table)} TO {quote(role)}"
             probes = [_Probe("column", row.oid, "SELECT", name) for name in names]
-            self.add(Right(who, role, made, why, stops=stops), probes, owned=row.owned and role == self.role)
+            self.add(Right(who, role, grant, why, stops=stops), probes, owned=row.owned and role == self.role)
 
     def on_relations(
         self,
@@ -116,35 +116,35 @@ class Catalog:
     ) -> None:
         """Privileges on several relations at once. rows: of `relations`, or None for what does not exist."""
         named = ", ".join(map(_named, rows))
-        made = f"GRANT {', '.join(privileges)} ON TABLE {named} TO {quote(role)}"
+        grant = f"GRANT {', '.join(privileges)} ON TABLE {named} TO {quote(role)}"
         there = [row for row in rows.values() if row is not None]
         probes = [_Probe("relation", row.oid, privilege) for row in there for privilege in privileges]
         owned = role == self.role and bool(there) and all(row.owned for row in there)
-        self.add(Right(who, role, made, why, when=when, stops=stops), probes, owned=owned)
+        self.add(Right(who, role, grant, why, when=when, stops=stops), probes, owned=owned)
 
     def add(self, right: Right, probes: Iterable[_Probe] = (), *, owned: bool = False) -> None:
         """A right. probes: all that must be held; none where it is known to be missing; owned: what it is about belongs
         to the role, so that nothing need be said of it where it is held."""
-        self._found.append((right, tuple(probes), owned))
+        self._needed.append((right, tuple(probes), owned))
 
     def rights(self) -> tuple[Right, ...]:
         """Everything that was asked for, in that order, and whether it is held."""
-        asked = [(right.role, probe) for right, probes, _ in self._found for probe in probes]
+        probed = [(right.role, probe) for right, probes, _ in self._needed for probe in probes]
         values = {
-            "roles": [role for role, _ in asked],
-            "kinds": [probe.kind for _, probe in asked],
-            "oids": [probe.oid for _, probe in asked],
-            "columns": [probe.column for _, probe in asked],
-            "privileges": [probe.privilege for _, probe in asked],
+            "roles": [role for role, _ in probed],
+            "kinds": [probe.kind for _, probe in probed],
+            "oids": [probe.oid for _, probe in probed],
+            "columns": [probe.column for _, probe in probed],
+            "privileges": [probe.privilege for _, probe in probed],
         }
         answers = list(self.connection.scalars(statement("rights_held"), values))
-        found = []
-        for right, probes, owned in self._found:
+        rights = []
+        for right, probes, owned in self._needed:
             own, answers = answers[: len(probes)], answers[len(probes) :]
             held = bool(probes) and all(own)
             if not (held and owned):
-                found.append(replace(right, held=held))
-        return tuple(found)
+                rights.append(replace(right, held=held))
+        return tuple(rights)
 
 
 def _named(table: TableName) -> str:

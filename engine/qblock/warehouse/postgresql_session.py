@@ -181,7 +181,7 @@ def _settle(driver: Any, url: sa.URL, path: tuple[str, ...], info: dict[str, Any
     statements = [f"SET {name} TO '{value}'" for name, value in {**SETTINGS, pooler.WORD: word}.items()]
     statements += [f"SET search_path TO {', '.join(path)}", f"{_FACTS_QUERY}, CURRENT_USER"]
     driver.autocommit = True  # what is set within a transaction is lost when that is rolled back
-    found, process = pooler.first_seen(driver)
+    own_path, process = pooler.first_seen(driver)
     _check_alone(url, process)  # before anything is set, which would stay in the sessions of a pool
     cursor = driver.execute("; ".join(statements))
     while cursor.nextset():
@@ -189,7 +189,7 @@ def _settle(driver: Any, url: sa.URL, path: tuple[str, ...], info: dict[str, Any
     *facts, info[_LOGIN] = cursor.fetchone()
     pooler.settled(tuple(facts), info)
     driver.autocommit = False
-    return split_path(found)
+    return split_path(own_path)
 
 
 def _check_encoding(url: sa.URL, driver: Any) -> None:
@@ -216,8 +216,8 @@ def bare(url: sa.URL, **parameters: Any) -> Any:
     """A psycopg connection on which nothing is set: for work in server sessions that are not ours."""
     url = url.set(drivername=DRIVER)
     dialect = _shared(url).dialect
-    arguments, found = dialect.create_connect_args(url)
-    return dialect.connect(*arguments, **{**found, "client_encoding": "utf8", **parameters})
+    arguments, from_url = dialect.create_connect_args(url)
+    return dialect.connect(*arguments, **{**from_url, "client_encoding": "utf8", **parameters})
 
 
 def split_path(text: str) -> tuple[str, ...]:
@@ -259,12 +259,12 @@ def login_path(connection: sa.Connection) -> tuple[str, ...]:
     "$user" is the role that the session acts as; pg_catalog comes first where the path does not say otherwise; a new
     session has no temporary tables.
     """
-    found: tuple[str, ...] = connection.info[_LOGIN_PATH]
-    if CATALOG not in found:
-        found = (CATALOG, *found)
-    if OWN_SCHEMA in found:
-        found = tuple(str(connection.info[_LOGIN]) if name == OWN_SCHEMA else name for name in found)
-    return tuple(dict.fromkeys(name for name in found if name != TEMPORARY))
+    path: tuple[str, ...] = connection.info[_LOGIN_PATH]
+    if CATALOG not in path:
+        path = (CATALOG, *path)
+    if OWN_SCHEMA in path:
+        path = tuple(str(connection.info[_LOGIN]) if name == OWN_SCHEMA else name for name in path)
+    return tuple(dict.fromkeys(name for name in path if name != TEMPORARY))
 
 
 @contextmanager
@@ -290,10 +290,10 @@ def home(connection: sa.Connection, table: TableName) -> TableName:
     rows = connection.execute(
         statement("login_path_home"), {"schemas": list(login_path(connection)), "name": table.name}
     ).all()
-    found = [row.schema for row in rows]
-    if len(found) > 1 and not rows[0].trusted:
+    schemas = [row.schema for row in rows]
+    if len(schemas) > 1 and not rows[0].trusted:
         raise InputError(
-            f"table {table.name} is in the schemas {' and '.join(found)}, which are all in the login's search path; "
-            f"write which one is meant: {' or '.join(f'{schema}.{table.name}' for schema in found)}"
+            f"table {table.name} is in the schemas {' and '.join(schemas)}, which are all in the login's search path; "
+            f"write which one is meant: {' or '.join(f'{schema}.{table.name}' for schema in schemas)}"
         )
-    return TableName(found[0] if found else None, table.name)
+    return TableName(schemas[0] if schemas else None, table.name)

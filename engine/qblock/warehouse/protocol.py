@@ -107,13 +107,13 @@ class SourceFacts:
         """
         newest = datetime.fromtimestamp(max(file.modified for file in self.files) / 1e9, UTC)
         whole = hashlib.sha256("".join(f"{file.name}\0{file.digest}\n" for file in self.files).encode()).hexdigest()
-        found = {
+        facts = {
             "files": len(self.files),
             "size": sum(file.size for file in self.files),
             "modified": newest.isoformat(timespec="microseconds"),
             "digest": self.files[0].digest if len(self.files) == 1 else whole,
         }
-        return json.dumps(found, sort_keys=True, separators=(",", ":"))
+        return json.dumps(facts, sort_keys=True, separators=(",", ":"))
 
 
 class Session(Protocol):

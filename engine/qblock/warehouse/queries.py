@@ -46,13 +46,13 @@ class Dimension:
         null, other = (None if code is None else top for code in (self.null_code, self.other_code))
         return self._covered(raw, joined.c[f"p{part}"], null, other)
 
-    def _covered(self, raw: Expression, found: Expression, null: int | None, other: int | None) -> Expression:
+    def _covered(self, raw: Expression, code: Expression, null: int | None, other: int | None) -> Expression:
         cases: list[tuple[Any, Expression]] = []
         if null is not None:
             cases.append((raw.is_(None), sa.literal_column(str(null))))
         if other is not None:
             cases.append((raw.is_not(None), sa.literal_column(str(other))))
-        return sa.func.coalesce(found, sa.case(*cases)) if cases else found
+        return sa.func.coalesce(code, sa.case(*cases)) if cases else code
 
     def code(self, level: int) -> Expression:
         return self.table.c[f"c{level}"]
@@ -77,8 +77,8 @@ def raw_scan(relation: sa.FromClause, columns: Mapping[str, Expression]) -> Quer
 
 def distinct_values(relation: sa.FromClause, value: Expression, text: Callable[[Expression], Expression]) -> Query:
     """Each distinct value as text (`value`), NULL among them."""
-    found = sa.select(value.label("v")).select_from(relation).distinct().subquery("found")
-    return sa.select(text(found.c.v).label("value"))
+    distinct = sa.select(value.label("v")).select_from(relation).distinct().subquery("found")
+    return sa.select(text(distinct.c.v).label("value"))
 
 
 def coded(raw: sa.TableClause, dimensions: Mapping[str, Dimension], keep: Sequence[str]) -> Query:
@@ -174,22 +174,22 @@ def _within(table: sa.TableClause, sample: Sample) -> sa.ColumnElement[bool]:
 
 def count_entities(finer: sa.TableClause, mask: tuple[Bits, ...], *, sample: Sample | None = None) -> Query:
     """As `roll_up`, n the distinct entities, which are not additive, and r the rows."""
-    apart = roll_up(finer, mask, sample=sample, by_entity=True).subquery("apart")
-    keys = [column for column in apart.c if column.key not in ("e", "n")]
-    entities, rows = whole(sa.func.count()).label("n"), whole(sa.func.sum(apart.c.n)).label("r")
+    per_entity = roll_up(finer, mask, sample=sample, by_entity=True).subquery("apart")
+    keys = [column for column in per_entity.c if column.key not in ("e", "n")]
+    entities, rows = whole(sa.func.count()).label("n"), whole(sa.func.sum(per_entity.c.n)).label("r")
     return sa.select(*keys, entities, rows).group_by(*keys)
 
 
 def size_histogram(sizes: Query) -> Query:
     """How many blocks there are of each size."""
-    found = sizes.subquery("sizes")
-    return sa.select(whole(found.c.n).label("size"), whole(sa.func.count()).label("blocks")).group_by(found.c.n)
+    blocks = sizes.subquery("sizes")
+    return sa.select(whole(blocks.c.n).label("size"), whole(sa.func.count()).label("blocks")).group_by(blocks.c.n)
 
 
 def size_facts(sizes: Query, least: Bits, *, squared: bool) -> Query:
     """Of all blocks: how many, and their sizes added up (and squared); the same of those smaller than `least`."""
-    found = sizes.subquery("sizes")
-    small = found.c.n < sa.literal_column(str(least))
+    blocks = sizes.subquery("sizes")
+    small = blocks.c.n < sa.literal_column(str(least))
 
     def added(value: Expression, name: str) -> Expression:
         return whole(sa.func.coalesce(sa.func.sum(value), 0)).label(name)
@@ -197,12 +197,12 @@ def size_facts(sizes: Query, least: Bits, *, squared: bool) -> Query:
     zero: Expression = sa.literal_column("0")
     columns = [
         whole(sa.func.count()).label("blocks"),
-        added(found.c.n, "n"),
+        added(blocks.c.n, "n"),
         whole(sa.func.count(sa.case((small, sa.literal_column("1"))))).label("small"),
-        added(sa.case((small, found.c.n), else_=zero), "small_n"),
+        added(sa.case((small, blocks.c.n), else_=zero), "small_n"),
     ]
     if squared:
-        square = found.c.n * found.c.n
+        square = blocks.c.n * blocks.c.n
         columns += [added(square, "squares"), added(sa.case((small, square), else_=zero), "small_squares")]
     return sa.select(*columns)
 

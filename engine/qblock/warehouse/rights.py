@@ -96,9 +96,9 @@ class Needs:
                 lines += ["", _comment(heading)]
             lines += [right.sql for right in of if right.when == "now"]
             for when, said in COMMENTED.items():
-                others = [right for right in of if right.when == when]
-                lines += [_comment(said)] if others else []
-                lines += [_comment(f"  {right.statement};") for right in others]
+                later = [right for right in of if right.when == when]
+                lines += [_comment(said)] if later else []
+                lines += [_comment(f"  {right.statement};") for right in later]
         return "\n".join(lines)
 
 

@@ -73,7 +73,7 @@ class SqlSession:
         self._facts = facts
         self._described: dict[TableName, dict[str, Column]] = {}
         self._homes: dict[TableName, TableName] = {}
-        self._made: dict[str, sa.TableClause] = {}
+        self._temporary: dict[str, sa.TableClause] = {}
 
     @property
     def statements(self) -> int:
@@ -155,7 +155,7 @@ class SqlSession:
         return self._keep(sa.table(name, *(sa.column(c.name, c.type) for c in query.selected_columns)))
 
     def _keep(self, table: sa.TableClause) -> sa.TableClause:
-        self._made[table.name] = table
+        self._temporary[table.name] = table
         count_temporary(self.connection, 1)
         return table
 
@@ -169,12 +169,12 @@ class SqlSession:
 
     def drop(self, table: sa.TableClause) -> None:
         self.run(f"DROP TABLE {self.dialect.identifier_preparer.format_table(table)}")
-        if self._made.pop(table.name, None) is not None:
+        if self._temporary.pop(table.name, None) is not None:
             count_temporary(self.connection, -1)
 
     def clear(self, *, keep: Sequence[sa.TableClause] = ()) -> None:
         kept = {table.name for table in keep}
-        for table in [table for table in self._made.values() if table.name not in kept]:
+        for table in [table for table in self._temporary.values() if table.name not in kept]:
             self.drop(table)
 
     def relation(self, table: TableName) -> sa.TableClause:
@@ -198,19 +198,19 @@ class SqlSession:
         names: dict[tuple[Any, str], str] = {
             (self._facts.prefix(self._homes[table].schema), table.name): str(table) for table in self._described
         }
-        found = [
+        read = [
             names.get((part.schema, str(part.name)))
             for part in sa.sql.visitors.iterate(statement)  # type: ignore[arg-type]
             if isinstance(part, sa.TableClause)
         ]
-        return list(dict.fromkeys(name for name in found if name is not None))
+        return list(dict.fromkeys(name for name in read if name is not None))
 
     def columns(self, table: TableName) -> dict[str, Column]:
         if table not in self._described:
             self._sent += 1
-            found = self._home(table)
+            home = self._home(table)
             with translated(self._facts):
-                described = self._facts.describe(self.connection, found)
+                described = self._facts.describe(self.connection, home)
                 if not described:
                     near = difflib.get_close_matches(str(table), self._facts.tables(self.connection), n=3, cutoff=0.5)
                     hint = f"; did you mean {' or '.join(near)}?" if near else ""

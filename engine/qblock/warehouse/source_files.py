@@ -18,7 +18,7 @@ from qblock.files import open_input
 from qblock.spec.column_types import ColumnType
 from qblock.spec.source_file import compressed
 from qblock.warehouse import csv_files, parquet_files
-from qblock.warehouse.arrow import one_schema, taken, taken_schema
+from qblock.warehouse.arrow import common_schema, taken, taken_schema
 from qblock.warehouse.copied import check_names, no_column
 from qblock.warehouse.protocol import FileFacts, SourceFacts
 
@@ -92,7 +92,7 @@ class FileTable:
     def _check_partition(self, path: Path, names: Sequence[str]) -> None:
         """Raise InputError where folders that differ (year=2020) have a column that the files lack: it would be lost
         without a word."""
-        shared = set.intersection(*(set(one.parts) for one in self._paths))
+        shared = set.intersection(*(set(other.parts) for other in self._paths))
         folders = [PARTITION.fullmatch(part) for part in path.parts[:-1] if part not in shared]
         lost = [match[1] for match in folders if match and match[1] not in names]
         if lost:
@@ -104,21 +104,21 @@ class FileTable:
             )
 
     def schema(self, columns: Sequence[str]) -> pa.Schema:
-        found = []
+        schemas = []
         for what, path in self._each():
             with _readable(path, what) as file:
                 own = self._format.schema(file, columns, what)
-            found.append((what, taken_schema([own.field(name) for name in columns], what)))
-        return one_schema(found)
+            schemas.append((what, taken_schema([own.field(name) for name in columns], what)))
+        return common_schema(schemas)
 
     def parts(self, columns: Sequence[str], schema: pa.Schema) -> Iterator[tuple[str, Iterable[pa.RecordBatch]]]:
-        found: list[FileFacts] = []
+        facts: list[FileFacts] = []
         for what, path in self._each():
-            yield what, taken(self._batches(what, path, columns, found), schema, what)
-        self.facts = SourceFacts(tuple(found))
+            yield what, taken(self._batches(what, path, columns, facts), schema, what)
+        self.facts = SourceFacts(tuple(facts))
 
     def _batches(
-        self, what: str, path: Path, columns: Sequence[str], found: list[FileFacts]
+        self, what: str, path: Path, columns: Sequence[str], facts: list[FileFacts]
     ) -> Iterator[pa.RecordBatch]:
         with _readable(path, what) as file:
             before = os.fstat(file.fileno())
@@ -127,14 +127,14 @@ class FileTable:
             yield from self._format.batches(file, columns, what)
             if _state(before) != _state(os.fstat(file.fileno())) or _state(before) != _state(path.stat()):
                 raise QblockError(f"{what} was changed while it was read; run again when nobody writes it")
-        found.append(FileFacts(what, before.st_size, before.st_mtime_ns, digest))
+        facts.append(FileFacts(what, before.st_size, before.st_mtime_ns, digest))
 
     def _each(self) -> Iterator[tuple[str, Path]]:
         return zip(self._names, self._paths, strict=True)
 
 
-def _state(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 @contextmanager

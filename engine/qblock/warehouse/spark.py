@@ -85,17 +85,17 @@ class SparkSession(SqlSession):
         return self._fetched(statement, parameters)
 
     def scalar(self, statement: sa.Executable | str, parameters: Mapping[str, Any] | None = None) -> Any:
-        found = self._fetched(statement, parameters)
-        return found.column(0)[0].as_py() if found.num_rows else None
+        rows = self._fetched(statement, parameters)
+        return rows.column(0)[0].as_py() if rows.num_rows else None
 
     def attempt(self, statement: sa.Select[*tuple[Any, ...]]) -> tuple[Any, ...] | None:
         try:
-            found = self._fetched(statement)
+            rows = self._fetched(statement)
         except Unreachable:
             raise
         except QblockError:
             return None
-        return tuple(column[0].as_py() for column in found.columns) if found.num_rows else None
+        return tuple(column[0].as_py() for column in rows.columns) if rows.num_rows else None
 
     def counts(self, statement: sa.Select[*tuple[Any, ...]]) -> dict[str, NDArray[np.int64]]:
         return _whole(self._fetched(statement), list(statement.selected_columns.keys()))
@@ -136,12 +136,12 @@ class SparkSession(SqlSession):
         return sa.table(name, *columns, schema=quoted_name(self._private, quote=True))
 
     def _keep(self, table: sa.TableClause) -> sa.TableClause:
-        self._made[table.name] = table
+        self._temporary[table.name] = table
         return table
 
     def drop(self, table: sa.TableClause) -> None:
         self.run(f"DROP TABLE {quoted(self._private, table.name)}")
-        self._made.pop(table.name, None)
+        self._temporary.pop(table.name, None)
 
     def columns(self, table: TableName) -> dict[str, Column]:
         if table not in self._described:
@@ -165,8 +165,8 @@ class SparkSession(SqlSession):
     def _names_beside(self, table: TableName) -> list[str]:
         schema = quoted(table.catalog, table.schema)
         with suppress(QblockError):
-            found = self._fetched(f"SHOW TABLES IN {schema}" if schema else "SHOW TABLES")
-            names = map(str, found.column("tableName").to_pylist())
+            listing = self._fetched(f"SHOW TABLES IN {schema}" if schema else "SHOW TABLES")
+            names = map(str, listing.column("tableName").to_pylist())
             return [str(TableName(table.schema, name, table.catalog)) for name in names]
         return []
 
@@ -195,8 +195,8 @@ class SparkSession(SqlSession):
             chosen = ", ".join(map(quote_name, names))
             with explained([str(table)]):
                 self._save(copy, self._frame(f"SELECT {chosen} FROM {source}"))
-                made = self._client.table(quoted(self._private, copy)).schema.fields
-            if [column_of(f.name, f.dataType.simpleString()) for f in made] != [described[name] for name in names]:
+                fields = self._client.table(quoted(self._private, copy)).schema.fields
+            if [column_of(f.name, f.dataType.simpleString()) for f in fields] != [described[name] for name in names]:
                 raise QblockError(f"the columns of {table} were changed while it was copied; run again")
             self._staged[table] = copy
         return names
@@ -210,10 +210,10 @@ class SparkTables(SparkSession):
         return sa.table(table.name, *columns, schema=quoted_name(table.schema or "default", quote=True))
 
 
-def _whole(found: pa.Table, names: list[str]) -> dict[str, NDArray[np.int64]]:
+def _whole(rows: pa.Table, names: list[str]) -> dict[str, NDArray[np.int64]]:
     return {
         name: np.ascontiguousarray(column.to_numpy(), dtype=np.int64)
-        for name, column in zip(names, found.columns, strict=True)
+        for name, column in zip(names, rows.columns, strict=True)
     }
 
 

@@ -44,11 +44,11 @@ class SparkCatalog:
 
     def make_schema(self, schema: str, path: str) -> None:
         """Make a schema in a folder, where there is none. Raises InputError for one that is elsewhere."""
-        found = self.location(schema)
-        if found is None:
+        folder = self.location(schema)
+        if folder is None:
             with explained():
                 self._client.sql(f"CREATE SCHEMA IF NOT EXISTS {quote_name(schema)} LOCATION {path_literal(path)}")
-        elif not same_path(found, path):
+        elif not same_path(folder, path):
             raise InputError(f"schema {schema} is stored in another folder than {path}; name the one that it has")
 
     def entries(self, schema: str) -> dict[str, Entry]:
@@ -56,18 +56,22 @@ class SparkCatalog:
         if self.location(schema) is None:
             return {}
         with explained():
-            found = self._client.catalog.listTables(quote_name(schema))
-        made = [Entry(one.name, one.description or "", one.tableType == "VIEW") for one in found if not one.isTemporary]
-        return {entry.name: entry for entry in made}
+            tables = self._client.catalog.listTables(quote_name(schema))
+        entries = [
+            Entry(table.name, table.description or "", table.tableType == "VIEW")
+            for table in tables
+            if not table.isTemporary
+        ]
+        return {entry.name: entry for entry in entries}
 
     def text_of(self, schema: str, view: str) -> str | None:
         """The text of a view, as it was given."""
         with explained():
-            found = self._client.sql(f"DESCRIBE TABLE EXTENDED {quoted(schema, view)}").toArrow().to_pylist()
-        names = [row["col_name"] for row in found]
+            rows = self._client.sql(f"DESCRIBE TABLE EXTENDED {quoted(schema, view)}").toArrow().to_pylist()
+        names = [row["col_name"] for row in rows]
         # Columns come first, and one of them may have any name.
         start = names.index("# Detailed Table Information") if "# Detailed Table Information" in names else len(names)
-        return next((row["data_type"] for row in found[start:] if row["col_name"] == "View Text"), None)
+        return next((row["data_type"] for row in rows[start:] if row["col_name"] == "View Text"), None)
 
     def columns(self, schema: str, table: str) -> list[tuple[str, str]]:
         """Names and types of a table's columns."""
@@ -113,8 +117,8 @@ class SparkCatalog:
     def count(self, schema: str, table: str) -> int:
         """How many rows a table has."""
         with explained():
-            found = self._client.sql(f"SELECT count(*) AS n FROM {quoted(schema, table)}").toArrow()
-        return int(found.column(0)[0].as_py())
+            rows = self._client.sql(f"SELECT count(*) AS n FROM {quoted(schema, table)}").toArrow()
+        return int(rows.column(0)[0].as_py())
 
     def show(self, schema: str, view: str, text: str, mark: str, *, there: bool | None = None) -> None:
         """Have a view show something else, by one change of the catalog; make it where there is none. there: whether
@@ -137,13 +141,13 @@ class SparkCatalog:
             return set()
         with explained():
             like = quote_text("|".join(texts))
-            found = self._client.sql(f"SHOW TABLE EXTENDED IN {quote_name(schema)} LIKE {like}").toArrow().to_pylist()
-        told = {row["tableName"]: row["information"] for row in found}
+            rows = self._client.sql(f"SHOW TABLE EXTENDED IN {quote_name(schema)} LIKE {like}").toArrow().to_pylist()
+        told = {row["tableName"]: row["information"] for row in rows}
         return {name for name, (mark, text) in texts.items() if _tells(told.get(name, ""), mark, text)}
 
-    def differ(self, one: tuple[str, str], other: tuple[str, str]) -> bool:
+    def differ(self, left: tuple[str, str], right: tuple[str, str]) -> bool:
         """Whether two tables with the same columns have other rows. Each by schema and name."""
-        first, second = (f"SELECT * FROM {quoted(*table)}" for table in (one, other))
+        first, second = (f"SELECT * FROM {quoted(*table)}" for table in (left, right))
         more = " UNION ALL ".join(f"({a} EXCEPT ALL {b})" for a, b in ((first, second), (second, first)))
         with explained():
             return self._client.sql(f"SELECT 1 AS n FROM ({more}) LIMIT 1").toArrow().num_rows > 0
@@ -165,9 +169,9 @@ def _tells(information: str, mark: str, text: str) -> bool:
     return told.startswith(f"Comment: {mark}\nView Text: {text}\nView Original Text: ")
 
 
-def same_path(one: str, other: str) -> bool:
+def same_path(left: str, right: str) -> bool:
     """Whether two paths are one folder, where either may leave out the file system that is the server's own."""
-    first, second = urlsplit(one), urlsplit(other)
+    first, second = urlsplit(left), urlsplit(right)
     near = not (first.netloc and second.netloc) or first.netloc == second.netloc
     return near and _plain(first.path) == _plain(second.path)
 

@@ -78,17 +78,17 @@ def connected(url: sa.URL) -> Client:
         socket.create_connection(address, SECONDS).close()
     except (OSError, UnicodeError):
         raise Unreachable(f"database not reachable: {shown_url(url)}: no server answers there") from None
-    made: Any = None
+    session: Any = None
     try:
-        made = ConnectSession.builder.remote(connect_url(url)).create()
-        made.client.set_retry_policies([retries.DefaultPolicy(max_retries=3, initial_backoff=50, max_backoff=1000)])
+        session = ConnectSession.builder.remote(connect_url(url)).create()
+        session.client.set_retry_policies([retries.DefaultPolicy(max_retries=3, initial_backoff=50, max_backoff=1000)])
         for name, value in SETTINGS.items():
-            made.conf.set(name, value)
+            session.conf.set(name, value)
     except drivers() as error:
-        if made is not None:
-            end(made)
+        if session is not None:
+            end(session)
         raise explain_spark(error) from None
-    return cast(Client, made)
+    return cast(Client, session)
 
 
 def end(client: Client) -> None:

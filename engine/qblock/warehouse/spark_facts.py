@@ -155,11 +155,11 @@ class SparkFacts:
         )
 
     def calendar_value(self, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        found = [sa.func.regexp_extract(text, _text(r"^0*(\d+)(-.*) BC$"), _number(i)) for i in (1, 2)]
-        year = sa.func.lpad(sa.cast(sa.func.try_cast_int(found[0]) - _number(1), sa.Text), _number(4), _text("0"))
+        parts = [sa.func.regexp_extract(text, _text(r"^0*(\d+)(-.*) BC$"), _number(i)) for i in (1, 2)]
+        year = sa.func.lpad(sa.cast(sa.func.try_cast_int(parts[0]) - _number(1), sa.Text), _number(4), _text("0"))
         far = sa.func.regexp_like(text, _text(r"^\d{5}"))
         return sa.case(
-            (sa.func.endswith(text, _text(" BC")), _text("-").concat(year).concat(found[1])),
+            (sa.func.endswith(text, _text(" BC")), _text("-").concat(year).concat(parts[1])),
             (far, _text("+").concat(text)),
             else_=text,
         )

@@ -25,13 +25,13 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def conditions(error: BaseException) -> list[str]:
     """The names of what happened, by Spark and by gRPC, of an error and of those that led to it."""
-    found = []
-    for one in _chain(error):
-        condition = getattr(one, "getCondition", lambda: None)()
-        code = getattr(one, "code", None)
+    names = []
+    for cause in _chain(error):
+        condition = getattr(cause, "getCondition", lambda: None)()
+        code = getattr(cause, "code", None)
         status = getattr(code() if callable(code) else None, "name", None)
-        found += [text for text in (condition, status) if isinstance(text, str) and CONDITION.fullmatch(text)]
-    return list(dict.fromkeys(found))
+        names += [text for text in (condition, status) if isinstance(text, str) and CONDITION.fullmatch(text)]
+    return list(dict.fromkeys(names))
 
 
 def is_absent(error: BaseException) -> bool:
@@ -48,11 +48,11 @@ def explain_spark(error: Exception, reading: Sequence[str] = ()) -> QblockError:
     """The error to show for one of the client's. reading: the tables that the statement reads."""
     if isinstance(error, QblockError):
         return error
-    found, where = conditions(error), while_reading(reading)
-    if any(text.startswith(_DENIED) for text in found):
+    names, where = conditions(error), while_reading(reading)
+    if any(text.startswith(_DENIED) for text in names):
         return Unreachable(f"the Spark server refused the login{where}: the token is wrong, or it may not do this")
-    if any(text.startswith(_ABSENT) for text in found):
+    if any(text.startswith(_ABSENT) for text in names):
         return InputError(f"a table does not exist, or the login may not read it{where}; check the names in the spec")
     if is_lost(error):
         return Unreachable(f"the connection to the Spark server was lost{where}; run again when the server is there")
-    return QblockError(f"Spark did not carry out a statement{where} ({', '.join(found) or type(error).__name__})")
+    return QblockError(f"Spark did not carry out a statement{where} ({', '.join(names) or type(error).__name__})")

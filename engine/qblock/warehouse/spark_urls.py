@@ -19,17 +19,17 @@ def parameters(url: sa.URL) -> dict[str, str]:
         raise InputError(f"the Spark URL names no host; {FORM}")
     if url.query or url.username or url.password or (text and not text.startswith(";")):
         raise InputError(f"the Spark URL has a user, a path or a ?, which Spark Connect does not know; {FORM}")
-    found: dict[str, str] = {}
+    given: dict[str, str] = {}
     for part in filter(None, text.split(";")):
         name, mark, value = part.partition("=")
-        if not name or not mark or name in found:
+        if not name or not mark or name in given:
             raise InputError(f"a parameter of the Spark URL has no name or no value, or is given twice; {FORM}")
-        found[name] = value  # decoded already
-    if any("\0" in value or "\n" in value or "\r" in value for value in found.values()):
+        given[name] = value  # decoded already
+    if any("\0" in value or "\n" in value or "\r" in value for value in given.values()):
         raise InputError("a parameter of the Spark URL holds a NUL character or a line break; remove it")
-    if found.get("use_ssl", "true").lower() not in ("true", "false"):
+    if given.get("use_ssl", "true").lower() not in ("true", "false"):
         raise InputError("use_ssl of the Spark URL is neither true nor false; correct it")
-    return found
+    return given
 
 
 def connect_url(url: sa.URL) -> str:

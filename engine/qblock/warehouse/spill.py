@@ -67,8 +67,8 @@ def sweep(folder: Path) -> None:
 
 def _may_be_ours(entry: os.DirEntry[str]) -> bool:
     with suppress(OSError):
-        found = entry.stat(follow_symlinks=False)
-        return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+        state = entry.stat(follow_symlinks=False)
+        return stat.S_ISDIR(state.st_mode) and state.st_uid == os.geteuid()
     return False
 
 

@@ -49,18 +49,18 @@ def check_texts(
 
     The rows of the table are in the order of the file.
     """
-    asked = [
+    checks = [
         (name, type_, _wrong(f"c{i}", type_))
         for i, (name, type_) in columns.items()
         if type_ is not None and type_.word != "text"
     ]
-    if not asked:
+    if not checks:
         return
-    figures = ", ".join(f"count(*) FILTER (WHERE {wrong}), min(rowid) FILTER (WHERE {wrong})" for _, _, wrong in asked)
-    found = connection.execute(f"SELECT {figures} FROM {table}").fetchone()
-    assert found is not None
+    figures = ", ".join(f"count(*) FILTER (WHERE {wrong}), min(rowid) FILTER (WHERE {wrong})" for _, _, wrong in checks)
+    counts = connection.execute(f"SELECT {figures} FROM {table}").fetchone()
+    assert counts is not None
     problems = []
-    for (name, type_, _), count, first in zip(asked, found[::2], found[1::2], strict=True):
+    for (name, type_, _), count, first in zip(checks, counts[::2], counts[1::2], strict=True):
         if count:
             many = "1 value is" if count == 1 else f"{count} values are"
             problems.append(

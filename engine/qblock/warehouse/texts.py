@@ -34,20 +34,20 @@ def canonical_text(text: str, column: Column) -> str | None:
     return _text(text, (column.base or column.type)) if column.kind == "text" else text
 
 
-def carried(text: str, one: Kind, other: Kind) -> str:
+def carried(text: str, kind: Kind, target: Kind) -> str:
     """A canonical text of a kind as it would be written in another one, where the two name the same moment."""
     finite = text[:1].isdigit() and not text.endswith("BC")
-    if not finite or one == other or not {one, other} <= {"date", "timestamp", "timestamptz"}:
+    if not finite or kind == target or not {kind, target} <= {"date", "timestamp", "timestamptz"}:
         return text
-    moment = text + MIDNIGHT if one == "date" else text.removesuffix(ZONE)
-    if other == "date":
+    moment = text + MIDNIGHT if kind == "date" else text.removesuffix(ZONE)
+    if target == "date":
         return moment.removesuffix(MIDNIGHT)
-    return moment + ZONE if other == "timestamptz" else moment
+    return moment + ZONE if target == "timestamptz" else moment
 
 
-def same_kind(one: Kind, other: Kind) -> bool:
+def same_kind(left: Kind, right: Kind) -> bool:
     """Whether equal values of two kinds have one canonical text, as numbers do whatever their type."""
-    return one == other or (one in NUMERIC and other in NUMERIC)
+    return left == right or (left in NUMERIC and right in NUMERIC)
 
 
 def _plain(number: Decimal) -> str:
@@ -87,5 +87,5 @@ def _text(text: str, type_: str) -> str | None:
             return str(UUID(text)) if len(text) == len(str(UUID(int=0))) else None
         except ValueError:
             return None
-    found = LENGTH.fullmatch(type_)
-    return None if found and len(text) > int(found[1]) else text
+    match = LENGTH.fullmatch(type_)
+    return None if match and len(text) > int(match[1]) else text

@@ -63,8 +63,8 @@ def fits(text: str, column: Column) -> bool:
         if bits is None:
             return True
         return 0 <= number < 2**bits if type_.startswith("u") else -(2 ** (bits - 1)) <= number < 2 ** (bits - 1)
-    if column.kind == "decimal" and (found := EXACT.fullmatch(type_)):
-        precision, scale = int(found[1]), int(found[2])
+    if column.kind == "decimal" and (match := EXACT.fullmatch(type_)):
+        precision, scale = int(match[1]), int(match[2])
         scaled = Fraction(text) * Fraction(10) ** scale
         return scaled.denominator == 1 and abs(scaled) < 10**precision
     if column.kind == "float" and not NOT_FINITE.fullmatch(text):
@@ -89,5 +89,5 @@ def all_fit(leaves: Texts, column: Column) -> bool:
 
 def _beyond(text: str) -> bool:
     """An infinite day, one before Christ or after the year 9999."""
-    found = BEYOND.fullmatch(text)
-    return found is not None and (text[0] in "i+-" or "BC" in text or len(text.split("-", 1)[0]) > 4)
+    match = BEYOND.fullmatch(text)
+    return match is not None and (text[0] in "i+-" or "BC" in text or len(text.split("-", 1)[0]) > 4)
