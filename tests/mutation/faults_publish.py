@@ -63,8 +63,8 @@ PUBLISH: tuple[Mutation, ...] = (
     Mutation(
         "recheck: agrees with every guarantee",
         "publish/recheck.py",
-        "        if again is not None and not same(again, found):",
-        "        if again is not None and again.model != found.model:",
+        "        if again is not None and not same(again, before):",
+        "        if again is not None and again.model != before.model:",
         tests=("tests/publish/test_publish.py::test_a_copy_of_which_anything_counts_otherwise_is_not_published",),
     ),
     Mutation(

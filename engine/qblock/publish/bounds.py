@@ -90,13 +90,13 @@ def bounds_of(
             f"{spec.at('publish', 'ranges')}: {ENGINES[engine].title} has no types of ranges; write `columns` for two "
             "columns of bounds, or `text` for none"
         )
-    found: dict[str, Bound] = {}
+    bounds: dict[str, Bound] = {}
     for name in spec.quasi_identifiers:
-        made = _bound(spec, name, columns[name], engine, ranges, (stated or {}).get(name), joined)
-        if made is not None:
-            found[name] = made
-    _check_names(spec, columns, found)
-    return found
+        bound = _bound(spec, name, columns[name], engine, ranges, (stated or {}).get(name), joined)
+        if bound is not None:
+            bounds[name] = bound
+    _check_names(spec, columns, bounds)
+    return bounds
 
 
 def _bound(
@@ -126,10 +126,10 @@ def _column(spec: Spec, name: str, type_: str, kind: Kind = "text") -> Published
     return PublishedColumn(spec.publish.names.get(name, name), "bound", type_, kind)
 
 
-def _check_names(spec: Spec, columns: Mapping[str, Column], found: Mapping[str, Bound]) -> None:
-    made = [(bound.attribute, column.name) for bound in found.values() for column in bound.columns]
+def _check_names(spec: Spec, columns: Mapping[str, Column], bounds: Mapping[str, Bound]) -> None:
+    pairs = [(bound.attribute, column.name) for bound in bounds.values() for column in bound.columns]
     taken = {name.casefold() for name in (*columns, *spec.attributes)}
-    for attribute, name in made:
+    for attribute, name in pairs:
         if name.casefold() in taken:
             raise InputError(
                 f"{spec.at('publish')}: the bounds of {attribute} would be published as {name}, and that is a column "
@@ -174,8 +174,8 @@ def check_copied(session: Session, rows: sa.FromClause, bounds: Sequence[Bound])
                 raise Refused(f"the copy holds other bounds of {bound.attribute} than its labels have")
 
 
-def _same(found: Sequence[str | None], expected: Sequence[str], columns: Sequence[PublishedColumn]) -> bool:
-    for one, other, column in zip(found, expected, columns, strict=True):
-        if one is None or (float(one) != float(other) if column.kind == "float" else one != other):
+def _same(shown: Sequence[str | None], expected: Sequence[str], columns: Sequence[PublishedColumn]) -> bool:
+    for left, right, column in zip(shown, expected, columns, strict=True):
+        if left is None or (float(left) != float(right) if column.kind == "float" else left != right):
             return False
     return True

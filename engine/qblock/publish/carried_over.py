@@ -35,14 +35,14 @@ def rematch(spec: Spec, kept: Kept, recorded: Sequence[Guarantee], *, same_spec:
     recorded: the guarantees of the event that published the version first, in order. same_spec: whether the spec is the
     one that it was published under; otherwise each requirement finds its quantities by sensitive attribute.
     """
-    asked = [list(group) for _, group in groupby(recorded, lambda g: (g.model, g.sensitive, g.parameters))]
+    groups = [list(group) for _, group in groupby(recorded, lambda g: (g.model, g.sensitive, g.parameters))]
     nothing = Reference(kept.references[0][0].rows, (), np.zeros(0, dtype=np.int64))
     of_attribute: dict[str, Reference] = {}
-    if len(asked) == len(kept.references):
-        for group, references in zip(asked, kept.references, strict=True):
+    if len(groups) == len(kept.references):
+        for group, references in zip(groups, kept.references, strict=True):
             for name, reference in zip(attributes(group[0]), references, strict=False):
                 of_attribute.setdefault(name, replace(reference, prior=None))
-    found: list[tuple[Reference, ...]] = []
+    by_requirement: list[tuple[Reference, ...]] = []
     accepted: dict[int, list[Guarantee]] = {}
     problems: list[str] = []
     for index, requirement in enumerate(spec.privacy):
@@ -60,7 +60,7 @@ def rematch(spec: Spec, kept: Kept, recorded: Sequence[Guarantee], *, same_spec:
         else:
             problems.append(f"{model} asks about an attribute of which nothing was kept with the version")
         if spec.count == "entities" or needs_more(spec, requirement):
-            own = _recorded(requirement, asked)
+            own = _recorded(requirement, groups)
             if own is None or not (same_spec or requirement.guards is None):
                 problems.append(f"{model} needs more than the published rows, and the version was not checked for it")
             else:
@@ -69,8 +69,8 @@ def rematch(spec: Spec, kept: Kept, recorded: Sequence[Guarantee], *, same_spec:
             problems.append(f"{model} takes its prior from elsewhere, and the spec has changed since the version")
         elif references and _lacking(requirement, references):
             problems.append(f"{model} needs something about its sensitive attribute that was not kept with the version")
-        found.append(references or (nothing,) * max(1, len(requirement.sensitive)))
-    return Rematched(tuple(found), accepted, problems)
+        by_requirement.append(references or (nothing,) * max(1, len(requirement.sensitive)))
+    return Rematched(tuple(by_requirement), accepted, problems)
 
 
 def _in_order(spec: Spec, name: str | None, reference: Reference) -> Reference:
@@ -90,12 +90,12 @@ def attributes(guarantee: Guarantee) -> list[str]:
     return names if isinstance(names, list) else [guarantee.sensitive]
 
 
-def _recorded(requirement: Requirement, asked: Sequence[list[Guarantee]]) -> list[Guarantee] | None:
+def _recorded(requirement: Requirement, groups: Sequence[list[Guarantee]]) -> list[Guarantee] | None:
     """The guarantees that were recorded for exactly the same requirement."""
     wanted = parameters_text(requirement.models)
-    for group in asked:
-        one = group[0]
-        if (one.model, attributes(one), one.parameters) == (
+    for group in groups:
+        first = group[0]
+        if (first.model, attributes(first), first.parameters) == (
             requirement.model.name,
             list(requirement.sensitive),
             wanted,

@@ -22,7 +22,7 @@ def check_view(spec: Spec, target: Target, ranges: RangesShown) -> None:
         with warehouse.snapshot() as session:
             columns = checked_columns(spec, session, TableName.parse(spec.source.table))
             bounds = bounds_of(spec, columns, session.engine, ranges)
-            found = columns_of(spec, columns, session.engine, bounds)
+            published = columns_of(spec, columns, session.engine, bounds)
     finally:
         warehouse.close()
-    target.check_columns(found)
+    target.check_columns(published)

@@ -51,19 +51,19 @@ def columns_of(
     """The columns of a spec that are published, in its order, from the columns that the source has; identifying and
     unnamed columns are not. bounds: of quasi-identifiers, published beside them."""
     text = ENGINES[engine].facts.text_type
-    found: list[PublishedColumn] = []
+    published: list[PublishedColumn] = []
     for name, attribute in spec.attributes.items():
         column = columns[name]
         if attribute.role == "quasi_identifier":
-            found.append(PublishedColumn(name, attribute.role, text, "text"))
-            found += bounds[name].columns if name in bounds else ()
+            published.append(PublishedColumn(name, attribute.role, text, "text"))
+            published += bounds[name].columns if name in bounds else ()
         elif column.kind == "timestamptz" and attribute.role != "identifying":
             # As text in UTC: a reader's session would show it in a zone of its own.
-            found.append(PublishedColumn(name, attribute.role, text, "text"))
+            published.append(PublishedColumn(name, attribute.role, text, "text"))
         elif attribute.role != "identifying":
-            found.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind))
-    people = people_column(spec, columns, ENGINES[engine].facts.whole_type, [column.name for column in found])
-    return (*found, people) if people is not None else tuple(found)
+            published.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind))
+    people = people_column(spec, columns, ENGINES[engine].facts.whole_type, [column.name for column in published])
+    return (*published, people) if people is not None else tuple(published)
 
 
 def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Copy:
@@ -141,7 +141,7 @@ def label_codes(task: Task, node: Sequence[int]) -> list[dict[str, int]]:
     Raises Refused when two labels would read the same, which would merge blocks that were counted separately.
     """
     source = task.source
-    found = []
+    codes = []
     for i, (name, level) in enumerate(zip(source.quasi_identifiers, node, strict=True)):
         table = source.dimensions[i].table
         pairs = source.session.fetch(
@@ -155,8 +155,8 @@ def label_codes(task: Task, node: Sequence[int]) -> list[dict[str, int]]:
                     f"two values of {name} read the same when published at level {level}; round them in the source, "
                     "or pin a coarser level"
                 )
-        found.append(labels)
-    return found
+        codes.append(labels)
+    return codes
 
 
 def nearly_unique(task: Task) -> list[str]:

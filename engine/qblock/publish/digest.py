@@ -23,8 +23,8 @@ def content_digest(session: Session, rows: sa.FromClause, columns: Sequence[Publ
     A row's digest is the sha256 of the texts of its values, each with its length in bytes, so that no two different
     rows read the same; NULL differs from every text. Raises what the database raises.
     """
-    found = session.fetch(digests(session, rows, columns)).to_pylist()
-    buckets = sorted([row["prefix"], row["n"], row["digest"]] for row in found)
+    groups = session.fetch(digests(session, rows, columns)).to_pylist()
+    buckets = sorted([row["prefix"], row["n"], row["digest"]] for row in groups)
     content = {"columns": [c.name for c in columns], "rows": sum(b[1] for b in buckets), "buckets": buckets}
     return hashlib.sha256(canonical(content).encode()).hexdigest()
 

@@ -229,7 +229,7 @@ def shown_of(
     """What the helper views show. labels: of each quasi-identifier the labels that are published, with their rows;
     tightest: of each requirement, of which readers get what they could work out."""
     total = sum(labels[0].values()) if labels else 0
-    found: dict[Kind, list[Row]] = {"columns": [], "levels": [], "version": [], "guarantees": []}
+    views: dict[Kind, list[Row]] = {"columns": [], "levels": [], "version": [], "guarantees": []}
     published = dict(zip(spec.quasi_identifiers, labels, strict=True))
     named = names(spec.view, spec.publish.names)
     levels, blocks = named["levels"], named["blocks"]
@@ -239,9 +239,9 @@ def shown_of(
             own, hierarchy, bound = published[name], facts.hierarchies[name], facts.bounds.get(name)
             at = _levels(hierarchy, own)
             rows = _labels(name, own, hierarchy, at, bound)
-            found["levels"] += rows
+            views["levels"] += rows
             level = _level(hierarchy, own, at)
-            found["columns"].append(
+            views["columns"].append(
                 (
                     name,
                     "quasi-identifier",
@@ -255,19 +255,19 @@ def shown_of(
                 )
             )
         elif column.role == "bound":
-            of = next(one for one, bound in facts.bounds.items() if column in bound.columns)
-            found["columns"].append((name, f"bound of {of}", *[None] * 6, f"see {of}"))
+            of = next(attribute for attribute, bound in facts.bounds.items() if column in bound.columns)
+            views["columns"].append((name, f"bound of {of}", *[None] * 6, f"see {of}"))
         elif column.role == "people":
-            found["columns"].append((name, PEOPLE_ROLE, *[None] * 6, PEOPLE_HOW.format(blocks=blocks)))
+            views["columns"].append((name, PEOPLE_ROLE, *[None] * 6, PEOPLE_HOW.format(blocks=blocks)))
         else:
             role = {"sensitive": "sensitive attribute"}.get(column.role, column.role)
-            found["columns"].append(
+            views["columns"].append(
                 (name, role, None, None, None, type_, facts.distinct[name], None, "published as it is in the source")
             )
-    found["version"].append((version.version, version.at, total, version.previous))
-    for requirement, one in zip(spec.privacy, tightest, strict=True):
-        found["guarantees"] += _guarantees(spec, requirement, one)
-    return Shown(version.version, found)
+    views["version"].append((version.version, version.at, total, version.previous))
+    for requirement, reached in zip(spec.privacy, tightest, strict=True):
+        views["guarantees"] += _guarantees(spec, requirement, reached)
+    return Shown(version.version, views)
 
 
 def _guarantees(spec: Spec, requirement: Requirement, tightest: Tightest) -> list[Row]:
@@ -283,14 +283,14 @@ def _guarantees(spec: Spec, requirement: Requirement, tightest: Tightest) -> lis
 
 def _levels(hierarchy: Hierarchy, published: Mapping[str, int]) -> dict[str, list[int]]:
     """The levels at which each label occurs; none of a label that a recoding map made."""
-    found: dict[str, list[int]] = {label: [] for label in published}
+    levels: dict[str, list[int]] = {label: [] for label in published}
     listed = texts(list(published))
     for level, labels in enumerate(hierarchy.columns):
         for label in listed.filter(pc.is_in(listed, labels.distinct)).to_pylist():
-            found[label].append(level)
-    if TOP in found:
-        found[TOP] = [hierarchy.height]
-    return found
+            levels[label].append(level)
+    if TOP in levels:
+        levels[TOP] = [hierarchy.height]
+    return levels
 
 
 def _level(hierarchy: Hierarchy, published: Mapping[str, int], at: Mapping[str, Sequence[int]]) -> int | None:
@@ -341,20 +341,20 @@ def _plain(name: str) -> str:
 
 def counted_labels(texts_of: Sequence[Sequence[str]], rows: Ints, width: int) -> list[dict[str, int]]:
     """Rows by label of each quasi-identifier, from the labels [B][Q] and sizes of blocks."""
-    found: list[dict[str, int]] = [{} for _ in range(width)]
+    counted: list[dict[str, int]] = [{} for _ in range(width)]
     for block, n in zip(texts_of, rows.tolist(), strict=True):
-        for counts, label in zip(found, block, strict=True):
+        for counts, label in zip(counted, block, strict=True):
             counts[label] = counts.get(label, 0) + n
-    return found
+    return counted
 
 
 def labels_by_code(labels: Sequence[Mapping[str, int]], keys: Ints, rows: Ints) -> list[dict[str, int]]:
     """The same from the codes of blocks; labels: the code of each label, by quasi-identifier."""
-    found = []
+    by_column = []
     for i, known in enumerate(labels):
         text = {code: label for label, code in known.items()}
         codes, place = np.unique(keys[:, i], return_inverse=True)
         n = np.zeros(len(codes), dtype=np.int64)
         np.add.at(n, place.reshape(-1), rows)
-        found.append({text[code]: int(count) for code, count in zip(codes.tolist(), n.tolist(), strict=True)})
-    return found
+        by_column.append({text[code]: int(count) for code, count in zip(codes.tolist(), n.tolist(), strict=True)})
+    return by_column

@@ -38,8 +38,8 @@ def verdict(requirement: Requirement, parts: Sequence[Plain], references: Sequen
     """What a requirement reaches on counts that were kept."""
     blocks = [_blocks(plain) for plain in parts]
     models = requirement.models
-    found = [m.tightest(b, r) for m, b, r in zip(models, blocks, references, strict=True)]
-    return combine(found, models[0])
+    reached = [m.tightest(b, r) for m, b, r in zip(models, blocks, references, strict=True)]
+    return combine(reached, models[0])
 
 
 def sizes(parts: Sequence[Plain]) -> Ints:
@@ -53,12 +53,12 @@ def _numbers(blocks: Blocks) -> int:
 
 
 def _plain(blocks: Blocks) -> Plain:
-    found: Plain = {name: _text(array) for name in _ARRAYS if (array := getattr(blocks, name)) is not None}
+    plain: Plain = {name: _text(array) for name in _ARRAYS if (array := getattr(blocks, name)) is not None}
     if blocks.containing:
-        found["containing"] = [{"blocks": _plain(c.blocks), "index": _text(c.index)} for c in blocks.containing]
+        plain["containing"] = [{"blocks": _plain(c.blocks), "index": _text(c.index)} for c in blocks.containing]
     if blocks.guards is not None:
-        found["guards"] = {"start": _text(blocks.guards.start), "predicate": _text(blocks.guards.predicate)}
-    return found
+        plain["guards"] = {"start": _text(blocks.guards.start), "predicate": _text(blocks.guards.predicate)}
+    return plain
 
 
 def _blocks(plain: Plain) -> Blocks:

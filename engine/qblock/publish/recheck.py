@@ -105,9 +105,9 @@ def _evaluate(
     references: Sequence[Reference],
 ) -> Tightest:
     sensitive = [by_name[name] for name in requirement.sensitive]
-    found = _grouped(session, rows, [*quasi, *sensitive])
-    count = _integers(found, "n")
-    codes, _ = _coded(found, quasi)
+    groups = _grouped(session, rows, [*quasi, *sensitive])
+    count = _integers(groups, "n")
+    codes, _ = _coded(groups, quasi)
     _, block = np.unique(codes, axis=0, return_inverse=True)
     block = block.reshape(-1).astype(np.int64)
     if not sensitive:
@@ -115,7 +115,7 @@ def _evaluate(
         return requirement.model.tightest(blocks, references[0])
     values = np.stack(
         [
-            _values(found, f"c{len(quasi) + i}", column.name, reference)
+            _values(groups, f"c{len(quasi) + i}", column.name, reference)
             for i, (column, reference) in enumerate(zip(sensitive, references, strict=True))
         ],
         axis=1,
@@ -183,8 +183,8 @@ def differences(
         problems.append("blocks of the copy differ in size from what the search counted")
     if not problems and counted.people is not None and _blocks(counted, chosen, labels, of_people=True):
         problems.append("blocks of the copy have other numbers of people than the search counted")
-    for requirement, again, found in zip(spec.privacy, counted.tightest, chosen.tightest, strict=True):
-        if again is not None and not same(again, found):
+    for requirement, again, before in zip(spec.privacy, counted.tightest, chosen.tightest, strict=True):
+        if again is not None and not same(again, before):
             problems.append(f"the copy reaches other values of {requirement.model.name} than the search found")
         if again is not None and not again.holds:
             problems.append(f"the copy does not satisfy {requirement.model.name}")
@@ -193,11 +193,11 @@ def differences(
 
 def _blocks(counted: Counted, chosen: Assessment, labels: Sequence[dict[str, int]], *, of_people: bool = False) -> bool:
     counts, kept = chosen.counts, chosen.kept
-    sizes, found = (counts.people, counted.people) if of_people else (counts.rows, counted.rows)
+    sizes, recounted = (counts.people, counted.people) if of_people else (counts.rows, counted.rows)
     assert sizes is not None
-    assert found is not None
+    assert recounted is not None
     expected = {tuple(key): n for key, n in zip(counts.keys[kept].tolist(), sizes[kept].tolist(), strict=True)}
-    for texts, n in zip(counted.labels, found.tolist(), strict=True):
+    for texts, n in zip(counted.labels, recounted.tolist(), strict=True):
         key = tuple(known.get(text, -1) for known, text in zip(labels, texts, strict=True))
         if expected.get(key) != n:
             return True

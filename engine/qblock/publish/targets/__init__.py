@@ -37,11 +37,11 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TargetKind:
-    """made: the target of a spec, raises InputError where source and target do not go together; move: a release to
+    """build: the target of a spec, raises InputError where source and target do not go together; move: a release to
     another name or view in the ledger's transaction (postgresql_move); finish_move: after it (duckdb_move, spark_move);
     write_dimensions: where dimension tables are not written to the ledger's database (spark_hierarchies)."""
 
-    made: Callable[[Spec, Place], Target]
+    build: Callable[[Spec, Place], Target]
     move: Callable[..., list[str]] | None = None
     finish_move: Callable[..., None] | None = None
     write_dimensions: Callable[[Spec, Mapping[str, pa.Table]], list[str]] | None = None
@@ -123,4 +123,4 @@ def target_of(spec: Spec, place: Place | None = None) -> Target:
         for key in ("path", "readers_checked"):
             if getattr(spec.publish, key) is not None:
                 raise InputError(f"{spec.at('publish', key)}: publish.{key} is for sources on Spark; remove it")
-    return TARGETS[engine.name].made(spec, place)
+    return TARGETS[engine.name].build(spec, place)

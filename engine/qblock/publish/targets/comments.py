@@ -43,11 +43,11 @@ def column_comments(spec: Spec, columns: Sequence[PublishedColumn]) -> dict[str,
     """The comment of each published column."""
     named = names(spec.view, spec.publish.names)
     defaults = {name: default for default, name in spec.publish.names.items()}
-    found, of = {}, ""
+    comments, of = {}, ""
     for column in columns:
         of = of if column.role == "bound" else column.name
         end = ENDS.get(defaults.get(column.name, column.name).rpartition("_")[2], "")
-        found[column.name] = SAYS[column.role].format(
+        comments[column.name] = SAYS[column.role].format(
             columns=named["columns"], blocks=named["blocks"], guarantees=named["guarantees"], of=of, end=end
         )
-    return found
+    return comments

@@ -114,13 +114,13 @@ class DuckdbTarget:
 
     def _check_replaceable(self, where: str) -> None:
         try:
-            found = [comment for _, comment in said(self.file) if comment.startswith(MARKED)]
+            marks = [comment for _, comment in said(self.file) if comment.startswith(MARKED)]
         except duckdb.Error as error:
             raised = explain_duckdb(error, file=self.file)
             if isinstance(raised, Busy) or of_newer_duckdb(error):
                 raise raised from None
-            found = []
-        if [comment.rsplit(" version ", 1)[0] for comment in found] != [self._mark]:
+            marks = []
+        if [comment.rsplit(" version ", 1)[0] for comment in marks] != [self._mark]:
             raise InputError(
                 f"{where}: {self.file} already exists and is not a version of release {self.spec.release}; it would "
                 "be replaced: name another file, or move it away"
@@ -198,14 +198,14 @@ class DuckdbTarget:
         if not path.is_file():
             return False
         try:
-            found = dict(said(path))
+            comments = dict(said(path))
         except duckdb.Error as error:
             if of_newer_duckdb(error):
                 raise explain_duckdb(error, file=path) from error
             return False
         own = {TableName(schema, f"{self.spec.view}_v{version}"), TableName(schema, self.spec.view)}
         helpers = set(duckdb_helpers.comments(self.spec.view))
-        return own <= set(found) and all(comment in helpers for name, comment in found.items() if name not in own)
+        return own <= set(comments) and all(comment in helpers for name, comment in comments.items() if name not in own)
 
     def landed(self, version: int) -> bool:
         path = self.version_file(version)
@@ -228,10 +228,10 @@ class DuckdbTarget:
 
     def _seen(self) -> set[int]:
         """The versions that the release file and the pointer row name."""
-        found = {mark.version for mark in shown_marks(self.file, self.spec.release)}
+        versions = {mark.version for mark in shown_marks(self.file, self.spec.release)}
         with ledger_reader(self.place) as reader:
             pointer = reader.pointer(self.spec.release)
-        return found if pointer is None else found | {pointer}
+        return versions if pointer is None else versions | {pointer}
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         return self.landed(version) and not any(log.exists() for log in logs_of(self.file))
@@ -320,11 +320,11 @@ def reading(file: Path) -> Iterator[Session]:
         warehouse.close()
 
 
-def same_file(one: Path, other: Path) -> bool:
+def same_file(left: Path, right: Path) -> bool:
     """Whether two paths are one file, by links too."""
-    if one.exists() and other.exists():
-        return one.samefile(other)
-    return one.resolve() == other.resolve()
+    if left.exists() and right.exists():
+        return left.samefile(right)
+    return left.resolve() == right.resolve()
 
 
 def copy_file(source: Path, target: Path) -> None:

@@ -53,12 +53,12 @@ def kept_marks(kept: Path, release: str) -> list[Mark]:
 
     A copy that cannot be read was left half made by a run that was stopped, and says nothing.
     """
-    found: list[Mark] = []
+    marks: list[Mark] = []
     for file in sorted(kept.glob("v*.duckdb")) if kept.is_dir() else ():
         if re.fullmatch(r"v\d+\.duckdb", file.name):
             try:
-                found += [mark for mark, _ in marked_views(file, release)]
+                marks += [mark for mark, _ in marked_views(file, release)]
             except duckdb.Error as error:
                 if of_newer_duckdb(error):
                     raise explain_duckdb(error, file=file) from error
-    return found
+    return marks

@@ -54,13 +54,13 @@ def _move_version(
     schema, name = quote(target.spec.publish.schema), f"{target.spec.view}_v{version}"
     with _translated(), duckdb_session.connect(beside, storage=target.storage) as connection:
         connection.execute(f"ATTACH {quote_text(str(before))} AS qblock_before (READ_ONLY)")
-        found = connection.execute(
+        tables = connection.execute(
             "SELECT schema_name, table_name, comment FROM system.main.duckdb_tables() "
             "WHERE database_name = 'qblock_before'"
         ).fetchall()
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         renamed = names(target.spec.view, target.spec.publish.names)
-        for there, table, comment in found:
+        for there, table, comment in tables:
             kind = duckdb_helpers.kind_of(comment or "")
             # DuckDB keeps the order of rows.
             rows = f"qblock_before.{quote(there)}.{quote(table)}"

@@ -43,11 +43,11 @@ def _files(spec: Spec, place: Place, source: Path, file: Path) -> Iterator[FileN
             stated = spec.file(form) if form is not None and not isinstance(form, str | tuple) else None
             if stated is not None:
                 yield FileNeed("job", "read", stated, f"the {kind} of {name}")
-    for one in sources:
-        yield FileNeed("job", "read", one, "the source")
+    for path in sources:
+        yield FileNeed("job", "read", path, "the source")
     yield FileNeed("job", "write", place.folder, "ledger, crosswalk and versions; made with mode 0700, and kept so")
     yield FileNeed("job", "write", file.parent, "a version is copied there and renamed into its place")
     yield FileNeed("reader", "read", file, "the release")
     yield FileNeed("reader", "none", place.folder, "ledger, crosswalk and versions")
-    for one in sources:
-        yield FileNeed("reader", "none", one, "the source")
+    for path in sources:
+        yield FileNeed("reader", "none", path, "the source")

@@ -34,5 +34,5 @@ def mark_text(release: str, version: int, stamp: str | None) -> str:
 def read_mark(comment: str | None, release: str) -> tuple[int, str | None] | None:
     """Version and stamp (None: from before stamps) of a comment on an object of the release; None for any other."""
     pattern = rf"qblock release {re.escape(release)} version (\d+)(?: stamp ([0-9a-f]{{32}}))?"
-    found = re.fullmatch(pattern, comment or "")
-    return (int(found[1]), found[2]) if found else None
+    match = re.fullmatch(pattern, comment or "")
+    return (int(match[1]), match[2]) if match else None

@@ -66,7 +66,7 @@ class PostgresqlTarget:
         return self._view.shown
 
     @property
-    def made(self) -> Views:
+    def views(self) -> Views:
         """The views themselves."""
         return self._view
 
@@ -76,9 +76,9 @@ class PostgresqlTarget:
 
     def identity(self) -> Identity:
         with self._session() as session, self.place.translated():
-            found = home_of(session.connection, TableName.parse(self.spec.source.table))
+            source = home_of(session.connection, TableName.parse(self.spec.source.table))
             readers = readers_of(session.connection, self.spec)
-        return Identity(None if found is None else table_text(found), None, self.view, self.view, readers)
+        return Identity(None if source is None else table_text(source), None, self.view, self.view, readers)
 
     def check(self) -> list[str]:
         for place, name in (("schema", self.spec.publish.schema), ("view", self.spec.view)):
@@ -110,20 +110,20 @@ class PostgresqlTarget:
         """The readers of the spec, and everybody else who was granted something on the view."""
         facts = self._view.facts(connection) if facts is None else facts
         given = connection.execute(text("relation_grantees"), {"oid": facts.oid}) if facts is not None else ()
-        others = sorted({row.grantee for row in given if row.grantee is not None})
-        return list(dict.fromkeys([*self.spec.publish.readers, *others]))
+        granted = sorted({row.grantee for row in given if row.grantee is not None})
+        return list(dict.fromkeys([*self.spec.publish.readers, *granted]))
 
     def prove(self, connection: sa.Connection) -> list[str]:
         """Raise Refused where a reader could reach something private, as the catalog says or as it is tried."""
         readers = self._readers(connection)
         spec = with_schemas(connection, self.spec)
-        found = postgresql_rights.ways(connection, spec, readers)
+        ways = postgresql_rights.ways(connection, spec, readers)
         # As in a reader's own session: a policy there filters, and the rows that it leaves are read.
         run(connection, "SET LOCAL row_security = on")
         problems, notes = postgresql_rights.tried(connection, spec, readers, self._view.sql)
         run(connection, "SET LOCAL row_security = off")
-        if found or problems:
-            raise Refused(exposure([*found, *problems]))
+        if ways or problems:
+            raise Refused(exposure([*ways, *problems]))
         return notes
 
     def stage(self, session: Session, copy: Copy, shown: Shown, version: int, stamp: str, record: Record) -> None:
@@ -218,12 +218,12 @@ class PostgresqlTarget:
     def marks(self) -> list[Mark]:
         with self._session() as session:
             tables = self._tables(session.connection)
-        found = []
+        marks = []
         for table in of_kinds(tables, self.spec.release, VERSIONS):
             version = int(table.name[1:].partition("_")[0])
             mark = read_mark(table.comment, self.spec.release)
-            found.append(Mark(version, mark[1] if mark and mark[0] == version else None))
-        return found
+            marks.append(Mark(version, mark[1] if mark and mark[0] == version else None))
+        return marks
 
     def shows(self) -> bool:
         with self._session() as session, self.place.translated():
@@ -427,12 +427,12 @@ class PostgresqlChecked:
             turn.wants(ROW, SCHEMA, *WRITTEN)
             record(connection, "checked")
             lock_pointer(connection, target.spec.release)
-            if not target.made.all_intact(connection, layout, self._columns, whole=True):
+            if not target.views.all_intact(connection, layout, self._columns, whole=True):
                 # What the proof asks for is locked before the view is, for which readers wait from then on.
                 postgresql_rights.lock_private(connection, with_schemas(connection, target.spec), turn)
-                target.made.make_all(connection, layout, self._columns, turn)
+                target.views.make_all(connection, layout, self._columns, turn)
             turn.wants(REPLACE, target.spec.publish.schema, target.spec.view, catalog=True)
-            target.made.grant(connection)
+            target.views.grant(connection)
             notes = target.prove(connection)
             turn.rest()
             record(connection, "published")

@@ -18,9 +18,9 @@ def warnings(connection: sa.Connection, readers: Sequence[str]) -> list[str]:
     qblock uses that path, so this is no way to the source; other programs of the same login may use it.
     """
     path = [schema for schema in login_path(connection) if schema != CATALOG]
-    found = connection.execute(text("path_creators"), {"schemas": path, "readers": list(readers)})
+    rows = connection.execute(text("path_creators"), {"schemas": path, "readers": list(readers)})
     said = []
-    for row in found:
+    for row in rows:
         who = "everybody (PUBLIC)" if row.role is None else f"reader {row.role}"
         role = "PUBLIC" if row.role is None else quote(row.role)
         what = f"create in schema {row.schema}" if row.exists else f"create the schema {row.schema}"

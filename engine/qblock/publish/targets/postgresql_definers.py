@@ -34,7 +34,7 @@ class Way:
     remedies: tuple[str, ...]
 
 
-def found(connection: sa.Connection, roles: Collection[int], private: Collection[int]) -> list[tuple[int, str]]:
+def definer_ways(connection: sa.Connection, roles: Collection[int], private: Collection[int]) -> list[tuple[int, str]]:
     """Ways from these roles to what is private: oid of the role (0: everybody), and the sentence without its subject.
 
     Shape: roles and private are oids. Reads the catalog only.

@@ -14,7 +14,7 @@ from qblock.spec.sources import DimensionTable
 from qblock.warehouse.postgresql_session import home, statement
 from qblock.warehouse.protocol import TableName, quote
 
-One = TypeVar("One")
+Frozen = TypeVar("Frozen")
 
 
 def with_schemas(connection: sa.Connection, spec: Spec) -> Spec:
@@ -24,42 +24,42 @@ def with_schemas(connection: sa.Connection, spec: Spec) -> Spec:
     """
 
     def named(table: str) -> str:
-        found = home(connection, TableName.parse(table))
-        return ".".join(quote(part) for part in (found.schema, found.name) if part is not None)
+        resolved = home(connection, TableName.parse(table))
+        return ".".join(quote(part) for part in (resolved.schema, resolved.name) if part is not None)
 
     def of_source(source: Any) -> Any:
-        return _but(source, table=named(source.table)) if isinstance(source, DimensionTable) else source
+        return _replaced(source, table=named(source.table)) if isinstance(source, DimensionTable) else source
 
-    def attribute(one: Attribute) -> Attribute:
-        return _but(one, hierarchy=of_source(one.hierarchy), taxonomy=of_source(one.taxonomy))
+    def attribute(stated: Attribute) -> Attribute:
+        return _replaced(stated, hierarchy=of_source(stated.hierarchy), taxonomy=of_source(stated.taxonomy))
 
-    def requirement(one: Requirement) -> Requirement:
-        found = one
-        if one.guards is not None:
-            found = _but(found, guards=_but(one.guards, table=named(one.guards.table)))
-        if isinstance(one.prior, PriorTable):
-            found = _but(found, prior=_but(one.prior, table=named(one.prior.table)))
-        population: str | None = getattr(one.model, "population", None)
+    def requirement(stated: Requirement) -> Requirement:
+        changed = stated
+        if stated.guards is not None:
+            changed = _replaced(changed, guards=_replaced(stated.guards, table=named(stated.guards.table)))
+        if isinstance(stated.prior, PriorTable):
+            changed = _replaced(changed, prior=_replaced(stated.prior, table=named(stated.prior.table)))
+        population: str | None = getattr(stated.model, "population", None)
         if population is not None:
-            model: Any = _but(one.model, population=named(population))
-            found = _but(found, model=model, models=(model,) * len(one.models))
-        return found
+            model: Any = _replaced(stated.model, population=named(population))
+            changed = _replaced(changed, model=model, models=(model,) * len(stated.models))
+        return changed
 
-    return _but(
+    return _replaced(
         spec,
-        source=_but(spec.source, table=named(spec.source.table)),
-        attributes={name: attribute(one) for name, one in spec.attributes.items()},
-        privacy=tuple(requirement(one) for one in spec.privacy),
+        source=_replaced(spec.source, table=named(spec.source.table)),
+        attributes={name: attribute(stated) for name, stated in spec.attributes.items()},
+        privacy=tuple(requirement(stated) for stated in spec.privacy),
     )
 
 
-def _but(one: One, **changes: Any) -> One:
+def _replaced(original: Frozen, **changes: Any) -> Frozen:
     """A copy that is not checked again: dataclasses.replace would read its values as if they were written in the
     file."""
-    made = copy.copy(one)
+    copied = copy.copy(original)
     for name, value in changes.items():
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(copied, name, value)
+    return copied
 
 
 def home_of(connection: sa.Connection, table: TableName) -> TableName | None:

@@ -54,7 +54,7 @@ def _move(turn: Turn, spec: Spec, earlier: str, target: PostgresqlTarget, view: 
         view = TableName(spec.publish.schema, view.name)
     if view.name != spec.view:
         run(connection, f"ALTER VIEW {_sql(view)} RENAME TO {quote(spec.view)}")
-    target.made.rename(connection, earlier, there, turn)
+    target.views.rename(connection, earlier, there, turn)
     current = LedgerReader(connection).pointer(spec.release)
     if current is None:
         # It shows nothing; the next publication makes it again.
@@ -66,8 +66,8 @@ def _move(turn: Turn, spec: Spec, earlier: str, target: PostgresqlTarget, view: 
     layout = target.layout(connection, current, columns)
     if layout is None:
         raise QblockError(f"the table of version {current} is missing or was altered: verify the release first")
-    target.made.make_all(connection, layout, columns, turn)
-    target.made.grant(connection)
+    target.views.make_all(connection, layout, columns, turn)
+    target.views.grant(connection)
     return target.prove(connection)
 
 
@@ -75,9 +75,9 @@ def _rename_tables(turn: Turn, earlier: str, release: str) -> None:
     if earlier == release:
         return
     connection = turn.connection
-    found = connection.execute(text("release_tables"), {"pattern": pattern_of(earlier)}).all()
-    turn.wants_oids(REPLACE, *(table.oid for table in found))
-    for table in found:
+    tables = connection.execute(text("release_tables"), {"pattern": pattern_of(earlier)}).all()
+    turn.wants_oids(REPLACE, *(table.oid for table in tables))
+    for table in tables:
         turn.rest()
         name = table.name.removesuffix(earlier) + release
         run(connection, f"ALTER TABLE {SCHEMA}.{quote(table.name)} RENAME TO {quote(name)}")

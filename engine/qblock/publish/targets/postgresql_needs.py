@@ -45,8 +45,8 @@ def _of_job(catalog: Catalog, spec: Spec, schemas: dict[str, sa.Row]) -> list[st
     catalog.on_database("job", role, "TEMPORARY", "counts are kept in temporary tables")
     missing = [name for name in (SCHEMA, spec.publish.schema) if name not in schemas]
     if missing:
-        several = "schemas" if len(missing) > 1 else "schema"
-        why = f"makes the missing {several} {' and '.join(map(quote, missing))}, once"
+        noun = "schemas" if len(missing) > 1 else "schema"
+        why = f"makes the missing {noun} {' and '.join(map(quote, missing))}, once"
         catalog.on_database("job", role, "CREATE", why)
     notes = _of_tables(catalog, spec)
     notes += ask_for_job(catalog, schemas.get(SCHEMA), entity=spec.entity is not None)
@@ -123,11 +123,11 @@ def _check_officer(connection: sa.Connection, spec: Spec, officer: str) -> None:
         "JOIN pg_roles AS officer ON officer.rolname = :officer "
         "WHERE reader.rolname = ANY(:readers) AND pg_has_role(reader.oid, officer.oid, 'MEMBER') ORDER BY 1"
     )
-    found = list(connection.scalars(query, {"officer": officer, "readers": readers}))
+    members = list(connection.scalars(query, {"officer": officer, "readers": readers}))
     if officer in readers:
-        found.insert(0, officer)
-    if found:
-        who = f"{officer} is a reader" if found[0] == officer else f"reader {found[0]} can become {officer}"
+        members.insert(0, officer)
+    if members:
+        who = f"{officer} is a reader" if members[0] == officer else f"reader {members[0]} can become {officer}"
         raise InputError(
             f"--officer {officer}: {who} of release {spec.release}, and no reader may see the ledger; name another role"
         )

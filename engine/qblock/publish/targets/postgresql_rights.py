@@ -21,11 +21,11 @@ PUBLIC = 0
 
 def private_tables(spec: Spec) -> list[TableName]:
     """What a reader of the release must not read: its source, hierarchies in tables, and what people guard."""
-    found = [spec.source.table]
+    tables = [spec.source.table]
     for attribute in spec.attributes.values():
-        found += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
-    found += [requirement.guards.table for requirement in spec.privacy if requirement.guards is not None]
-    return [TableName.parse(name) for name in dict.fromkeys(found)]
+        tables += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
+    tables += [requirement.guards.table for requirement in spec.privacy if requirement.guards is not None]
+    return [TableName.parse(name) for name in dict.fromkeys(tables)]
 
 
 def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[str]:
@@ -40,12 +40,12 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
     relations = connection.execute(text("reader_relations"), values).all()
     login = str(connection.scalar(sa.text("SELECT CAST(current_user AS text)")))
     roles = connection.execute(text("reader_roles"), {"readers": list(readers)}).all()
-    found = [f"{_who(r.reader, r.role)} {r.attribute}; {_without(r)}" for r in roles if r.attribute]
+    sentences = [f"{_who(r.reader, r.role)} {r.attribute}; {_without(r)}" for r in roles if r.attribute]
     powerful = {r.oid for r in roles if r.attribute}
     subjects: dict[int, tuple[str, str]] = {PUBLIC: ("PUBLIC", "PUBLIC")}
-    for one in roles:
-        if one.oid not in powerful:
-            subjects.setdefault(one.oid, (one.reader, one.role))
+    for role in roles:
+        if role.oid not in powerful:
+            subjects.setdefault(role.oid, (role.reader, role.role))
     named = {r.oid: f"{quote(r.schema)}.{quote(r.name)}" for r in relations}
     kinds = {r.oid: KINDS.get(r.kind, "relation") + (" over it" if r.over else "") for r in relations}
     for relation in relations:
@@ -53,15 +53,15 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
             other = "give it another owner"
             if relation.over or relation.schema == SCHEMA:
                 other = f"ALTER TABLE {named[relation.oid]} OWNER TO {quote(login)}"
-            found.append(f"{_who(*subjects[relation.owner])} owns {named[relation.oid]}; {other}")
+            sentences.append(f"{_who(*subjects[relation.owner])} owns {named[relation.oid]}; {other}")
     grants = connection.execute(text("reader_grants"), {"oids": list(named)})
-    found += _grants(grants, subjects, named, kinds)
+    sentences += _grants(grants, subjects, named, kinds)
     callers = [oid for oid in subjects if oid != PUBLIC]
     if callers:
-        for oid, sentence in postgresql_definers.found(connection, callers, list(named)):
-            found.append(f"{_who(*subjects[oid])} {sentence}")
-        found += _places(connection, spec, subjects, list(named), callers)
-    return list(dict.fromkeys(found))
+        for oid, sentence in postgresql_definers.definer_ways(connection, callers, list(named)):
+            sentences.append(f"{_who(*subjects[oid])} {sentence}")
+        sentences += _places(connection, spec, subjects, list(named), callers)
+    return list(dict.fromkeys(sentences))
 
 
 def lock_private(connection: sa.Connection, spec: Spec, turn: Turn) -> None:
@@ -91,15 +91,15 @@ def _places(
     """Readers who could replace what the job reads or runs, or return to this database as somebody else."""
     values = {"oids": private, "roles": list(subjects), "schema": spec.publish.schema, "view": spec.view}
     rows = connection.execute(text("reader_places"), values | {"private": SCHEMA})
-    found = [f"{_who(*subjects[row.role])} {row.does}; {row.remedy}" for row in rows]
+    sentences = [f"{_who(*subjects[row.role])} {row.does}; {row.remedy}" for row in rows]
     for row in connection.execute(text("reader_servers"), {"roles": callers}):
         reader, role = subjects[row.role]
-        found.append(
+        sentences.append(
             f"{_who(reader, role)} may use server {row.server}, which leads back to this database, as whom its user "
             f"mapping for {row.mapped} names; DROP USER MAPPING FOR {row.mapped} SERVER {row.server}, "
             f"or REVOKE USAGE ON FOREIGN SERVER {row.server} FROM PUBLIC, {quote(role)}"
         )
-    return found
+    return sentences
 
 
 def _oids(connection: sa.Connection, tables: Iterable[TableName]) -> list[int]:
@@ -108,8 +108,8 @@ def _oids(connection: sa.Connection, tables: Iterable[TableName]) -> list[int]:
         "SELECT CAST(pg_catalog.to_regclass(name) AS oid) "
         "FROM pg_catalog.unnest(CAST(:names AS text[])) WITH ORDINALITY AS named (name, place) ORDER BY place"
     )
-    found = connection.scalars(query, {"names": names})
-    return [int(oid) for oid in found if oid is not None]
+    oids = connection.scalars(query, {"names": names})
+    return [int(oid) for oid in oids if oid is not None]
 
 
 def _full_name(connection: sa.Connection, oid: int) -> str:
@@ -118,25 +118,25 @@ def _full_name(connection: sa.Connection, oid: int) -> str:
         "FROM pg_catalog.pg_class AS class "
         "JOIN pg_catalog.pg_namespace AS namespace ON namespace.oid = class.relnamespace WHERE class.oid = :oid"
     )
-    found = connection.execute(sa.text(query), {"oid": oid}).one()
-    return f"{quote(found.schema)}.{quote(found.name)}"
+    row = connection.execute(sa.text(query), {"oid": oid}).one()
+    return f"{quote(row.schema)}.{quote(row.name)}"
 
 
 def _grants(
     grants: Iterable[Any], subjects: Mapping[int, tuple[str, str]], named: Mapping[int, str], kinds: Mapping[int, str]
 ) -> list[str]:
-    found = []
+    sentences = []
     for grant in grants:
         if grant.grantee not in subjects:
             continue
         reader, role = subjects[grant.grantee]
         privilege = grant.privilege + (f" ({quote(grant.column)})" if grant.column else "")
         who = "PUBLIC" if grant.grantee == PUBLIC else quote(role)
-        found.append(
+        sentences.append(
             f"{_who(reader, role)} has {privilege} on {kinds[grant.oid]} {named[grant.oid]}; "
             f"REVOKE {privilege} ON {named[grant.oid]} FROM {who}"
         )
-    return found
+    return sentences
 
 
 def _who(reader: str, role: str) -> str:

@@ -41,8 +41,8 @@ def run(connection: sa.Connection, statement: str) -> None:
 
 def facts_of(connection: sa.Connection, schema: str, names: Sequence[str]) -> dict[str, Any]:
     """What names of a schema stand for now (relation_facts); nothing of those that are free."""
-    found = connection.execute(text("relation_facts"), {"schema": schema, "names": list(names)})
-    return {row.name: row for row in found}
+    rows = connection.execute(text("relation_facts"), {"schema": schema, "names": list(names)})
+    return {row.name: row for row in rows}
 
 
 class View:
@@ -156,16 +156,16 @@ class View:
         changed = _changed(facts.columns or [], columns)
         if changed is None:
             return
-        found = connection.execute(text("view_dependents"), {"oid": facts.oid}).all()
-        if not found:
+        dependents = connection.execute(text("view_dependents"), {"oid": facts.oid}).all()
+        if not dependents:
             return
-        names = [f"{row.kind} {row.identity}" + (f" of {row.owner}" if row.owner else "") for row in found[:NAMED]]
-        more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
+        names = [f"{row.kind} {row.identity}" + (f" of {row.owner}" if row.owner else "") for row in dependents[:NAMED]]
+        more = f" and {len(dependents) - NAMED} more" if len(dependents) > NAMED else ""
         raise InputError(
             f"{self.spec.at('attributes')}: {changed}, so {self.shown} must be dropped and made again, and "
-            f"{', '.join(names)}{more} {'depends' if len(found) == 1 else 'depend'} on it; nothing is published. Keep "
-            "the published columns as they are and in their order, with new ones after the last of them, or have the "
-            "owner drop what depends on it (and make it again after the release)"
+            f"{', '.join(names)}{more} {'depends' if len(dependents) == 1 else 'depend'} on it; nothing is published. "
+            "Keep the published columns as they are and in their order, with new ones after the last of them, or have "
+            "the owner drop what depends on it (and make it again after the release)"
         )
 
     def make(self, connection: sa.Connection, statement: str, columns: Columns, says: Comments, turn: Turn) -> None:
@@ -247,7 +247,7 @@ def quoted(text_: str) -> str:
 def _changed(shown: Sequence[Sequence[str]], columns: Columns) -> str | None:
     """How published columns differ from those of the view, other than by new ones after its last; None where they do
     not."""
-    before, now = [tuple(one) for one in shown], list(columns)
+    before, now = [tuple(column) for column in shown], list(columns)
     if now[: len(before)] == before:
         return None
     types, names = dict(now), [name for name, _ in before]

@@ -49,7 +49,7 @@ def helper_table(kind: Kind, release: str) -> str:
     return f"now_{kind}_{release}"
 
 
-Made = tuple[str, Columns, Comments]
+Definition = tuple[str, Columns, Comments]
 """How a view is made: its statement, its columns with their types, and what is said of them."""
 
 
@@ -69,7 +69,7 @@ class Views(View):
 
     def _check_own(self, connection: sa.Connection) -> dict[str, Any]:
         """What has their names. Raises InputError for names that stand for something else."""
-        there, known = self._found(connection)
+        there, known = self._present(connection)
         says = {"rows": RELEASED.format(release=self.spec.release), "blocks": BLOCKS_SAY.format(view=self.name)}
         says |= {helper.kind: helper.says.format(view=self.name) for helper in KEPT}
         for view in self._views:
@@ -80,7 +80,7 @@ class Views(View):
                 view.check_own(facts, known.get(view.name))
         return there
 
-    def _found(self, connection: sa.Connection) -> tuple[dict[str, Any], dict[str, registry.Row]]:
+    def _present(self, connection: sa.Connection) -> tuple[dict[str, Any], dict[str, registry.Row]]:
         """What has their names, and what is known of it."""
         named = [view.name for view in self._views]
         return facts_of(connection, self.schema, named), registry.rows(connection, self.schema, named)
@@ -90,11 +90,13 @@ class Views(View):
     ) -> bool:
         """Whether all views are as `make_all` would make them, and have not been altered since. whole: also where an
         earlier program made the view of the rows alone."""
-        return not self._altered(connection, self._made(layout, columns), whole=whole)
+        return not self._altered(connection, self._definitions(layout, columns), whole=whole)
 
-    def _altered(self, connection: sa.Connection, made: Mapping[str, Made], *, whole: bool = True) -> list[View]:
+    def _altered(
+        self, connection: sa.Connection, definitions: Mapping[str, Definition], *, whole: bool = True
+    ) -> list[View]:
         """The views that are not as they should be."""
-        there, known = self._found(connection)
+        there, known = self._present(connection)
         views = self._views
         if not known and not whole:
             # An earlier program made one alone; a login that may not read what is known looks at those that are there.
@@ -103,7 +105,7 @@ class Views(View):
         return [
             view
             for view in views
-            if not view.intact(connection, made[view.role][0], there.get(view.name), known.get(view.name))
+            if not view.intact(connection, definitions[view.role][0], there.get(view.name), known.get(view.name))
         ]
 
     @property
@@ -128,21 +130,21 @@ class Views(View):
             sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": self.schema}
         ):
             run(connection, f"CREATE SCHEMA {quote(self.schema)}")
-        made = self._made(layout, columns)
-        altered = self._altered(connection, made)
+        definitions = self._definitions(layout, columns)
+        altered = self._altered(connection, definitions)
         turn.wants(REPLACE, self.schema, *(view.name for view in altered), catalog=True)
         # From here on readers wait for the end of the transaction.
         turn.begin()
         for view in altered:
-            view.make(connection, *made[view.role], turn)
+            view.make(connection, *definitions[view.role], turn)
 
-    def _made(self, layout: Layout, columns: Sequence[PublishedColumn]) -> dict[str, Made]:
+    def _definitions(self, layout: Layout, columns: Sequence[PublishedColumn]) -> dict[str, Definition]:
         stored = layout.stored
         shown = _as_published(layout)
         version = f"FROM {SCHEMA}.{quote(layout.table)}"
         selected, grouped = block_columns(columns, lambda name: quote(stored[name]))
         says = (view_comment(self.spec), column_comments(self.spec, columns))
-        found: dict[str, Made] = {
+        definitions: dict[str, Definition] = {
             "rows": (f"{self.begin} AS SELECT {shown} {version}", [(c.name, c.type) for c in columns], says),
             "blocks": (
                 f"{self.helpers['blocks'].begin} AS SELECT {selected} {version} GROUP BY {grouped}",
@@ -157,21 +159,21 @@ class Views(View):
                 f"FROM {SCHEMA}.{quote(helper_table(helper.kind, self.spec.release))} ORDER BY position"
             )
             types = [(name, TYPES[type_]) for name, type_ in helper.columns.items()]
-            found[helper.kind] = (statement, types, (helper.says.format(view=self.name), {}))
-        return found
+            definitions[helper.kind] = (statement, types, (helper.says.format(view=self.name), {}))
+        return definitions
 
     def temporary(self, table: str, version: int, columns: Sequence[PublishedColumn]) -> list[str]:
         """The statements that make views of these names in the session alone, which show one version; but for the
         blocks. table: of the version."""
         begin, shown = "CREATE TEMPORARY VIEW {} AS SELECT", ", ".join(quote(column.name) for column in columns)
-        found = [f"{begin.format(quote(self.name))} {shown} FROM {SCHEMA}.{quote(table)}"]
+        statements = [f"{begin.format(quote(self.name))} {shown} FROM {SCHEMA}.{quote(table)}"]
         for helper in KEPT:
             listed = ", ".join(map(quote, helper.columns))
-            found.append(
+            statements.append(
                 f"{begin.format(quote(self.helpers[helper.kind].name))} {listed} FROM {SCHEMA}.shown_{helper.kind} "
                 f"WHERE of_release = '{self.spec.release}' AND of_version = {version} ORDER BY position"
             )
-        return found
+        return statements
 
     def grant(self, connection: sa.Connection) -> list[str]:
         given = super().grant(connection)
@@ -222,8 +224,8 @@ class Views(View):
             registry.write(connection, replace(row, schema=new.schema, name=new.name, release=self.spec.release))
         comment = view_comment(self.spec)
         run(connection, f"COMMENT ON VIEW {self.sql} IS {quoted(comment)}")
-        made = registry.Row(self.schema, self.name, self.spec.release, self.role, view.oid, "", comment)
-        registry.write(connection, made)
+        own_row = registry.Row(self.schema, self.name, self.spec.release, self.role, view.oid, "", comment)
+        registry.write(connection, own_row)
         for table in TABLES:
             statement = f"UPDATE {SCHEMA}.{table} SET of_release = :release WHERE of_release = :earlier"
             connection.execute(sa.text(statement), {"release": self.spec.release, "earlier": earlier})

@@ -152,7 +152,7 @@ def retire_each(
     return [STAYS.format(version) for version in versions if version in seen]
 
 
-def exposure(found: Sequence[str]) -> str:
+def exposure(ways: Sequence[str]) -> str:
     """The refusal of a publication whose readers could reach something besides the view."""
-    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return f"readers could reach what is private, nothing is published: {'; '.join(found[:SHOWN])}{more}"
+    more = f"; and {len(ways) - SHOWN} more" if len(ways) > SHOWN else ""
+    return f"readers could reach what is private, nothing is published: {'; '.join(ways[:SHOWN])}{more}"

@@ -47,18 +47,18 @@ def readable(connection: sa.Connection) -> bool:
 
 def rows(connection: sa.Connection, schema: str, names: Sequence[str]) -> dict[str, Row]:
     """What is known of views by name; none of one that qblock did not make, or an earlier program."""
-    return {row.name: row for row in _found(connection, TABLE.c.schema == schema, TABLE.c.name.in_(names))}
+    return {row.name: row for row in _rows(connection, TABLE.c.schema == schema, TABLE.c.name.in_(names))}
 
 
 def rows_of(connection: sa.Connection, release: str) -> list[Row]:
     """The views of a release."""
-    return _found(connection, TABLE.c.release == release)
+    return _rows(connection, TABLE.c.release == release)
 
 
-def _found(connection: sa.Connection, *where: sa.ColumnElement[bool]) -> list[Row]:
+def _rows(connection: sa.Connection, *where: sa.ColumnElement[bool]) -> list[Row]:
     if not readable(connection):
         return []
-    return [Row(**found._mapping) for found in connection.execute(sa.select(TABLE).where(*where))]
+    return [Row(**row._mapping) for row in connection.execute(sa.select(TABLE).where(*where))]
 
 
 def write(connection: sa.Connection, row: Row) -> None:

@@ -76,8 +76,8 @@ class SparkTarget:
                     "start it with a catalog that lasts: spark.sql.catalogImplementation=hive"
                 )
             entries = catalog.entries(self._schema)
-            found = entries.get(self._view)
-            if found is not None and not self._helpers.is_view(found):
+            entry = entries.get(self._view)
+            if entry is not None and not self._helpers.is_view(entry):
                 raise InputError(
                     f"{where}: {self.view} already exists and is not the view of release {self.spec.release}; name "
                     "another, or drop it"
@@ -145,7 +145,9 @@ class SparkTarget:
                 # Helper views of copies that go now show the one that readers see first.
                 self._finish(catalog, *shown)
             entries = catalog.entries(self._schema).values()
-            copies = [one.name for one in entries if read_mark(one.comment, self.spec.release) and not one.is_view]
+            copies = [
+                entry.name for entry in entries if read_mark(entry.comment, self.spec.release) and not entry.is_view
+            ]
             stay = () if shown is None else (shown[0], beside(shown[0]))
             old = [name for name in copies if name not in stay]
             catalog.drop(self._schema, old)
@@ -199,10 +201,10 @@ class SparkTarget:
 
     def take_away(self) -> None:
         with opened(self.spec) as (_, catalog):
-            found = catalog.entries(self._schema)
-            views = [self._view] if self._helpers.is_view(found.get(self._view)) else []
-            catalog.drop(self._schema, [*views, *self._helpers.own(found)], "VIEW")
-            marked = [one.name for one in found.values() if read_mark(one.comment, self.spec.release)]
+            entries = catalog.entries(self._schema)
+            views = [self._view] if self._helpers.is_view(entries.get(self._view)) else []
+            catalog.drop(self._schema, [*views, *self._helpers.own(entries)], "VIEW")
+            marked = [entry.name for entry in entries.values() if read_mark(entry.comment, self.spec.release)]
             catalog.drop(self._schema, marked)
 
     def retire(self, versions: Mapping[int, Record]) -> list[str]:
@@ -213,7 +215,9 @@ class SparkTarget:
                 self.place,
                 versions,
                 self._seen(catalog),
-                lambda one: catalog.drop(self._private, [self._versions.name(one), beside(self._versions.name(one))]),
+                lambda number: catalog.drop(
+                    self._private, [self._versions.name(number), beside(self._versions.name(number))]
+                ),
             )
 
     def _seen(self, catalog: SparkCatalog) -> set[int]:

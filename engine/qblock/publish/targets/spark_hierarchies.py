@@ -45,7 +45,7 @@ def write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
                 catalog.make_empty(versions.private, table, rows.column_names, says)
             catalog.show(versions.private, name, versions.text(catalog, table, versions.private), says)
             entries = catalog.entries(versions.private).values()
-            old = [one.name for one in entries if one.comment == says and one.name not in (name, table)]
+            old = [entry.name for entry in entries if entry.comment == says and entry.name not in (name, table)]
             catalog.drop(versions.private, old)
     return [f"{versions.private}.{name}" for name in named]
 

@@ -79,7 +79,7 @@ def _take_away(catalog: SparkCatalog, old: Spec, new: Spec) -> None:
         catalog.drop(schema, [*views, *helpers.own(entries)], "VIEW")
     shown = SparkVersions(new).shown(catalog)
     stay = () if shown is None or schema != new.publish.schema else (shown[0], beside(shown[0]))
-    copies = [one.name for one in entries.values() if read_mark(one.comment, old.release) and not one.is_view]
+    copies = [entry.name for entry in entries.values() if read_mark(entry.comment, old.release) and not entry.is_view]
     catalog.drop(schema, [name for name in copies if name not in stay])
     if old.release != new.release:
         kept = SparkVersions(old)

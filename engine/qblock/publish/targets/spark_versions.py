@@ -53,8 +53,8 @@ class SparkVersions:
 
     def own(self, catalog: SparkCatalog) -> list[tuple[int, Entry]]:
         """The private tables of the release, whole or half made, with their versions."""
-        found = [(self._mine.fullmatch(entry.name), entry) for entry in catalog.entries(self.private).values()]
-        return [(int(match[1]), entry) for match, entry in found if match is not None]
+        matches = [(self._mine.fullmatch(entry.name), entry) for entry in catalog.entries(self.private).values()]
+        return [(int(match[1]), entry) for match, entry in matches if match is not None]
 
     def marked(self, catalog: SparkCatalog) -> dict[int, str | None]:
         """The stamps of the versions that are kept whole."""
