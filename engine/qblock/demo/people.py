@@ -25,9 +25,9 @@ def draw(random: np.random.Generator, weights: Floats, group: Codes | Ints) -> C
     groups, values = weights.shape
     steps = np.cumsum(weights, axis=1)
     steps = steps / steps[:, -1:] + np.arange(groups)[:, None]
-    found = np.searchsorted(steps.ravel(), random.random(len(group)) + group, side="right") - group * values
+    drawn = np.searchsorted(steps.ravel(), random.random(len(group)) + group, side="right") - group * values
     # The sum of a large group number and a share just below 1 may be rounded up to the next group.
-    return np.minimum(found, values - 1)
+    return np.minimum(drawn, values - 1)
 
 
 def generate(rows: int = ROWS, seed: int | tuple[int, ...] = SEED) -> pa.Table:

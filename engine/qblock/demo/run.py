@@ -74,17 +74,17 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
         "and keeps the most detailed one that meets what is asked.",
     )
     result = release(spec, force=True)
-    found = result.to_json()
-    search = found["search"]
-    _head(console, "4. What was chosen", f"{found['boxes']:,} groups of people who look the same")
+    fields = result.to_json()
+    search = fields["search"]
+    _head(console, "4. What was chosen", f"{fields['boxes']:,} groups of people who look the same")
     columns = Table(box=None, show_header=False, padding=(0, 0, 0, 3))
-    for one in search["attributes"]:
-        columns.add_row(one["attribute"], one["words"])
+    for attribute in search["attributes"]:
+        columns.add_row(attribute["attribute"], attribute["words"])
     out(columns)
-    what = f"{found['rows']:,} rows as {found['view']}, version {found['version']}"
+    what = f"{fields['rows']:,} rows as {fields['view']}, version {fields['version']}"
     _head(console, "5. What was published", what)
-    if found["suppressed"]:
-        _say(console, f"{found['suppressed']:,} rows were left out because they could not be hidden")
+    if fields["suppressed"]:
+        _say(console, f"{fields['suppressed']:,} rows were left out because they could not be hidden")
     names, sample = published_rows(spec, ROWS_SHOWN)
     out(_sample(spec, names, sample, narrow=console.width < NARROW))
     beside = [name for name in names if name not in spec.attributes]
@@ -93,12 +93,12 @@ def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console:
     guarantees = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("guarantee", "about", "asked", "reached"):
         guarantees.add_column(column)
-    for entry in found["tightest"]:
+    for entry in fields["tightest"]:
         value = entry["values"][0]
-        asked = entry["asked"][value["parameter"]]
+        requested = entry["asked"][value["parameter"]]
         about = ", ".join(entry["sensitive"]) or "everybody"
         reached = f"{value['value']:.4g}" if isinstance(value["value"], float) else str(value["value"])
-        guarantees.add_row(entry["model"], about, f"{value['parameter']} = {asked}", reached)
+        guarantees.add_row(entry["model"], about, f"{value['parameter']} = {requested}", reached)
     out(guarantees)
     _head(console, "7. The next weeks", "The same job runs again, on the same table a week later.")
     people, published = generate(rows, seed), 0
@@ -168,17 +168,17 @@ def _week(
         load_table(url, week.people)
     paid = f"{week.changed:,} {'changes' if week.changed == 1 else 'change'}"
     _say(console, f"Week {number}: {week.joined:,} people join, {week.left:,} leave, {paid} salary.")
-    found = release(spec)
-    if found.status == "published":
+    result = release(spec)
+    if result.status == "published":
         events = history(spec)["events"]
-        detail = next(e["detail"] for e in events if (e["state"], e["version"]) == ("published", found.version))
+        detail = next(e["detail"] for e in events if (e["state"], e["version"]) == ("published", result.version))
         shown = f", {detail['newcomers']:,} newcomers among them" if detail.get("newcomers") else ""
-        _say(console, f"version {found.version} is published: {found.rows:,} rows{shown}", " " * 6)
+        _say(console, f"version {result.version} is published: {result.rows:,} rows{shown}", " " * 6)
     else:
-        _say(console, f"version {found.version} stays: {found.rows:,} rows", " " * 6)
-    if found.waiting:
-        _say(console, waiting_words(found.waiting, found.lag), " " * 6)
-    return week.people, found.status == "published"
+        _say(console, f"version {result.version} stays: {result.rows:,} rows", " " * 6)
+    if result.waiting:
+        _say(console, waiting_words(result.waiting, result.lag), " " * 6)
+    return week.people, result.status == "published"
 
 
 def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -194,9 +194,9 @@ def published_rows(spec: Spec, most: int) -> tuple[list[str], list[tuple[Any, ..
         names: list[str] = []
         rows: list[tuple[Any, ...]] = []
         for i in range(most):
-            found = connection.execute(sa.select(sa.text("*")).select_from(view).limit(1).offset(i * total // most))
-            names = list(found.keys())
-            rows += [tuple(row) for row in found]
+            page = connection.execute(sa.select(sa.text("*")).select_from(view).limit(1).offset(i * total // most))
+            names = list(page.keys())
+            rows += [tuple(row) for row in page]
     engine.dispose()
     return names, rows
 

@@ -57,12 +57,12 @@ def sample(
     if rows > MOST_ROWS:
         query = query.order_by(*_drawn(session, texts, None if person is None else names.index(person)))
         query = query.limit(MOST_ROWS)
-    found = session.fetch(query)
+    rows_drawn = session.fetch(query)
     codes = {}
     for i, name in enumerate(names):
-        encoded = found[f"c{i}"].combine_chunks().dictionary_encode(null_encoding="encode")
+        encoded = rows_drawn[f"c{i}"].combine_chunks().dictionary_encode(null_encoding="encode")
         codes[name] = np.asarray(encoded.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-    return Sample(codes, found.num_rows)
+    return Sample(codes, rows_drawn.num_rows)
 
 
 def _drawn(session: Session, texts: Sequence[sa.ColumnElement[str]], person: int | None) -> list[sa.ColumnElement[str]]:
@@ -87,8 +87,8 @@ def apart(rows: Sample, columns: Sequence[str], person: str | None) -> list[Apar
     who = np.arange(rows.rows, dtype=np.int64) if person is None else rows.codes[person]
     people = len(np.unique(who))
     names = [name for name in columns if name in rows.codes]
-    found = [Apart(of, _alone(rows, of, who) / people) for of in _sets(names)] if people else []
-    return sorted(found, key=lambda one: (-round(one.share, 3), len(one.columns)))
+    sets = [Apart(of, _alone(rows, of, who) / people) for of in _sets(names)] if people else []
+    return sorted(sets, key=lambda columns_set: (-round(columns_set.share, 3), len(columns_set.columns)))
 
 
 def _sets(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
@@ -106,29 +106,32 @@ def _alone(rows: Sample, of: Sequence[str], who: Codes) -> int:
     # Each person once for each combination that they have.
     pairs = np.unique(key.reshape(-1) * (int(who.max(initial=0)) + 1) + who)
     of_pair, people = pairs // (int(who.max(initial=0)) + 1), pairs % (int(who.max(initial=0)) + 1)
-    several = np.bincount(of_pair)[of_pair] == 1
-    return len(np.unique(people[several]))
+    unique = np.bincount(of_pair)[of_pair] == 1
+    return len(np.unique(people[unique]))
 
 
-def minimal(found: Sequence[Apart]) -> list[Apart]:
+def minimal(sets: Sequence[Apart]) -> list[Apart]:
     """The sets that tell most people apart and hold no smaller one that does; the smallest first. Where none does, the
     one that tells most."""
-    most = sorted((one for one in found if one.share > MOST), key=lambda one: (len(one.columns), -one.share))
+    most = sorted(
+        (candidate for candidate in sets if candidate.share > MOST),
+        key=lambda candidate: (len(candidate.columns), -candidate.share),
+    )
     kept: list[Apart] = []
-    for one in most:
-        if not any(set(other.columns) < set(one.columns) for other in kept):
-            kept.append(one)
-    return kept or [one for one in found[:1] if one.share]
+    for smallest in most:
+        if not any(set(other.columns) < set(smallest.columns) for other in kept):
+            kept.append(smallest)
+    return kept or [candidate for candidate in sets[:1] if candidate.share]
 
 
 def said(sets: Sequence[Apart]) -> dict[str, str]:
     """What is said of each column that is in such a set."""
     words: dict[str, str] = {}
-    for one in sets:
-        for name in one.columns:
-            others = [other for other in one.columns if other != name]
-            together = f"with {' and '.join(others)} " if others else ""
-            words.setdefault(name, f"{together}unique for {percent(one.share)} of the people")
+    for columns_set in sets:
+        for name in columns_set.columns:
+            rest = [other for other in columns_set.columns if other != name]
+            together = f"with {' and '.join(rest)} " if rest else ""
+            words.setdefault(name, f"{together}unique for {percent(columns_set.share)} of the people")
     return words
 
 
@@ -146,7 +149,7 @@ def reasoned(proposals: Sequence[Proposal], sets: Sequence[Apart]) -> list[Propo
 def sentence(sets: Sequence[Apart], sampled: int, rows: int) -> str:
     """The sets in words. sampled: the rows that were looked at; rows: of the table."""
     of = f" (of {sampled:,} rows drawn by a digest)" if sampled < rows else ""
-    listed = [f"{' + '.join(one.columns)}: {percent(one.share)}" for one in sets[:SHOWN]]
+    listed = [f"{' + '.join(columns_set.columns)}: {percent(columns_set.share)}" for columns_set in sets[:SHOWN]]
     more = f", and {counted(len(sets) - SHOWN, 'other set')}" if len(sets) > SHOWN else ""
     return f"People who are alone with their values{of}: " + (", ".join(listed) + more if listed else "nobody")
 

@@ -66,5 +66,5 @@ CODES = (
 
 @cache
 def _countries() -> tuple[str, ...]:
-    found = json.loads(Path(__file__).with_name("countries.json").read_text("utf-8"))
-    return tuple(f"{found['alpha_2']} {found['alpha_3']}".split())
+    countries = json.loads(Path(__file__).with_name("countries.json").read_text("utf-8"))
+    return tuple(f"{countries['alpha_2']} {countries['alpha_3']}".split())

@@ -116,13 +116,13 @@ def _known(p: Profile, hierarchy: Any, rows: int) -> tuple[dict[str, Any], str]:
     entry: dict[str, Any] = {"role": "quasi_identifier", "hierarchy": hierarchy}
     if p.nulls:
         entry["nulls"] = "top"
-    others = rows - p.nulls - p.codes[LENGTHS.index(hierarchy["digits"])] if "digits" in hierarchy else 0
-    if not others:
+    hidden = rows - p.nulls - p.codes[LENGTHS.index(hierarchy["digits"])] if "digits" in hierarchy else 0
+    if not hidden:
         return entry, ""
     entry["uncovered"] = "top"
-    some = "1 row is" if others == 1 else f"{others} rows are"
-    become = "becomes" if others == 1 else "become"
-    return entry, f"; {some} not {hierarchy['digits']} digits and {become} *"
+    subject = "1 row is" if hidden == 1 else f"{hidden} rows are"
+    become = "becomes" if hidden == 1 else "become"
+    return entry, f"; {subject} not {hierarchy['digits']} digits and {become} *"
 
 
 def _is_code(p: Profile, rows: int) -> bool:
@@ -150,20 +150,20 @@ def _mostly(p: Profile, rows: int, *, often_digits: bool) -> Proposal | None:
     whether the name suggests what is often written in digits."""
     there = rows - p.nulls
 
-    def found(role: str, reason: str) -> Proposal:
+    def proposal(role: str, reason: str) -> Proposal:
         return Proposal(p, role, role if role == "identifying" else None, reason)
 
     if 2 * p.mails > there:
-        return found("identifying", "the values look like e-mail addresses; never published")
+        return proposal("identifying", "the values look like e-mail addresses; never published")
     if p.column.kind != "text" or 2 * p.distinct <= there:
         return None
     if 2 * p.numbers > there and not often_digits:
-        return found("identifying", "the values look like telephone or account numbers; never published")
+        return proposal("identifying", "the values look like telephone or account numbers; never published")
     if 2 * p.long > there or 2 * p.at > there:
-        return found("left out", "free text, in which anything may be written; not published")
+        return proposal("left out", "free text, in which anything may be written; not published")
     if 2 * p.digits > there and not often_digits and _hierarchy(p, there) in (None, FILE):
         own = "most rows have a text of their own, with digits inside; not published"
-        return found("left out", f"{own} (if these are numbers or dates, give the column such a type)")
+        return proposal("left out", f"{own} (if these are numbers or dates, give the column such a type)")
     return None
 
 
@@ -240,5 +240,5 @@ def leaves_of(session: Session, table: TableName, column: Column) -> Hierarchy:
     """The values of a column as a hierarchy of one level and the top."""
     value = session.comparable(session.relation(table).c[column.name], column)
     text = session.text_of(value, column.kind)
-    found = session.fetch(sa.select(text.label("value")).where(value.is_not(None)).distinct())
-    return suppress(column.name, found["value"].to_pylist())
+    rows = session.fetch(sa.select(text.label("value")).where(value.is_not(None)).distinct())
+    return suppress(column.name, rows["value"].to_pylist())

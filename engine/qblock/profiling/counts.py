@@ -24,24 +24,24 @@ def with_edges(
     people: columns that may say who a row is about; least: the people whom a label must stand for, whichever of these
     columns it is. A column with a single range left is one of `*` alone, and gets no edges.
     """
-    found = [p for p in proposals if _edges(p)]
+    edged = [p for p in proposals if _edges(p)]
     known, relation = session.columns(table), session.relation(table)
     who: list[Any] = [session.comparable(relation.c[name], known[name]) for name in people]
-    figures, asked = [], []
-    for p in found:
+    figures, intervals = [], []
+    for p in edged:
         column = p.profile.column
         value = session.comparable(relation.c[column.name], column)
         for low, high in _intervals(_edges(p)):
             inside = value >= sa.literal_column(str(low))
             inside = inside if high is None else inside & (value < sa.literal_column(str(high)))
             figures.append(people_where(inside, who))
-            asked.append((column.name, (low, high)))
+            intervals.append((column.name, (low, high)))
     if not figures:
         return list(proposals)
     labelled = [figure.label(f"n{i}") for i, figure in enumerate(figures)]
     answer = session.fetch(sa.select(*labelled).select_from(relation)).to_pylist()[0]
     counted: dict[str, dict[Interval, int]] = {}
-    for i, (name, interval) in enumerate(asked):
+    for i, (name, interval) in enumerate(intervals):
         counted.setdefault(name, {})[interval] = answer[f"n{i}"]
     return [
         _with(p, kept_edges(_edges(p), counted[p.profile.column.name], least)) if _edges(p) else p for p in proposals

@@ -92,22 +92,22 @@ def _recoded(columns: Sequence[Proposal], rows: int, people: int, source: _Sourc
     return reasons
 
 
-def _decided_by(p: Proposal, others: Sequence[Proposal], source: _Source) -> list[str]:
+def _decided_by(p: Proposal, candidates: Sequence[Proposal], source: _Source) -> list[str]:
     """The columns that have one value, or none, wherever this one has one."""
-    others = [column for column in others if _groups(column) <= _groups(p)]
-    if not others:
+    candidates = [column for column in candidates if _groups(column) <= _groups(p)]
+    if not candidates:
         return []
     columns = []
-    for i, column in enumerate(others):
+    for i, column in enumerate(candidates):
         value = source.value(column)
         there = sa.func.count(value)
         same = (sa.func.min(value) == sa.func.max(value)) & (there == sa.func.count())
         columns.append(sa.case((same | (there == 0), 1), else_=0).label(f"same_{i}"))
     grouped = sa.select(*columns).select_from(source.relation).group_by(source.value(p))
     groups = grouped.subquery("qblock_groups")
-    query = sa.select(*(sa.func.min(groups.c[f"same_{i}"]).label(f"same_{i}") for i in range(len(others))))
+    query = sa.select(*(sa.func.min(groups.c[f"same_{i}"]).label(f"same_{i}") for i in range(len(candidates))))
     answer = source.session.fetch(query).to_pylist()[0]
-    return [_name(column) for i, column in enumerate(others) if answer[f"same_{i}"] == 1]
+    return [_name(column) for i, column in enumerate(candidates) if answer[f"same_{i}"] == 1]
 
 
 def _spread(columns: Sequence[Proposal], rows: int, source: _Source) -> dict[str, float]:

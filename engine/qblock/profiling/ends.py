@@ -33,13 +33,13 @@ def with_ends(
     people: columns that may say who a row is about; least: the people whom an end label must stand for, whichever of
     these columns it is. No end is the least or the greatest value, unless that is a multiple of the width.
     """
-    found = [p for p in proposals if p.role == "quasi_identifier" and _has_ranges(p)]
-    if not found or rows < 2 * least:
+    ranged = [p for p in proposals if p.role == "quasi_identifier" and _has_ranges(p)]
+    if not ranged or rows < 2 * least:
         return list(proposals)
     outer = max(OUTER, Fraction(least, rows))
-    inner = _percentiles(session, table, found, float(outer))
-    cuts = {name: _cuts(p, *inner[name]) for p in found if (name := p.profile.column.name) in inner}
-    ends = _settled(session, table, found, cuts, people, least)
+    inner = _percentiles(session, table, ranged, float(outer))
+    cuts = {name: _cuts(p, *inner[name]) for p in ranged if (name := p.profile.column.name) in inner}
+    ends = _settled(session, table, ranged, cuts, people, least)
     return [_coded(p, cuts[name][0], *ends[name]) if (name := p.profile.column.name) in ends else p for p in proposals]
 
 
@@ -75,7 +75,7 @@ def _of_cells(p: Proposal) -> Proposal:
 def people_where(condition: sa.ColumnElement[bool], who: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[int]:
     """How many people rows are of, whichever of these columns says so; rows where none does."""
     counts = [sa.func.count(sa.case((condition, 1)))]
-    counts += [sa.func.count(sa.distinct(sa.case((condition, one)))) for one in who]
+    counts += [sa.func.count(sa.distinct(sa.case((condition, person)))) for person in who]
     return sa.func.least(*counts) if who else counts[0]
 
 
@@ -84,10 +84,10 @@ def _has_ranges(p: Proposal) -> bool:
 
 
 def _percentiles(
-    session: Session, table: TableName, found: Sequence[Proposal], outer: float
+    session: Session, table: TableName, ranged: Sequence[Proposal], outer: float
 ) -> dict[str, tuple[Fraction, Fraction]]:
     relation, figures = session.relation(table), []
-    for i, p in enumerate(found):
+    for i, p in enumerate(ranged):
         column = p.profile.column
         value = session.comparable(relation.c[column.name], column)
         for end, share in (("low", outer), ("high", 1 - outer)):
@@ -96,7 +96,7 @@ def _percentiles(
     answer = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
     inner = {
         p.profile.column.name: (Fraction(answer[f"low_{i}"]), Fraction(answer[f"high_{i}"]))
-        for i, p in enumerate(found)
+        for i, p in enumerate(ranged)
     }
     return {name: (low, high) for name, (low, high) in inner.items() if -LARGEST < low <= high < LARGEST}
 
@@ -116,7 +116,7 @@ def _cuts(p: Proposal, low: Fraction, high: Fraction) -> tuple[list[Fraction], l
 def _settled(
     session: Session,
     table: TableName,
-    found: Sequence[Proposal],
+    ranged: Sequence[Proposal],
     cuts: dict[str, tuple[list[Fraction], list[Fraction], list[Fraction]]],
     people: Sequence[str],
     least: int,
@@ -124,8 +124,8 @@ def _settled(
     """For each column the outermost cuts beyond which there are enough people."""
     known, relation = session.columns(table), session.relation(table)
     who: list[Any] = [session.comparable(relation.c[name], known[name]) for name in people]
-    figures, asked = [], []
-    for p in found:
+    figures, beyond_cuts = [], []
+    for p in ranged:
         column = p.profile.column
         if column.name not in cuts:
             continue
@@ -135,13 +135,13 @@ def _settled(
                 at: sa.ColumnClause[Any] = sa.literal_column(decimal_text(cut))
                 beyond = value >= at if side else value < at
                 figures.append(people_where(beyond, who))
-                asked.append((column.name, side, cut))
+                beyond_cuts.append((column.name, side, cut))
     if not figures:
         return {}
     labelled = [figure.label(f"n{i}") for i, figure in enumerate(figures)]
     answer = session.fetch(sa.select(*labelled).select_from(relation)).to_pylist()[0]
     ends: dict[str, list[Fraction | None]] = {}
-    for i, (name, side, cut) in enumerate(asked):
+    for i, (name, side, cut) in enumerate(beyond_cuts):
         of = ends.setdefault(name, [None, None])
         if of[side] is None and answer[f"n{i}"] >= least:
             of[side] = cut

@@ -104,7 +104,7 @@ def init(
             proposals = choice.chosen(proposals, rows, session, name)
             proposals, hierarchies = _settle(proposals, session, name)
             quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
-            people_ = [one.column for one in who.candidates] + ([] if given is None else [given.column])
+            people_ = [candidate.column for candidate in who.candidates] + ([] if given is None else [given.column])
             proposals = ends.with_ends(proposals, session, name, rows, people_, k_of(rows))
             proposals = of_one_form(counts.with_edges(proposals, session, name, people_, k_of(rows)))
             proposals = ends.with_finest(proposals, rows)

@@ -92,28 +92,28 @@ class Who:
     @property
     def usable(self) -> tuple[Candidate, ...]:
         """Those that a spec may name: every row must say who it is about."""
-        return tuple(one for one in self.candidates if not one.nulls)
+        return tuple(candidate for candidate in self.candidates if not candidate.nulls)
 
     def of(self, column: str) -> Candidate:
         """The candidate of a name."""
-        return next(one for one in self.candidates if one.column == column)
+        return next(candidate for candidate in self.candidates if candidate.column == column)
 
 
 def find(proposals: Sequence[Proposal], rows: int, session: Session, table: TableName) -> Who:
     """The columns of a table that may say who a row is about."""
-    found = []
+    candidates = []
     for proposal in proposals:
         likely = _likely(proposal, rows)
         if likely is not None:
-            found.append(_counted(proposal, rows, likely, session, table))
+            candidates.append(_counted(proposal, rows, likely, session, table))
     # Of those alike the one that repeats: where something has an identifier for each row, rows are what it happened to.
-    found.sort(key=lambda one: (bool(one.nulls), -one.likely, not one.repeats))
-    best = found[0] if found and not found[0].nulls else None
+    candidates.sort(key=lambda candidate: (bool(candidate.nulls), -candidate.likely, not candidate.repeats))
+    best = candidates[0] if candidates and not candidates[0].nulls else None
     if best is None:
-        return Who(tuple(found))
-    others = [one for one in found[1:] if not _same_people(best, one, proposals, session, table)]
-    clear = best.likely >= PLAIN and all(one.likely < best.likely for one in others)
-    return Who(tuple(found), best, clear, clear and not others)
+        return Who(tuple(candidates))
+    rivals = [candidate for candidate in candidates[1:] if not _same_people(best, candidate, proposals, session, table)]
+    clear = best.likely >= PLAIN and all(candidate.likely < best.likely for candidate in rivals)
+    return Who(tuple(candidates), best, clear, clear and not rivals)
 
 
 def named(column: str, proposals: Sequence[Proposal], rows: int, session: Session, table: TableName) -> Candidate:
@@ -122,13 +122,13 @@ def named(column: str, proposals: Sequence[Proposal], rows: int, session: Sessio
     if column not in known:
         sentence, near = no_column(f"--entity: table {table}", column, known)
         raise InputError(sentence, suggestions=near)
-    found = _counted(known[column], rows, BY_WORD, session, table)
-    if found.nulls:
+    candidate = _counted(known[column], rows, BY_WORD, session, table)
+    if candidate.nulls:
         raise InputError(
-            f"--entity: column {column} is NULL in {counted(found.nulls, 'row')}, and every row must say who it is "
+            f"--entity: column {column} is NULL in {counted(candidate.nulls, 'row')}, and every row must say who it is "
             "about; name another column, or `none`"
         )
-    return found
+    return candidate
 
 
 def about(proposals: Sequence[Proposal], column: str) -> list[Proposal]:
@@ -174,26 +174,30 @@ def _counted(proposal: Proposal, rows: int, likely: int, session: Session, table
     distinct, most = p.distinct, 1 if p.distinct else 0
     if p.approximate or p.distinct < rows - p.nulls:
         value = _value(proposal, session, session.relation(table))
-        one = sa.select(sa.func.count().label("n")).where(value.is_not(None)).group_by(value).subquery("qblock_values")
-        figures = sa.select(sa.func.count().label("distinct"), sa.func.coalesce(sa.func.max(one.c.n), 0).label("most"))
-        found = session.fetch(figures).to_pylist()[0]
-        distinct, most = int(found["distinct"]), int(found["most"])
+        values = (
+            sa.select(sa.func.count().label("n")).where(value.is_not(None)).group_by(value).subquery("qblock_values")
+        )
+        figures = sa.select(
+            sa.func.count().label("distinct"), sa.func.coalesce(sa.func.max(values.c.n), 0).label("most")
+        )
+        row = session.fetch(figures).to_pylist()[0]
+        distinct, most = int(row["distinct"]), int(row["most"])
     return Candidate(p.column.name, distinct, rows, p.nulls, most, likely)
 
 
 def _same_people(
-    one: Candidate, other: Candidate, proposals: Sequence[Proposal], session: Session, table: TableName
+    left: Candidate, right: Candidate, proposals: Sequence[Proposal], session: Session, table: TableName
 ) -> bool:
     """Whether both columns tell the same rows apart."""
-    if (one.distinct, one.nulls) != (other.distinct, other.nulls):
+    if (left.distinct, left.nulls) != (right.distinct, right.nulls):
         return False
-    if not one.repeats:
+    if not left.repeats:
         return True
     known = {proposal.profile.column.name: proposal for proposal in proposals}
     relation = session.relation(table)
-    values = [_value(known[name], session, relation) for name in (one.column, other.column)]
+    values = [_value(known[name], session, relation) for name in (left.column, right.column)]
     pairs = sa.select(*(value.label(f"v{i}") for i, value in enumerate(values))).distinct().subquery("qblock_pairs")
-    return int(session.scalar(sa.select(sa.func.count()).select_from(pairs))) == one.distinct
+    return int(session.scalar(sa.select(sa.func.count()).select_from(pairs))) == left.distinct
 
 
 def _value(proposal: Proposal, session: Session, relation: sa.TableClause) -> sa.ColumnElement[Any]:
@@ -216,10 +220,10 @@ class Entity:
     how: How
 
     @classmethod
-    def settled(cls, who: Who, given: Candidate | None, asked: str | None, ask: Ask | None) -> Entity:
-        """asked: what an option says (`given` is its candidate), None where there is none; ask: None where nobody can
+    def settled(cls, who: Who, given: Candidate | None, option: str | None, ask: Ask | None) -> Entity:
+        """option: what an option says (`given` is its candidate), None where there is none; ask: None where nobody can
         be asked."""
-        if asked is not None:
+        if option is not None:
             return cls(who, given, "given")
         if not who.candidates:
             return cls(who, None, "nobody")
@@ -234,7 +238,7 @@ class Entity:
         if self.chosen is not None:
             return [meaning(self.chosen), *self._rows_apart(self.chosen)]
         if self.how == "open":
-            names = ", ".join(one.column for one in self.who.candidates)
+            names = ", ".join(candidate.column for candidate in self.who.candidates)
             word = "candidate" if len(self.who.candidates) == 1 else "candidates"
             return [f"Person column not set ({word}: {names}): counting rows, not people"]
         if self.how == "nobody":
@@ -242,7 +246,7 @@ class Entity:
         return ["no column says so; rows are counted, not people"]
 
     def _rows_apart(self, chosen: Candidate) -> list[str]:
-        rows = [one.column for one in self.who.candidates if not one.repeats and not one.nulls]
+        rows = [candidate.column for candidate in self.who.candidates if not candidate.repeats and not candidate.nulls]
         if not rows or not chosen.repeats:
             return []
         verb = "differs" if len(rows) == 1 else "differ"
@@ -255,14 +259,14 @@ class Entity:
             "count": chosen and chosen.count,
             "how": self.how,
             "why": "; ".join(self.sentences),
-            "candidates": [one.to_json() for one in self.who.candidates],
+            "candidates": [candidate.to_json() for candidate in self.who.candidates],
         }
 
 
-def meaning(one: Candidate) -> str:
+def meaning(candidate: Candidate) -> str:
     """What it means that a column says who a row is about."""
-    if one.nulls:
-        return f"{one.column} is NULL in some rows, and every row must say who it is about"
-    if one.repeats:
-        return f"{one.column} repeats: a person has several rows, and people are counted (`count: entities`)"
-    return f"{one.column} differs from row to row: each person has one row"
+    if candidate.nulls:
+        return f"{candidate.column} is NULL in some rows, and every row must say who it is about"
+    if candidate.repeats:
+        return f"{candidate.column} repeats: a person has several rows, and people are counted (`count: entities`)"
+    return f"{candidate.column} differs from row to row: each person has one row"

@@ -118,8 +118,8 @@ def distinct_of(session: Session, table: TableName, columns: Sequence[Column]) -
     relation = session.relation(table)
     values = [session.comparable(relation.c[column.name], column) for column in columns]
     figures = [sa.func.count(sa.distinct(value)).label(f"distinct_{i}") for i, value in enumerate(values)]
-    found = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
-    return {column.name: found[f"distinct_{i}"] for i, column in enumerate(columns)}
+    row = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
+    return {column.name: row[f"distinct_{i}"] for i, column in enumerate(columns)}
 
 
 def _decides(p: Profile, rows: int) -> bool:
@@ -162,22 +162,22 @@ def _profiles(session: Session, table: TableName, *, approximate: bool) -> tuple
             figures += [count.label(f"{key}_{i}") for key, count in zip(OF_TEXTS, _patterns(value), strict=True)]
             figures += [count.label(f"code{n}_{i}") for n, count in zip(LENGTHS, _codes(value), strict=True)]
             figures += [sa.func.count(sa.case((c.matches(value), 1))).label(f"{c.name}_{i}") for c in CODES]
-    found = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
+    row = session.fetch(sa.select(*figures).select_from(relation)).to_pylist()[0]
     profiles = [
         Profile(
             column,
-            found[f"distinct_{i}"],
-            found["rows"] - found[f"there_{i}"],
-            codes=tuple(found.get(f"code{n}_{i}", 0) for n in LENGTHS),
+            row[f"distinct_{i}"],
+            row["rows"] - row[f"there_{i}"],
+            codes=tuple(row.get(f"code{n}_{i}", 0) for n in LENGTHS),
             approximate=approximate,
-            whole=found.get(f"whole_{i}", 0) == found[f"there_{i}"] > 0,
-            forms=tuple(found.get(f"{code.name}_{i}", 0) for code in CODES),
-            **{key: found[f"{key}_{i}"] for key in OF_ALL},
-            **{key: found.get(f"{key}_{i}", 0) for key in OF_TEXTS},
+            whole=row.get(f"whole_{i}", 0) == row[f"there_{i}"] > 0,
+            forms=tuple(row.get(f"{code.name}_{i}", 0) for code in CODES),
+            **{key: row[f"{key}_{i}"] for key in OF_ALL},
+            **{key: row.get(f"{key}_{i}", 0) for key in OF_TEXTS},
         )
         for i, column in enumerate(columns.values())
     ]
-    return int(found["rows"]), profiles
+    return int(row["rows"]), profiles
 
 
 def _patterns(value: sa.ColumnElement[Any]) -> list[sa.ColumnElement[int]]:

@@ -128,9 +128,9 @@ def render(
     lines.append(f"  - k_anonymity: {{k: {k}}}")
     for p in proposals:
         if p.role == "sensitive" and p.profile.distinct >= 2:
-            asked = {"l": min(3, p.profile.distinct), "sensitive": p.profile.column.name.replace("$", "$$")}
+            parameters = {"l": min(3, p.profile.distinct), "sensitive": p.profile.column.name.replace("$", "$$")}
             only = "  # if it is sensitive" if p.profile.column.name in left else ""
-            lines.append(f"  - distinct_l_diversity: {_flow(asked)}{only}")
+            lines.append(f"  - distinct_l_diversity: {_flow(parameters)}{only}")
     lines += ["suppression_limit: 0", *RECODING[regime]]
     publish: dict[str, Any] = {"schema": "published", "view": file_name(title)}
     if ENGINES[engine].is_file:

@@ -139,7 +139,7 @@ def _note(name: str, seen: _Seen) -> str | None:
     for form, what in (("float", "number"), ("timestamp", "date")):
         count, first = seen.misses.get(form, (0, 0))
         if 0 < NEARLY * count <= seen.values:
-            some = f"{count:,} of {seen.values:,} values {'is' if count == 1 else 'are'} no {what}"
+            subject = f"{count:,} of {seen.values:,} values {'is' if count == 1 else 'are'} no {what}"
             remedy = "write a missing value as an empty field"
-            return f"{name} is read as text: {some}, the first in row {first:,} below the header; {remedy}"
+            return f"{name} is read as text: {subject}, the first in row {first:,} below the header; {remedy}"
     return None

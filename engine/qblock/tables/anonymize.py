@@ -45,14 +45,14 @@ def anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
         names = nearly_unique(task)
         if names:
             raise disclosure(spec, names)
-        found = run_search(task)
-        chosen = found.chosen
+        result = run_search(task)
+        chosen = result.chosen
         if chosen is None:
-            raise refusal(found)
+            raise refusal(result)
         warnings = list(task.warnings)
         source = source_digest(task.source)
-        if found.recoded is not None:
-            task = stack.enter_context(recoded(task, found.recoded))
+        if result.recoded is not None:
+            task = stack.enter_context(recoded(task, result.recoded))
             chosen = task.assess(task.lattice.bottom)
         labels, copy = label_codes(task, chosen.node), copy_of(task, chosen)
         session = task.source.session
@@ -60,7 +60,7 @@ def anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
         references = [[part.reference for part in parts] for parts in chosen.counts.parts]
         # By what is published: the order of the source would link its rows.
         table = session.fetch(copy.ordered)
-        protected = task.protected or (not chosen.suppressed and found.choice != "minimal")
+        protected = task.protected or (not chosen.suppressed and result.choice != "minimal")
         warnings = list(dict.fromkeys([*warnings, *task.warnings]))
     counted = _counted_again(spec, table, copy.columns, references, chosen, labels, digest)
     tightest = [again or first for again, first in zip(counted.tightest, chosen.tightest, strict=True)]
@@ -71,13 +71,13 @@ def anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
     answer: dict[str, Any] = {
         "rows": table.num_rows,
         "suppressed": chosen.suppressed,
-        "node": {} if found.recoded is not None else dict(zip(spec.quasi_identifiers, chosen.node, strict=True)),
-        "boxes": None if found.recoded is None else len(found.recoded.boxes),
+        "node": {} if result.recoded is not None else dict(zip(spec.quasi_identifiers, chosen.node, strict=True)),
+        "boxes": None if result.recoded is None else len(result.recoded.boxes),
         "tightest": requirements_json(spec.privacy, tightest),
-        "metrics": metrics_json(found.metrics),
-        "minimal": [list(node) for node in found.minimal],
-        "choice": found.choice,
-        "why": found.why,
+        "metrics": metrics_json(result.metrics),
+        "minimal": [list(node) for node in result.minimal],
+        "choice": result.choice,
+        "why": result.why,
         "protected": protected,
         "digest": digest,
         "source_digest": source,
@@ -90,9 +90,9 @@ def anonymized(spec: Spec, warehouse: Warehouse) -> Anonymized:
         suppressed=chosen.suppressed,
         guarantees=tuple(map(Guarantee.of, answer["tightest"])),
         metrics=tuple(answer["metrics"].items()),
-        minimal=tuple(found.minimal),
-        choice=found.choice,
-        why=found.why,
+        minimal=tuple(result.minimal),
+        choice=result.choice,
+        why=result.why,
         protected=protected,
         digest=digest,
         source_digest=source,
@@ -111,16 +111,16 @@ def _counted_again(
     digest: str,
 ) -> Counted:
     """The guarantees of the very rows that are returned, in a session that has nothing else."""
-    apart = DuckdbWarehouse(None, spec.search.memory_limit)
+    warehouse = DuckdbWarehouse(None, spec.search.memory_limit)
     try:
-        with apart.snapshot() as session:
+        with warehouse.snapshot() as session:
             rows = session.load("qblock_anonymized", table)
             counted = count_again(spec, session, rows, columns, references)
             problems = differences(spec, counted, chosen, labels)
             if content_digest(session, rows, columns) != digest:
                 problems.append("its content is not what was read from the source")
     finally:
-        apart.close()
+        warehouse.close()
     if problems:
         raise Refused("the anonymized table failed its check, nothing is returned: " + "; ".join(problems))
     return counted

@@ -67,16 +67,16 @@ class Beliefs:
         same = ("sensitive", "prior", "combinations", "people", "impossible")
         return tuple(
             cls(
-                **{name: one[name] for name in same},
-                breach=Disclosures(**one["breach"]),
-                positive=Disclosures(**one["positive"]),
-                negative=Disclosures(**one["negative"]),
-                rise=BeliefChange.of(one["rise"]),
-                fall=BeliefChange.of(one["fall"]),
-                moved=one["moved"]["people"],
-                moved_own=one["moved"]["own"],
+                **{name: entry[name] for name in same},
+                breach=Disclosures(**entry["breach"]),
+                positive=Disclosures(**entry["positive"]),
+                negative=Disclosures(**entry["negative"]),
+                rise=BeliefChange.of(entry["rise"]),
+                fall=BeliefChange.of(entry["fall"]),
+                moved=entry["moved"]["people"],
+                moved_own=entry["moved"]["own"],
             )
-            for one in entries
+            for entry in entries
         )
 
     @property

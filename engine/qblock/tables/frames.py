@@ -33,9 +33,9 @@ class FrameTable:
         return [name for name, _ in self._columns if isinstance(name, str)]
 
     def check(self, needed: Mapping[str, str]) -> None:
-        others = {str(name) for name, _ in self._columns if not isinstance(name, str)}
+        unnamed = {str(name) for name, _ in self._columns if not isinstance(name, str)}
         for name, place in needed.items():
-            if name in others and name not in self.names():
+            if name in unnamed and name not in self.names():
                 raise InputError(
                     f"{place}: the name of column {name} of the {FRAME} is no text; rename the columns: "
                     "frame.columns = frame.columns.map(str)"
@@ -92,11 +92,11 @@ def _arrow_table(data: Any) -> pa.Table:
 def _converted(name: str, values: Any) -> pa.ChunkedArray:
     """A pandas column in Arrow. The library's own errors quote a value."""
     try:
-        found = pa.array(values, from_pandas=True)
+        converted = pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         kind = getattr(values, "dtype", "object")
         raise InputError(
             f"the {FRAME}: column {name} ({kind}) holds values that have no one type; make them one: "
             f"frame[{name!r}] = frame[{name!r}].astype('string'), or numbers, or dates"
         ) from error
-    return found if isinstance(found, pa.ChunkedArray) else pa.chunked_array([found])
+    return converted if isinstance(converted, pa.ChunkedArray) else pa.chunked_array([converted])

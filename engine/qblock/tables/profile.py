@@ -8,7 +8,7 @@ from typing import Any
 
 from qblock.errors import Refused
 from qblock.profiling.columns import FILE, Proposal, propose
-from qblock.profiling.people import Entity as Guess
+from qblock.profiling.people import Entity as ProfiledEntity
 from qblock.profiling.people import find
 from qblock.profiling.profiles import profile
 from qblock.tables.results import Entity, Profiled, ProfiledColumn
@@ -18,44 +18,44 @@ from qblock.warehouse.copied import CopiedWarehouse
 from qblock.warehouse.protocol import TableName, Warehouse
 
 
-def profiled(asked: Asked) -> Profiled:
+def profiled(request: Asked) -> Profiled:
     """The profile of a table. Raises Refused where it is empty."""
-    warehouse, name = _opened(asked)
+    warehouse, name = _opened(request)
     try:
         with warehouse.snapshot() as session:
             rows, profiles = profile(session, name)
             if rows == 0:
-                raise Refused(f"{asked.caller}: the table is empty: there is nothing to profile")
+                raise Refused(f"{request.caller}: the table is empty: there is nothing to profile")
             proposals = propose(profiles, rows)
             who = find(proposals, rows, session, name)
     finally:
         warehouse.close()
-    entity = Entity.of(Guess.settled(who, None, None, None))
+    entity = Entity.of(ProfiledEntity.settled(who, None, None, None))
     return Profiled(rows, tuple(_column(proposal) for proposal in proposals), entity)
 
 
-def _opened(asked: Asked) -> tuple[Warehouse, TableName]:
-    source, frame = asked.source, asked.frame
+def _opened(request: Asked) -> tuple[Warehouse, TableName]:
+    source, frame = request.source, request.frame
     if frame is not None:
-        needed = dict.fromkeys(frame.names(), asked.caller)
+        needed = dict.fromkeys(frame.names(), request.caller)
         return CopiedWarehouse(frame, needed), TableName(None, frame.name)
     if "file" in source:
-        return files_warehouse(source["file"], Path(), asked.caller, source.get("types"))
+        return files_warehouse(source["file"], Path(), request.caller, source.get("types"))
     return open_warehouse(source["url"], Path.cwd()), TableName.parse(source["table"])
 
 
 def _column(proposal: Proposal) -> ProfiledColumn:
-    found, entry = proposal.profile, json.dumps(_entry(proposal))
+    column_profile, entry = proposal.profile, json.dumps(_entry(proposal))
     role: Any = proposal.role
     return ProfiledColumn(
-        found.column.name,
-        found.column.type,
+        column_profile.column.name,
+        column_profile.column.type,
         role,
-        found.distinct,
-        found.nulls,
+        column_profile.distinct,
+        column_profile.nulls,
         proposal.reason,
         entry,
-        found.approximate,
+        column_profile.approximate,
     )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
-from qblock.profiling.people import Entity as Guess
+from qblock.profiling.people import Entity as ProfiledEntity
 from qblock.tables.beliefs import Beliefs
 from qblock.tables.html import page, table
 
@@ -69,11 +69,11 @@ class Attack:
     def all_of(cls, entries: Iterable[Mapping[str, Any]]) -> tuple[Attack, ...]:
         """From `attacks` in an answer of the command line."""
         return tuple(
-            cls(entry["sensitive"], name, one["sentence"])
+            cls(entry["sensitive"], name, figure["sentence"])
             for entry in entries
             for name, figures in entry.items()
             if name != "sensitive"
-            for one in (figures if isinstance(figures, list) else [figures])
+            for figure in (figures if isinstance(figures, list) else [figures])
         )
 
 
@@ -95,17 +95,17 @@ class Audited:
     beliefs: tuple[Beliefs, ...] = ()
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Audited:
+    def of(cls, answer: Mapping[str, Any]) -> Audited:
         """From the answer of `qblock audit --json`."""
         return cls(
-            found["rows"],
-            tuple(map(Guarantee.of, found["tightest"])),
-            Attack.all_of(found["attacks"]),
-            tuple(found["metrics"].items()),
-            tuple((one["what"], one["why"]) for one in found["not_computed"]),
-            tuple(found["warnings"]),
-            json.dumps(found),
-            Beliefs.all_of(found.get("beliefs", ())),
+            answer["rows"],
+            tuple(map(Guarantee.of, answer["tightest"])),
+            Attack.all_of(answer["attacks"]),
+            tuple(answer["metrics"].items()),
+            tuple((entry["what"], entry["why"]) for entry in answer["not_computed"]),
+            tuple(answer["warnings"]),
+            json.dumps(answer),
+            Beliefs.all_of(answer.get("beliefs", ())),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class Audited:
             f"Audit of {self.rows:,} rows",
             table(COLUMNS, guarantee_rows(self.guarantees)),
             *(attack.sentence for attack in self.attacks),
-            *(sentence for one in self.beliefs for sentence in one.sentences),
+            *(sentence for belief in self.beliefs for sentence in belief.sentences),
             *(f"Not computed: {what}, {why}." for what, why in self.not_computed),
             *self.notes,
         )
@@ -216,15 +216,15 @@ class Entity:
     candidates: tuple[Candidate, ...]
 
     @classmethod
-    def of(cls, found: Guess) -> Entity:
+    def of(cls, guess: ProfiledEntity) -> Entity:
         """From what profiling has found."""
-        answer = found.to_json()
-        candidates = [Candidate(**one) for one in answer.pop("candidates")]
+        answer = guess.to_json()
+        candidates = [Candidate(**candidate) for candidate in answer.pop("candidates")]
         return cls(**answer, candidates=tuple(candidates))
 
     def to_dict(self) -> dict[str, Any]:
         """As `qblock init --json` has it."""
-        return {**vars(self), "candidates": [dict(vars(one)) for one in self.candidates]}
+        return {**vars(self), "candidates": [dict(vars(candidate)) for candidate in self.candidates]}
 
 
 @dataclass(frozen=True)
@@ -283,13 +283,13 @@ def guarantee_rows(guarantees: Iterable[Guarantee]) -> list[tuple[Any, ...]]:
             guarantee.model,
             ", ".join(guarantee.sensitive),
             ", ".join(f"{name}={value}" for name, value in guarantee.asked),
-            one.parameter,
-            one.value,
-            one.attained,
+            bound.parameter,
+            bound.value,
+            bound.attained,
             guarantee.holds,
         )
         for guarantee in guarantees
-        for one in guarantee.reached
+        for bound in guarantee.reached
     ]
 
 

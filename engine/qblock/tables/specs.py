@@ -83,7 +83,7 @@ class Asked:
 
 def attributes_of(caller: str, roles: Mapping[str, Iterable[tuple[str, Any]]]) -> dict[str, Any]:
     """The attributes of a spec: for each role its columns with their entries. A column has one role."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for role, columns in roles.items():
         for name, entry in columns:
             if not isinstance(name, str):
@@ -91,12 +91,12 @@ def attributes_of(caller: str, roles: Mapping[str, Iterable[tuple[str, Any]]]) -
                     f"{caller}: {name!r} is not the name of a column: names are texts; rename the columns: "
                     "frame.columns = frame.columns.map(str)"
                 )
-            if name in found:
-                before = found[name]["role"]
+            if name in attributes:
+                before = attributes[name]["role"]
                 raise InputError(f"{caller}: column {name} is {before} and {role}; a column has one role: name it once")
-            found[name] = {"role": role, **entry}
+            attributes[name] = {"role": role, **entry}
     assert roles.keys() <= set(ROLES)
-    return found
+    return attributes
 
 
 def named(caller: str, key: str, columns: Names) -> list[tuple[str, dict[str, Any]]]:
