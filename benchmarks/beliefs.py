@@ -46,13 +46,13 @@ def main(arguments: list[str] | None = None) -> int:
         unit, _ = one_group_by(spec)
         for prior in PRIORS:
             for node in ("bottom", "middle", "top"):
-                found = [_in_a_process(spec, node, prior) for _ in range(given.repeat)]
-                seconds = statistics.median(one["seconds"] for one in found)
-                memory = max(one["memory"] for one in found)
-                pairs = f"{found[0]['pairs']:,} combinations with a value"
+                runs = [_in_a_process(spec, node, prior) for _ in range(given.repeat)]
+                seconds = statistics.median(process["seconds"] for process in runs)
+                memory = max(process["memory"] for process in runs)
+                pairs = f"{runs[0]['pairs']:,} combinations with a value"
                 print(
                     f"{table.name}, prior {prior}, {node}: {seconds / unit:.1f} u (u = {unit:.3f} s), "
-                    f"{memory / 1e6:,.0f} MB, {pairs}, {found[0]['people']:,} rows breached",
+                    f"{memory / 1e6:,.0f} MB, {pairs}, {runs[0]['people']:,} rows breached",
                     flush=True,
                 )
     return 0
@@ -60,12 +60,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _prepared(table: Table, directory: Path, folder: Path, rows: int | None) -> Path:
     """The spec of a file with the table, and a population that holds it and others."""
-    made = in_duckdb(table, directory, rows)
+    database = in_duckdb(table, directory, rows)
     file = folder / "beliefs.duckdb"
     with duckdb.connect(str(file)) as connection:
         connection.execute("SET enable_progress_bar = false")
-        connection.execute(f"ATTACH '{made}' AS made (READ_ONLY)")
-        connection.execute("CREATE TABLE rows AS SELECT * FROM made.rows")
+        connection.execute(f"ATTACH '{database}' AS source (READ_ONLY)")
+        connection.execute("CREATE TABLE rows AS SELECT * FROM source.rows")
         connection.register("others", table.generate(table.per_part(rows) // MORE, table.parts))
         connection.execute("CREATE TABLE population AS SELECT * FROM rows UNION ALL SELECT * FROM others")
     spec = {
@@ -82,8 +82,8 @@ def _in_a_process(spec: Path, node: str, prior: str) -> dict[str, Any]:
     ended = run(["-m", "benchmarks.beliefs", "--one", str(spec), node, prior])
     if ended.status != 0:
         raise RuntimeError(ended.errors)
-    found: dict[str, Any] = json.loads(ended.output)
-    return found
+    figures: dict[str, Any] = json.loads(ended.output)
+    return figures
 
 
 def _ask(spec: str, node: str, prior: str) -> dict[str, Any]:
@@ -92,16 +92,16 @@ def _ask(spec: str, node: str, prior: str) -> dict[str, Any]:
     from qblock.search.run import open_task
     from qblock.spec import load_spec
 
-    asked = BayesAdversary.of("bayes", prior, {})
-    assert asked is not None
+    adversary = BayesAdversary.of("bayes", prior, {})
+    assert adversary is not None
     started = time.perf_counter()
     with open_task(load_spec(Path(spec)), name_values=False) as task:
         heights = task.lattice.heights
         levels = {"bottom": (0,) * len(heights), "middle": tuple(h // 2 for h in heights), "top": tuple(heights)}
-        (found,) = beliefs_at(task, levels[node], asked)
+        (beliefs,) = beliefs_at(task, levels[node], adversary)
         seconds = time.perf_counter() - started
         pairs = len(task.source.frequency_sets.leaf_counts([0])[0])
-    return {"seconds": seconds, "memory": resident(), "pairs": pairs, "people": found["breach"]["people"]}
+    return {"seconds": seconds, "memory": resident(), "pairs": pairs, "people": beliefs["breach"]["people"]}
 
 
 if __name__ == "__main__":

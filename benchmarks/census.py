@@ -28,15 +28,15 @@ SENSITIVE = "occupation"
 
 def hierarchies() -> dict[str, str]:
     """The CSV file of each attribute that has one."""
-    found = of_demo.hierarchies()
-    return {name: found[name] for name in FILES}
+    files = of_demo.hierarchies()
+    return {name: files[name] for name in FILES}
 
 
 def generate(rows: int, part: int = 0) -> pa.Table:
     """The people of one part."""
-    made = people.generate(rows, people.SEED + part).drop_columns(["person_id", "salary_class"])
-    hours = np.searchsorted(BOUNDS, made["hours"].to_numpy(), side="right")
-    made = made.set_column(made.column_names.index("hours"), "hours", text(hours, HOURS))
-    return made.cast(
-        pa.schema([(c.name, pa.string() if pa.types.is_dictionary(c.type) else c.type) for c in made.schema])
+    drawn = people.generate(rows, people.SEED + part).drop_columns(["person_id", "salary_class"])
+    hours = np.searchsorted(BOUNDS, drawn["hours"].to_numpy(), side="right")
+    drawn = drawn.set_column(drawn.column_names.index("hours"), "hours", text(hours, HOURS))
+    return drawn.cast(
+        pa.schema([(c.name, pa.string() if pa.types.is_dictionary(c.type) else c.type) for c in drawn.schema])
     )

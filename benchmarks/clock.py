@@ -42,9 +42,9 @@ class Clock:
         total = sum(int(ticks) for ticks in _stat(self._postmaster)[11:15])
         for path in Path("/proc").glob("[0-9]*/stat"):
             with contextlib.suppress(OSError):
-                found = _stat(int(path.parent.name))
-                if int(found[1]) == self._postmaster:
-                    total += int(found[11]) + int(found[12])
+                fields = _stat(int(path.parent.name))
+                if int(fields[1]) == self._postmaster:
+                    total += int(fields[11]) + int(fields[12])
         return total / TICKS
 
 
@@ -66,6 +66,6 @@ def summary(taken: list[Taken], unit: Taken) -> dict[str, Any]:
         "ratio": seconds / unit[0],
         "cpu": cpu,
         "cpu ratio": cpu / unit[1],
-        "longest": max(one for one, _ in taken),
+        "longest": max(spent for spent, _ in taken),
         "runs": len(taken),
     }

@@ -33,7 +33,7 @@ def near(middles: Sequence[float] | Floats, values: int, spread: float, least: f
     return np.where(weights < least, 0, weights)
 
 
-def one(random: np.random.Generator, shares: Floats, rows: int) -> Codes:
+def draw_codes(random: np.random.Generator, shares: Floats, rows: int) -> Codes:
     """intp[rows]: codes by the same shares for every row."""
     return draw(random, shares[None, :], np.zeros(rows, dtype=np.intp))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.draws import Floats, near, numbers, one, shuffled, text, zipf
+from benchmarks.draws import Floats, draw_codes, near, numbers, shuffled, text, zipf
 from qblock.demo.people import draw
 
 ROWS = 200_000
@@ -48,7 +48,7 @@ def generate(rows: int, part: int = 0) -> pa.Table:
     """The stays of one part."""
     postcodes, practices, shares, by_area, by_age = shape()
     random = np.random.default_rng((ROWS_SEED, part))
-    home = one(random, shares, rows)
+    home = draw_codes(random, shares, rows)
     area = np.unique(postcodes // 1000, return_inverse=True)[1][home]
     practice = text(draw(random, by_area, area), [f"{code:05}" for code in practices]).to_numpy(zero_copy_only=False)
     age = np.minimum(random.gamma(6, 9.5, rows).astype(np.intp), AGES - 1)
@@ -60,7 +60,7 @@ def generate(rows: int, part: int = 0) -> pa.Table:
             "practice": pa.array(practice, pa.string(), mask=random.random(rows) < NO_PRACTICE),
             "admitted": pa.array((FIRST_DAY + day * 86_400 + second).astype("datetime64[us]"), pa.timestamp("us")),
             "age": numbers(age, np.arange(AGES), pa.int32()),
-            "sex": text(one(random, np.array([0.53, 0.47]), rows), ["f", "m"]),
+            "sex": text(draw_codes(random, np.array([0.53, 0.47]), rows), ["f", "m"]),
             "diagnosis": text(draw(random, by_age, age), [f"d{code:02}" for code in range(DIAGNOSES)]),
         }
     )

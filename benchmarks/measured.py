@@ -32,7 +32,7 @@ def measure(
     unit = medians(units)
     essences = [answers.essence(run["answer"]) for run in runs]
     last = runs[-1]
-    found = {
+    figures = {
         "question": question.name,
         "status": "ok",
         "runs": repeat,
@@ -49,23 +49,23 @@ def measure(
         "peak memory": max(run["peak memory"] for run in runs),
         "essence": essences[-1],
         "digest": answers.digest(essences[-1]),
-        "same each time": all(one == essences[0] for one in essences),
+        "same each time": all(essence == essences[0] for essence in essences),
     }
     if not question.process:
-        found["stages"] = {name: statistics.median(run["stages"][name] for run in runs) for name in last["stages"]}
+        figures["stages"] = {name: statistics.median(run["stages"][name] for run in runs) for name in last["stages"]}
         for name in ("cpu of opening", "statements", "duckdb memory at the end", "leaf rows", "rows read"):
-            found[name] = last[name]
-    return found
+            figures[name] = last[name]
+    return figures
 
 
 def _units(path: Path) -> list[Taken]:
     """What the unit takes, several times."""
-    found: list[Taken] = _json(children.run(["-m", "benchmarks.asked", str(path), "--unit"]))
-    return found
+    units: list[Taken] = _json(children.run(["-m", "benchmarks.runner", str(path), "--unit"]))
+    return units
 
 
 def _search(path: Path, timeout: float | None) -> dict[str, Any]:
-    ended = children.run(["-m", "benchmarks.asked", str(path)], timeout)
+    ended = children.run(["-m", "benchmarks.runner", str(path)], timeout)
     return _not_ok(ended, timeout) or {"status": "ok", **_json(ended)}
 
 

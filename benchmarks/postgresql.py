@@ -43,23 +43,23 @@ def in_postgresql(table: Table, url: str, directory: Path, rows: int | None = No
         connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(SCHEMA)))
         (known,) = connection.execute("SELECT to_regclass(%s)", [f"{SCHEMA}.{name}"]).fetchone() or (None,)
         if known is None:
-            with contextlib.closing(duckdb.connect(str(file), read_only=True)) as made:
-                _copy(made, connection, sql.Identifier(SCHEMA, name))
+            with contextlib.closing(duckdb.connect(str(file), read_only=True)) as source:
+                _copy(source, connection, sql.Identifier(SCHEMA, name))
     if known is None:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(SCHEMA, name)))
     return f"{SCHEMA}.{name}"
 
 
-def _copy(made: duckdb.DuckDBPyConnection, connection: psycopg.Connection, name: sql.Identifier) -> None:
-    described = made.execute("SELECT column_name, column_type FROM (DESCRIBE rows)").fetchall()
+def _copy(source: duckdb.DuckDBPyConnection, connection: psycopg.Connection, name: sql.Identifier) -> None:
+    described = source.execute("SELECT column_name, column_type FROM (DESCRIBE rows)").fetchall()
     # The types that the tables have are called the same in both.
     columns = sql.SQL(", ").join(sql.SQL("{} {}").format(sql.Identifier(c), sql.SQL(t)) for c, t in described)
     connection.execute(sql.SQL("CREATE TABLE {} ({})").format(name, columns))
     options = pyarrow.csv.WriteOptions(include_header=False)
     into = sql.SQL("COPY {} FROM STDIN (FORMAT csv)").format(name)
     with connection.cursor() as cursor, cursor.copy(into) as copy:
-        for batch in made.execute("SELECT * FROM rows").to_arrow_reader(BATCH):
+        for batch in source.execute("SELECT * FROM rows").to_arrow_reader(BATCH):
             buffer = pa.BufferOutputStream()
             pyarrow.csv.write_csv(batch, buffer, options)
             copy.write(memoryview(buffer.getvalue()))

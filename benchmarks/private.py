@@ -144,23 +144,23 @@ def main(arguments: list[str] | None = None) -> int:
     for people in given.people:
         rounds = [measured(source(), people) for _ in range(given.repeat)]
         for name in rounds[0]:
-            of_all = [one[name] for one in rounds]
-            taken = statistics.median(one["u"] for one in of_all)
-            most = {what: max(one[what] for one in of_all) / 1e6 for what in ("memory", "bytes", "held")}
+            of_all = [figures[name] for figures in rounds]
+            taken = statistics.median(figures["u"] for figures in of_all)
+            most = {what: max(figures[what] for figures in of_all) / 1e6 for what in ("memory", "bytes", "held")}
             print(
                 f"{people:,} people, {name} ({of_all[0]['status']}): {taken:.1f} u; the job had "
                 f"{most['memory']:,.0f} MB and received {most['bytes']:,.1f} MB; its databases have "
                 f"{most['held']:,.1f} MB",
                 flush=True,
             )
-        unit = statistics.median(one["alone"]["unit"] for one in rounds)
+        unit = statistics.median(figures["alone"]["unit"] for figures in rounds)
         print(f"{people:,} people: u = {unit:.2f} s", flush=True)
     return 0
 
 
 def measured(source: Cluster | File, people: int) -> dict[str, dict[str, Any]]:
     """What each of the runs takes, by name."""
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     try:
         with tempfile.TemporaryDirectory() as folder:
             for name, joint, week in RUNS:
@@ -175,12 +175,12 @@ def measured(source: Cluster | File, people: int) -> dict[str, dict[str, Any]]:
                 if ended.status != 0:
                     raise SystemExit(ended.errors)
                 held = sum(file.stat().st_size for file in own.rglob("*.duckdb"))
-                one = {**json.loads(ended.output), "memory": ended.memory, "unit": unit, "held": held}
-                found[name] = one | {"u": ended.seconds / unit}
-                print(f"  {people:,} {name}: {ended.seconds:.1f} s, u = {unit:.3f} s, {one['status']}", flush=True)
+                figures = {**json.loads(ended.output), "memory": ended.memory, "unit": unit, "held": held}
+                results[name] = figures | {"u": ended.seconds / unit}
+                print(f"  {people:,} {name}: {ended.seconds:.1f} s, u = {unit:.3f} s, {figures['status']}", flush=True)
     finally:
         source.close()
-    return found
+    return results
 
 
 def grouped(source: Cluster | File) -> float:
@@ -197,8 +197,8 @@ def released(path: Path) -> dict[str, Any]:
     """One run of the job in this process, and the bytes that came to it from the cluster."""
     received = Received()
     DuckdbFacts.keeps_secrets = False  # as a cluster's
-    found = Release(load_spec(path)).publish()
-    return {"status": found.status, "bytes": received.bytes}
+    published = Release(load_spec(path)).publish()
+    return {"status": published.status, "bytes": received.bytes}
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ class Received:
         original = spark.SparkSession._fetched
 
         def counting(session: Any, *given: Any) -> pa.Table:
-            found = original(session, *given)
-            self.bytes += found.nbytes
-            return found
+            table = original(session, *given)
+            self.bytes += table.nbytes
+            return table
 
         spark.SparkSession._fetched = counting  # type: ignore[assignment, method-assign]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.draws import Floats, near, numbers, one, shuffled, text, zipf
+from benchmarks.draws import Floats, draw_codes, near, numbers, shuffled, text, zipf
 from qblock.demo.people import draw
 
 ROWS = 4_591_581
@@ -74,19 +74,21 @@ def shape() -> Shape:
 def generate(rows: int, part: int = 0) -> pa.Table:
     """The orders of one part; parts differ in what is drawn, not in its distributions."""
     s, random = shape(), np.random.default_rng((ROWS_SEED, part))
-    day = one(random, s.day_shares, rows)
-    gender = one(random, np.array([0.68, 0.32]), rows)
+    day = draw_codes(random, s.day_shares, rows)
+    gender = draw_codes(random, np.array([0.68, 0.32]), rows)
     style = draw(random, s.style_weights, gender * SEASONS + s.season[day])
     price = draw(random, s.price_weights, style)
     express = draw(random, np.array([[0.93, 0.07], [0.8, 0.2]]), (price > PRICES // 2).astype(np.intp))
     return pa.table(
         {
-            "zipcode": text(one(random, s.zip_shares, rows), s.zip_codes),
+            "zipcode": text(draw_codes(random, s.zip_shares, rows), s.zip_codes),
             "order_date": pa.array(np.datetime64(FIRST_DAY, "D") + day, pa.date32()),
             "gender": text(gender, ["F", "M"]),
             "style": text(style, s.styles),
             "price": numbers(price, s.prices, pa.int32()),
-            "quantity": numbers(one(random, zipf(QUANTITIES, 2.5), rows), np.arange(1, QUANTITIES + 1), pa.int32()),
+            "quantity": numbers(
+                draw_codes(random, zipf(QUANTITIES, 2.5), rows), np.arange(1, QUANTITIES + 1), pa.int32()
+            ),
             "shipment": text(express, ["standard", "express"]),
             "cost": numbers(draw(random, s.cost_weights, price), s.costs, pa.int32()),
         }

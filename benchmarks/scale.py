@@ -76,21 +76,21 @@ def measured(url: str, ui: str, rows: int, repeat: int, folder: Path, roll_ups: 
         for roll_up in roll_ups:
             spec = folder / f"{table}_{roll_up}.yaml"
             spec.write_text(SPEC.format(url=url, schema=schema, table=table, roll_up=roll_up), "utf-8")
-            before, found = executors(ui), []
+            before, runs = executors(ui), []
             for _ in range(repeat):
                 ended = run(["-m", "benchmarks.scale", "--one", str(spec)])
                 if ended.status != 0:
                     raise SystemExit(ended.errors)
-                found.append({**json.loads(ended.output), "memory": ended.memory})
+                runs.append({**json.loads(ended.output), "memory": ended.memory})
             after = executors(ui)
             unit, copy, scan, search = (
-                statistics.median(one[name] for one in found) for name in ("unit", "copy", "scan", "search")
+                statistics.median(figures[name] for figures in runs) for name in ("unit", "copy", "scan", "search")
             )
-            most = {name: max(one[name] for one in found) / 1e6 for name in ("bytes", "memory")}
+            most = {name: max(figures[name] for figures in runs) / 1e6 for name in ("bytes", "memory")}
             print(
-                f"{rows:,} rows, {found[0]['leaves']:,} leaves, roll-ups {roll_up}: u = {unit:.2f} s; copy "
-                f"{copy / unit:.1f} u, scan {scan / unit:.1f} u, search of {found[0]['nodes']} nodes "
-                f"{search / unit:.1f} u ({found[0]['statements']} statements); {most['bytes']:.1f} MB to the client, "
+                f"{rows:,} rows, {runs[0]['leaves']:,} leaves, roll-ups {roll_up}: u = {unit:.2f} s; copy "
+                f"{copy / unit:.1f} u, scan {scan / unit:.1f} u, search of {runs[0]['nodes']} nodes "
+                f"{search / unit:.1f} u ({runs[0]['statements']} statements); {most['bytes']:.1f} MB to the client, "
                 f"which had {most['memory']:,.0f} MB",
                 flush=True,
             )
@@ -121,15 +121,15 @@ def searched(path: Path) -> dict[str, float]:
     began = time.perf_counter()
     with open_task(spec) as task:
         opened = time.perf_counter()
-        found = run_search(task).to_json()
+        answer = run_search(task).to_json()
         return {
             "copy": copied - start,
             "unit": unit,
             "scan": opened - began - (copied - start),
             "search": time.perf_counter() - opened,
             "leaves": leaves,
-            "nodes": found["nodes_total"],
-            "statements": found["queries"],
+            "nodes": answer["nodes_total"],
+            "statements": answer["queries"],
             "bytes": received.bytes,
         }
 
@@ -137,16 +137,16 @@ def searched(path: Path) -> dict[str, float]:
 def executors(ui: str) -> dict[str, dict[str, int]]:
     """Tasks and shuffled bytes so far."""
 
-    def asked(what: str) -> Any:
+    def fetched(what: str) -> Any:
         with urllib.request.urlopen(f"{ui}/api/v1/applications{what}", timeout=10) as answer:
             return json.load(answer)
 
-    (application,) = asked("")
+    (application,) = fetched("")
     keys = {"tasks": "completedTasks", "bytes read": "totalInputBytes", "bytes shuffled": "totalShuffleWrite"}
     return {
-        one["id"]: {name: one[key] for name, key in keys.items()}
-        for one in asked(f"/{application['id']}/executors")
-        if one["id"] != "driver"
+        executor["id"]: {name: executor[key] for name, key in keys.items()}
+        for executor in fetched(f"/{application['id']}/executors")
+        if executor["id"] != "driver"
     }
 
 

@@ -156,9 +156,9 @@ def main() -> None:
         spec = directory / "release.yaml"
         spec.write_text(SPEC.format(url=source.url, table=table, node=node, publish=publish), "utf-8")
         unit = one_group_by(spec)
-        found = weekly(source, spec, patients, arguments.weeks)
-    found["times"] = {kind: summary(taken, unit) for kind, taken in found["times"].items() if taken}
-    found |= {
+        stats = weekly(source, spec, patients, arguments.weeks)
+    stats["times"] = {kind: summary(taken, unit) for kind, taken in stats["times"].items() if taken}
+    stats |= {
         "engine": "postgresql" if arguments.url else "duckdb",
         "people": arguments.patients,
         "churn": 1 / GROWS,
@@ -167,9 +167,9 @@ def main() -> None:
         "group by": dict(zip(("seconds", "cpu"), unit, strict=True)),
     }
     if arguments.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(stats, indent=2))
     else:
-        report(found)
+        report(stats)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.draws import Floats, near, numbers, one, shuffled, text, zipf
+from benchmarks.draws import Floats, draw_codes, near, numbers, shuffled, text, zipf
 from benchmarks.nested import nested
 from qblock.demo.people import draw
 
@@ -54,18 +54,18 @@ def hierarchies() -> dict[str, str]:
 def generate(rows: int, part: int = 0) -> pa.Table:
     """The answers of one part."""
     shape, random = np.random.default_rng(SHAPE_SEED), np.random.default_rng((ROWS_SEED, part))
-    age = one(random, _ages(), rows)
+    age = draw_codes(random, _ages(), rows)
     stage = age // 5
     stages = np.arange(AGES // 5 + 1)
-    region = one(random, np.array([0.18, 0.24, 0.37, 0.21]), rows)
+    region = draw_codes(random, np.array([0.18, 0.24, 0.37, 0.21]), rows)
     race = draw(random, np.stack([zipf(RACES, 1.5) * np.exp(shape.normal(0, 0.5, RACES)) for _ in REGIONS]), region)
     sex = draw(random, np.stack([[0.49 - 0.006 * s, 0.51 + 0.006 * s] for s in stages]), stage)
     school = np.where(stages < 4, 1 + 3.5 * stages, 16 - 0.3 * (stages - 4))
     education = draw(random, near(school, EDUCATION, 3.5, 0.03) * shuffled(zipf(EDUCATION, 0.4), shape), stage)
     return pa.table(
         {
-            "year": numbers(one(random, np.linspace(1.2, 0.8, 13) / 13, rows), range(1997, 2010), pa.int32()),
-            "quarter": text(one(random, np.array([0.26, 0.25, 0.24, 0.25]), rows), QUARTERS),
+            "year": numbers(draw_codes(random, np.linspace(1.2, 0.8, 13) / 13, rows), range(1997, 2010), pa.int32()),
+            "quarter": text(draw_codes(random, np.array([0.26, 0.25, 0.24, 0.25]), rows), QUARTERS),
             "region": text(region, REGIONS),
             "person": numbers(draw(random, _persons(stages), stage), np.arange(1, PERSONS + 1), pa.int32()),
             "age": numbers(age, np.arange(AGES), pa.int32()),

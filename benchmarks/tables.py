@@ -43,13 +43,13 @@ class Table:
 
     def attributes(self, directory: Path) -> dict[str, Any]:
         """`attributes` of a spec whose files of hierarchies are in the folder."""
-        found: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
         for name, said in self.quasi.items():
             hierarchy = said["hierarchy"]
             if isinstance(hierarchy, dict) and "file" in hierarchy:
                 hierarchy = {"file": str(directory / self.name / hierarchy["file"])}
-            found[name] = {"role": "quasi_identifier", **said, "hierarchy": hierarchy}
-        return found | {self.sensitive: "sensitive"}
+            attributes[name] = {"role": "quasi_identifier", **said, "hierarchy": hierarchy}
+        return attributes | {self.sensitive: "sensitive"}
 
 
 TABLES = {

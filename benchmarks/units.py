@@ -6,8 +6,8 @@ from pathlib import Path
 
 import sqlalchemy as sa
 
-from benchmarks.asked import url_of
 from benchmarks.clock import Clock, Taken, medians
+from benchmarks.runner import url_of
 from qblock.spec import load_spec
 from qblock.warehouse import TableName, warehouse_of
 

@@ -123,8 +123,8 @@ class Waits:
             t = book.tables.shown
             shown = set(session.fetch(sa.select(t.c.entity).where(t.c.release == self.release))["entity"].to_pylist())
         run = kept.memory.run
-        now = {one: since for one, since in kept.memory.since.items() if one not in shown}
-        done = [run - since for one, since in self.before.items() if one not in now and one in shown]
+        now = {person: since for person, since in kept.memory.since.items() if person not in shown}
+        done = [run - since for person, since in self.before.items() if person not in now and person in shown]
         self.shown += admitted
         self.waited += sum(done)
         self.worst = max([self.worst, *done, *(run - since for since in now.values())])
@@ -153,19 +153,19 @@ def prepared(directory: Path, url: str | None, rows: int) -> tuple[Source, Path]
     return Source(url or "duckdb:///census.duckdb", directory), demo.spec
 
 
-def chosen_node(asked: str, spec: Path, share: float) -> tuple[list[int], dict[str, Any] | None, float]:
+def chosen_node(choice: str, spec: Path, share: float) -> tuple[list[int], dict[str, Any] | None, float]:
     """The node to pin, what was expected of it, and the seconds of the search."""
     started = time.perf_counter()
-    found = Release(spec).search(churn=share).to_dict()
+    answer = Release(spec).search(churn=share).to_dict()
     seconds = time.perf_counter() - started
-    forecast = found["forecast"]
-    if asked == "recommended":
+    forecast = answer["forecast"]
+    if choice == "recommended":
         node = forecast["recommended"]
-    elif asked == "chosen":
-        node = found["chosen"]["levels"]
+    elif choice == "chosen":
+        node = answer["chosen"]["levels"]
     else:
-        node = [int(level) for level in asked.split(",")]
-    expected = next((one for one in forecast["nodes"] if one["node"] == node), None)
+        node = [int(level) for level in choice.split(",")]
+    expected = next((entry for entry in forecast["nodes"] if entry["node"] == node), None)
     return node, expected, seconds
 
 
@@ -182,21 +182,21 @@ def weekly(source: Source, spec: Path, people: People, weeks: int) -> dict[str, 
         if 0 < week <= weeks:
             source.change(*people.week())
         status, taken = job(source, ["release", str(spec), "--quiet", "--result", str(result)])
-        found = json.loads(result.read_text("utf-8"))
+        outcome = json.loads(result.read_text("utf-8"))
         if week > weeks:
             times["unchanged"].append(taken)
             continue
         statuses.append(status)
         if status:
-            reasons[found["reason"]] += 1
+            reasons[outcome["reason"]] += 1
             continue
         if week:
-            times["publishing" if found["status"] == "published" else "waiting"].append(taken)
-            lags.append(found["lag"]["share"])
-            rows, left = found["rows"], found["waiting"].get("leavers", 0)
+            times["publishing" if outcome["status"] == "published" else "waiting"].append(taken)
+            lags.append(outcome["lag"]["share"])
+            rows, left = outcome["rows"], outcome["waiting"].get("leavers", 0)
         else:
             times["first"].append(taken)
-        kept = waits.follow(_admitted(spec, found["run"]) if week else 0)
+        kept = waits.follow(_admitted(spec, outcome["run"]) if week else 0)
     assert kept is not None
     return {
         "runs": weeks,
@@ -224,26 +224,26 @@ def _admitted(spec: Path, run: str) -> int:
     )
 
 
-def report(found: dict[str, Any]) -> None:
+def report(stats: dict[str, Any]) -> None:
     def percent(share: float) -> str:
         return f"{share:.2%}"
 
-    expected, lag = found["expected"], found["lag"]
-    print(f"{found['engine']}, {found['people']:,} people, {found['churn']:.1%} a week, node {found['node']}")
-    print(f"  runs that published     {found['published']} of {found['runs']}; exit statuses {found['exit statuses']}")
-    for reason, n in found["refused"].items():
+    expected, lag = stats["expected"], stats["lag"]
+    print(f"{stats['engine']}, {stats['people']:,} people, {stats['churn']:.1%} a week, node {stats['node']}")
+    print(f"  runs that published     {stats['published']} of {stats['runs']}; exit statuses {stats['exit statuses']}")
+    for reason, n in stats["refused"].items():
         print(f"  refused {n} times       {reason}")
     print(f"  lag                     mean {percent(lag['mean'])}, last {percent(lag['last'])}", end="")
     print(f", worst {percent(lag['worst'])}", end="")
     print(f"; expected mean {percent(expected['lag'])}, worst {percent(expected['worst_lag'])}" if expected else "")
-    print(f"  wait of newcomers       mean {found['mean wait'] or 0:.2f}, longest {found['oldest wait']} runs", end="")
+    print(f"  wait of newcomers       mean {stats['mean wait'] or 0:.2f}, longest {stats['oldest wait']} runs", end="")
     print(f"; expected {expected['mean_wait']:.2f}, {expected['worst_wait']}" if expected else "")
-    print(f"  newcomers               {found['newcomers shown']:,} shown, {found['newcomers waiting']:,} wait")
-    print(f"  rows shown at the end   {found['rows']:,}, {found['leavers shown']:,} of them of people who have left")
-    closed, failed = found["batches closed"], found["batches failed"]
+    print(f"  newcomers               {stats['newcomers shown']:,} shown, {stats['newcomers waiting']:,} wait")
+    print(f"  rows shown at the end   {stats['rows']:,}, {stats['leavers shown']:,} of them of people who have left")
+    closed, failed = stats["batches closed"], stats["batches failed"]
     print(f"  batches                 closed {closed}, failed {failed}; expected to fail 0.1 %")
-    print(f"  one leaf GROUP BY       {found['group by']['seconds']:.3f} s ({found['group by']['cpu']:.3f} s of CPU)")
-    for kind, taken in found["times"].items():
+    print(f"  one leaf GROUP BY       {stats['group by']['seconds']:.3f} s ({stats['group by']['cpu']:.3f} s of CPU)")
+    for kind, taken in stats["times"].items():
         if taken:
             print(
                 f"  {kind + ' run':<23} {taken['seconds']:.2f} s, {taken['ratio']:.0f} GROUP BYs "
@@ -275,9 +275,9 @@ def main() -> None:
             (expected,) = Release(spec).search(churn=arguments.churn).to_dict()["forecast"]["nodes"]
         unit = one_group_by(spec)
         people = People(arguments.people, arguments.weeks, arguments.churn)
-        found = weekly(source, spec, people, arguments.weeks)
-    found["times"] = {kind: summary(taken, unit) for kind, taken in found["times"].items() if taken}
-    found |= {
+        stats = weekly(source, spec, people, arguments.weeks)
+    stats["times"] = {kind: summary(taken, unit) for kind, taken in stats["times"].items() if taken}
+    stats |= {
         "engine": "postgresql" if arguments.url else "duckdb",
         "people": arguments.people,
         "churn": arguments.churn,
@@ -287,9 +287,9 @@ def main() -> None:
         "group by": dict(zip(("seconds", "cpu"), unit, strict=True)),
     }
     if arguments.json:
-        print(json.dumps(found, indent=2))
+        print(json.dumps(stats, indent=2))
     else:
-        report(found)
+        report(stats)
 
 
 if __name__ == "__main__":

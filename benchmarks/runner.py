@@ -1,4 +1,4 @@
-"""One question in a process of its own, so that its memory and its start are its own: `python -m benchmarks.asked`.
+"""One question in a process of its own, so that its memory and its start are its own: `python -m benchmarks.runner`.
 
 The stages are wrapped from outside: the same file measures every version of qblock that has open_task and run_search.
 """
@@ -46,9 +46,9 @@ class Stopwatch:
 
     def wrap(self, module: str, owner: str, *names: str) -> None:
         """Methods of a class; those that this version of qblock does not have are left out."""
-        found = getattr(importlib.import_module(module), owner)
-        for name in set(names) & set(vars(found)):
-            setattr(found, name, self._timed(name, vars(found)[name]))
+        class_ = getattr(importlib.import_module(module), owner)
+        for name in set(names) & set(vars(class_)):
+            setattr(class_, name, self._timed(name, vars(class_)[name]))
 
     def _timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -65,7 +65,7 @@ class Stopwatch:
 
         return timed
 
-    def found(self) -> dict[str, Any]:
+    def times(self) -> dict[str, Any]:
         names = sorted(self.seconds, key=lambda name: -self.seconds[name])
         return {name: {"seconds": round(self.seconds[name], 4), "calls": self.calls[name]} for name in names}
 
@@ -92,7 +92,7 @@ def ask(path: Path) -> dict[str, Any]:
         memory = _duckdb_memory(task)
         sets = task.source.frequency_sets
         rows = {"leaf rows": getattr(sets, "leaf_rows", None), "rows read": getattr(sets, "rows_read", None)}
-        found = result.to_json()
+        answer = result.to_json()
     by_metrics = sum(metrics.seconds.values())
     return {
         "seconds": done - began,
@@ -104,11 +104,11 @@ def ask(path: Path) -> dict[str, Any]:
             "metrics": by_metrics,
         },
         "cpu of opening": opening,
-        "statements": statements.found(),
+        "statements": statements.times(),
         "peak memory": resident(),
         "duckdb memory at the end": memory,
         **rows,
-        "answer": found,
+        "answer": answer,
     }
 
 
