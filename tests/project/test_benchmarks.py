@@ -172,3 +172,56 @@ def test_beliefs_are_asked_of_the_table_and_of_a_larger_population(tmp_path: Pat
     for found in (beliefs._ask(str(spec), "top", "table"), beliefs._in_a_process(spec, "bottom", beliefs.POPULATION)):
         assert found["pairs"] == pairs
         assert min(found["seconds"], found["memory"]) > 0
+
+
+def test_ledgers_are_opened_read_meanwhile_and_killed() -> None:
+    given = ["--kills", "2", "--openings", "1", "--processes", "1", "--events", "2"]
+    command = [sys.executable, "-m", "benchmarks.ledgers", *given]
+    ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+    lines = dict(line.rsplit("? ", 1) for line in ended.stdout.splitlines() if "? " in line)
+    read = {line.partition(":")[0]: answer for line, answer in lines.items() if "writes, can another read" in line}
+    assert {store: answer.startswith("no, ") for store, answer in read.items()} == {
+        "DuckDB": True,
+        "SQLite (WAL)": False,
+        "SQLite (rollback journal)": False,
+    }
+    assert ended.stdout.count("kills: 2, a file that could not be read: 0, an acknowledged event lost: 0") == 3
+
+
+@pytest.mark.parametrize(
+    ("damage", "problem"),
+    [
+        ("UPDATE event SET run = 'another' WHERE number = 2", "half"),
+        ("DELETE FROM guarantee WHERE number = 3 AND position = 1", "half"),
+        ("UPDATE event SET previous_digest = digest WHERE number = 2", "chain"),
+        ("DELETE FROM event WHERE number = 1", "missing"),
+    ],
+)
+def test_a_ledger_that_was_damaged_is_told(damage: str, problem: str, tmp_path: Path) -> None:
+    from benchmarks.ledger_files import STORES, create, length
+
+    store, file = "SQLite (rollback journal)", tmp_path / "ledger"
+    create(store, file, 3)
+    assert length(store, file) == 3
+    with STORES[store](file, False).begin() as connection:
+        connection.exec_driver_sql(damage)
+    with pytest.raises(ValueError, match=problem):
+        length(store, file)
+
+
+def test_openings_of_files_are_counted(tmp_path: Path) -> None:
+    from benchmarks.ledger_files import STORES, create
+    from benchmarks.openings import counted
+
+    for store in STORES:
+        file = tmp_path / store
+        with counted() as opened:
+            create(store, file)
+            for _ in range(2):
+                with STORES[store](file, True).connect():
+                    pass
+        assert opened[str(file)] == 3
+        with STORES[store](file, True).connect():
+            pass
+        assert opened[str(file)] == 3

@@ -1,0 +1,98 @@
+"""How often commands open the private files of a release on DuckDB: `python -m benchmarks.openings [--people N]`.
+
+Runs them on the demo's people, with an entity, in this process, and counts each file that a database library is told to
+open: with DuckDB, or attached to an instance of it, or with SQLite.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.weeks import People, chosen_node, prepared
+from qblock.cli.app import run as qblock
+from qblock.warehouse import duckdb_attached, duckdb_session
+
+FOLDER = "qblock"
+WEEKS, SHARE = 8, 0.03
+"""So many weeks, in which such a share of the people joins and leaves, until a version is published."""
+
+
+@contextlib.contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """The files that are opened meanwhile, by their paths."""
+    opened: Counter[str] = Counter()
+    attach, connect = duckdb_attached.Host.attach, duckdb_session.connect
+
+    def counting_attach(host: duckdb_attached.Host, file: Path, read_only: bool) -> None:
+        opened[str(file)] += 1
+        attach(host, file, read_only)
+
+    def counting_connect(file: Path, **options: Any) -> Any:
+        opened[str(file)] += 1
+        return connect(file, **options)
+
+    def hear(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "sqlite3.connect" and counting:
+            opened[str(arguments[0])] += 1
+
+    counting = True
+    sys.addaudithook(hear)
+    duckdb_attached.Host.attach, duckdb_session.connect = counting_attach, counting_connect  # type: ignore[method-assign]
+    try:
+        yield opened
+    finally:
+        counting = False
+        duckdb_attached.Host.attach, duckdb_session.connect = attach, connect  # type: ignore[method-assign]
+
+
+def openings(private: Path, *arguments: str) -> tuple[str, dict[str, int]]:
+    """What became of a command, and how often it opened each file of the private folder."""
+    output, errors = io.StringIO(), io.StringIO()
+    with counted() as opened, contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
+        status = qblock([*arguments, "--json"])
+    if status:
+        raise RuntimeError(f"qblock {arguments[0]} ended with exit status {status}: {errors.getvalue()}")
+    paths = {Path(path).resolve(): times for path, times in opened.items()}
+    inside = {str(p.relative_to(private)): times for p, times in sorted(paths.items()) if p.is_relative_to(private)}
+    return str(json.loads(output.getvalue()).get("status", "done")), inside
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.openings", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--people", type=int, default=20_000)
+    given = parser.parse_args(arguments)
+
+    def show(command: str) -> str:
+        status, files = openings(spec.parent / FOLDER, command, str(spec))
+        each = ", ".join(f"{name} {times}" for name, times in files.items())
+        print(f"{command} ({status}): {sum(files.values())} openings: {each or 'none'}", flush=True)
+        return status
+
+    with tempfile.TemporaryDirectory() as temporary:
+        source, spec = prepared(Path(temporary).resolve(), None, given.people)
+        one_level = spec.read_text("utf-8").replace("recoding: multidimensional, ", "", 1)
+        spec.write_text(one_level, "utf-8")
+        node, _, _ = chosen_node("recommended", spec, SHARE)
+        spec.write_text(one_level.replace("search: {", f"search: {{node: {node}, ", 1), "utf-8")
+        people = People(given.people, WEEKS, SHARE)
+        for command in ("release", "release", "search", "plan", "verify", "history"):
+            show(command)
+        for _ in range(WEEKS):
+            source.change(*people.week())
+            if show("release") == "published":
+                break
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
