@@ -83,6 +83,7 @@ LEFT_OUT = {
     "tests/publish": "SQL of readers, roles and types of the other engines; Spark has tests/publish/test_spark*.py",
     "tests/release": "half a minute for each run, so that CHOSEN has a sample",
     "tests/report": "reports on Spark have tests/publish/test_spark_helpers.py",
+    "tests/transcripts": "what is printed, published and sent on the other engines; digests have tests/publish",
     "tests/warehouse": "reading in parts, which Spark does not; connections, locks and poolers",
 }
 """Why what is not CHOSEN does not run, by folder or file. The innermost name of either counts."""

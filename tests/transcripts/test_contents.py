@@ -1,4 +1,4 @@
-"""The content digests of releases of drawn tables, which are the same on each engine: lines of contents.txt.
+"""The content digests of releases of drawn tables, which are the same on each engine: lines of recorded/contents.txt.
 
 A line is a release: its number, what was asked, and what was published: rows, suppressed rows, node or boxes, digest.
 QBLOCK_TRANSCRIPTS=update writes them anew (CONTRIBUTING.md, Transcripts).
@@ -19,7 +19,7 @@ from release.jobs import MakeJob, first_runs, make_job  # noqa: F401
 
 from qblock.errors import Refused
 
-FILE = Path(__file__).with_name("contents.txt")
+FILE = Path(__file__).parent / "recorded" / "contents.txt"
 QUICK, ALL = 8, 48
 MODELS: list[list[dict[str, Any]]] = [
     [{"k_anonymity": {"k": 3}}],

@@ -12,7 +12,7 @@ answer: standard output, standard error behind `! `, and the exit status. Comman
 
 $URL is the source's database; a scenario without it runs once. NAME.txt has the answers on DuckDB, NAME.postgresql.txt
 those of PostgreSQL that are others; one whose first line ends in "(PostgreSQL)" runs there alone.
-QBLOCK_TRANSCRIPTS=update writes both. Scenarios in more/ are run by `make test-more`.
+QBLOCK_TRANSCRIPTS=update writes both, in one process. Scenarios in more/ are run by `make test-more`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Shell:
         status = getattr(self, f"do_{name}")(command.given, *words)
         out, err = self.capture.readouterr()
         if "--json" in words and out:
-            out = pretty(rounded(json.loads(out)))
+            out = pretty(json.loads(out, parse_float=lambda text: float(f"{float(text):.9g}")))
         lines = [*out.splitlines(), *(f"! {line}" for line in err.splitlines())]
         lines += [] if status is None else [f"exit status {status}"]
         return self.masked("\n".join(line.rstrip() for line in lines)).strip("\n")
@@ -160,15 +160,6 @@ class Shell:
         if not (SHARED / file).exists():
             raise Absent(f"{file} is absent beside the checkout (../shared)")
         shutil.copy(SHARED / file, Path(file).name)
-
-
-def rounded(value: Any) -> Any:
-    """The figures of an answer, to the digits that do not depend on the order of adding up."""
-    if isinstance(value, dict):
-        return {key: rounded(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [rounded(item) for item in value]
-    return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
 def pretty(value: Any, indent: str = "") -> str:
