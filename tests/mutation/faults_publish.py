@@ -91,8 +91,8 @@ PUBLISH: tuple[Mutation, ...] = (
     Mutation(
         "statistics: they stay those of the version before",
         "publish/targets/postgresql_shown.py",
-        "        run(connection, f\"ANALYZE {', '.join(self._names(connection))}\")",
-        "        pass",
+        "            run(connection, f\"ANALYZE {', '.join(names)}\")",
+        "            pass",
         tests=(f"{STATISTICS}::test_the_estimates_change_with_the_version_while_somebody_still_sees_the_older_one",),
     ),
     Mutation(
