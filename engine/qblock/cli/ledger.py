@@ -33,12 +33,12 @@ def upgrade(
     if json_:
         answer(upgraded.to_dict())
     else:
-        same = f"The ledger is at {upgraded.after}: nothing to do."
-        console().print(
-            same
-            if upgraded.before == upgraded.after
-            else f"The ledger went from {upgraded.before} to {upgraded.after}."
-        )
+        said = f"The ledger went from {upgraded.before} to {upgraded.after}."
+        if upgraded.before is None:
+            said = f"The ledger is made, at {upgraded.after}."
+        elif upgraded.before == upgraded.after:
+            said = f"The ledger is at {upgraded.after}: nothing to do."
+        console().print(said)
 
 
 @ledger.command("rekey")

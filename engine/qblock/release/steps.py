@@ -246,8 +246,9 @@ class FindPeople(Step):
     column: str
 
     def describe(self) -> str:
+        who = "person" if self.people == 1 else f"{self.people} people"
         return (
-            f"Look the {self.people} people named up by column {self.column}, in earlier versions and in the source; "
+            f"Look the {who} named up by column {self.column}, in earlier versions and in the source; "
             "do nothing if a name is nobody's."
         )
 
