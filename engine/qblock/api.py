@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qblock.errors import InputError, plainly
+from qblock.errors import InputError, hide_tracebacks
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -245,7 +245,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-@plainly
+@hide_tracebacks
 def audit(
     data: Any,
     quasi_identifiers: Sequence[str],
@@ -297,7 +297,7 @@ def audit(
         )
 
 
-@plainly
+@hide_tracebacks
 def anonymize(
     data: Any,
     quasi_identifiers: Mapping[str, Any],
@@ -347,7 +347,7 @@ def anonymize(
     return anonymized(spec, request.warehouse(spec))
 
 
-@plainly
+@hide_tracebacks
 def profile(data: Any, *, table: str | None = None, types: Mapping[str, str] | None = None) -> Profiled:
     """A first look at a table: distinct values and NULLs of each column, and the role that is proposed for it.
 

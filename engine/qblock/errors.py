@@ -97,7 +97,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def plainly(function: Callable[P, R]) -> Callable[P, R]:
+def hide_tracebacks(function: Callable[P, R]) -> Callable[P, R]:
     """The function, with our errors alone: what a driver says of one may quote the data, and a notebook prints it.
 
     A method of an object with `name_values` keeps it: its caller shows tracebacks only to those who may see the data.
@@ -115,9 +115,9 @@ def plainly(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
-def all_plainly(cls: type[T]) -> type[T]:
-    """A class whose public methods raise our errors alone (see `plainly`)."""
+def hide_all_tracebacks(cls: type[T]) -> type[T]:
+    """A class whose public methods raise our errors alone (see `hide_tracebacks`)."""
     for name, value in list(vars(cls).items()):
         if isinstance(value, FunctionType) and not name.startswith("_"):
-            setattr(cls, name, plainly(value))
+            setattr(cls, name, hide_tracebacks(value))
     return cls

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qblock.errors import all_plainly
+from qblock.errors import hide_all_tracebacks
 from qblock.ledger.migrate import upgrade_ledger
 from qblock.ledger.stores import place_of, place_of_url
 from qblock.release.rekey import Rekeyed, rekey
@@ -25,7 +25,7 @@ class Upgraded:
         return dict(vars(self))
 
 
-@all_plainly
+@hide_all_tracebacks
 class Ledger:
     """The private state of all releases of a place."""
 

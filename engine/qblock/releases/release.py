@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qblock.errors import InputError, all_plainly
+from qblock.errors import InputError, hide_all_tracebacks
 from qblock.files import OwnFile
 from qblock.releases.granted import Grants
 from qblock.releases.recodings import ComparedRecodings
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 Say = Callable[[str], None]
 
 
-@all_plainly
+@hide_all_tracebacks
 class Release:
     """One release. Nothing is opened until a method is called, and nothing stays open after it.
 
