@@ -31,7 +31,7 @@ from qblock.cli import (
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
 from qblock.cli.examples import add_examples, epilog
 from qblock.cli.streams import AnswerLost, check_answer, guarded
-from qblock.deeds import Outcome, asked
+from qblock.effects import Effects, collect_effects
 from qblock.errors import values_shown
 
 EPILOG = (
@@ -123,7 +123,7 @@ def run(arguments: list[str]) -> int:
         # Without a handler Python prints their warnings, which hold the driver's text.
         logging.getLogger(name).addHandler(logging.NullHandler())
     debug = _Debug(bool(os.environ.get("QBLOCK_DEBUG")))
-    with guarded(), asked() as outcome:
+    with guarded(), collect_effects() as effects:
         try:
             if "_QBLOCK_COMPLETE" in os.environ:
                 return int(command.main(args=arguments, prog_name="qblock", standalone_mode=False) or 0)
@@ -137,7 +137,7 @@ def run(arguments: list[str]) -> int:
             try:
                 check_answer()
             except AnswerLost as error:
-                return _ended(error, arguments, outcome, debug)
+                return _ended(error, arguments, effects, debug)
             return int(ended.exit_code)
         except TyperException as error:
             # A wrong command line: the exception prints itself.
@@ -148,25 +148,25 @@ def run(arguments: list[str]) -> int:
                 _say(str(error))
             return int(getattr(error, "exit_code", 2))
         except typer.Abort:
-            return _ended(KeyboardInterrupt(), arguments, outcome, debug)
+            return _ended(KeyboardInterrupt(), arguments, effects, debug)
         except (Exception, KeyboardInterrupt) as error:
-            return _ended(error, arguments, outcome, debug)
+            return _ended(error, arguments, effects, debug)
 
 
-def _ended(error: BaseException, arguments: list[str], outcome: Outcome, debug: _Debug) -> int:
+def _ended(error: BaseException, arguments: list[str], effects: Effects, debug: _Debug) -> int:
     """Print what became of a command that failed or was stopped; returns its exit status."""
     try:
         if stopped(error):
             signal.setitimer(signal.ITIMER_REAL, 0)
         else:
             debug.show(error)
-        _say(message(error, outcome, nothing_of(arguments)), error)
+        _say(message(error, effects, nothing_of(arguments)), error)
         if not isinstance(error, AnswerLost):
             _say_lost(error)
     except KeyboardInterrupt as again:
         # Another signal while the last message was printed.
-        return exit_status(again, outcome)
-    return exit_status(error, outcome)
+        return exit_status(again, effects)
+    return exit_status(error, effects)
 
 
 def _say_lost(error: BaseException) -> None:

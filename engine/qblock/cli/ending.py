@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import ClassVar
 
-from qblock.deeds import UNPUBLISHED, Outcome
+from qblock.effects import UNPUBLISHED, Effects
 from qblock.errors import QblockError
 from qblock.printable import printable
 
@@ -50,13 +50,13 @@ def stopped(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) or Terminated.arrived or Interrupted.arrived
 
 
-def exit_status(error: BaseException, outcome: Outcome) -> int:
+def exit_status(error: BaseException, effects: Effects) -> int:
     """143 and 130 for a signal; 3 says that nothing was published, so a refusal after a publication is a fault."""
     if stopped(error):
         return 143 if Terminated.arrived else 130
     if not isinstance(error, QblockError):
         return 1
-    return 1 if error.exit_status == 3 and outcome.publication is not None else error.exit_status
+    return 1 if error.exit_status == 3 and effects.publication is not None else error.exit_status
 
 
 def reason(error: BaseException) -> str:
@@ -71,19 +71,19 @@ def reason(error: BaseException) -> str:
     return f"internal error ({type(error).__name__})"
 
 
-def with_outcome(error: BaseException, outcome: Outcome, nothing: str | None = None) -> str:
+def with_effects(error: BaseException, effects: Effects, nothing: str | None = None) -> str:
     """The text of an error with what the command has done. nothing: the entry of NOTHING, for where it has done
     nothing."""
-    done, why = printable(outcome.said(nothing) or ""), reason(error)
+    done, why = printable(effects.said(nothing) or ""), reason(error)
     if not done:
         return why
     return f"{why}: {done}" if stopped(error) else f"{done}; {why}"
 
 
-def message(error: BaseException, outcome: Outcome, nothing: str | None) -> str:
+def message(error: BaseException, effects: Effects, nothing: str | None) -> str:
     """The last message of a command. An error of ours says itself what it means where nothing was done."""
     ours = isinstance(error, QblockError) and not stopped(error)
-    said = with_outcome(error, outcome, None if ours and outcome.said() is None else nothing)
+    said = with_effects(error, effects, None if ours and effects.said() is None else nothing)
     if ours or stopped(error) or isinstance(error, OSError):
         return said
     return f"{said}; --debug prints the traceback on a terminal"

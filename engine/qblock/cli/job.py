@@ -18,11 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qblock.cli.ending import exit_status, stopped, with_outcome
+from qblock.cli.ending import exit_status, stopped, with_effects
 from qblock.cli.log import Log
 from qblock.cli.result_file import ResultFile, result_bytes
 from qblock.cli.streams import AnswerLost, check_answer, say
-from qblock.deeds import outcome
+from qblock.effects import current_effects
 from qblock.errors import InputError, QblockError, Refused
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Job:
         if stopped(error):
             # It is heard.
             signal.setitimer(signal.ITIMER_REAL, 0)
-        done = outcome()
+        done = current_effects()
         publication = done.publication
         summary: dict[str, Any] = {
             "status": "refused" if isinstance(error, Refused) else "failed",
@@ -162,7 +162,7 @@ class Job:
         return {
             **summary,
             **result,
-            "reason": with_outcome(error, done),
+            "reason": with_effects(error, done),
             "exit_status": exit_status(error, done),
             **({"confirm": confirm} if (confirm := getattr(error, "confirm", None)) else {}),
         }

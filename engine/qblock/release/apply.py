@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from qblock.deeds import outcome
+from qblock.effects import current_effects
 from qblock.errors import QblockError, Refused
 from qblock.joint.lag.turn import KEPT
 from qblock.joint.turn import TogetherRefused
@@ -234,7 +234,7 @@ def _publish(run: Run, _: steps.Publish) -> None:
             "run checks them together"
         )
     said, number = f"version {run.version} was published", run.version
-    with outcome().doing(said, partial(published, run, number), status="published", version=number):
+    with current_effects().committing(said, partial(published, run, number), status="published", version=number):
         run.notes += run.checked.publish(run.record)
         run.published = True
     run.transaction.close()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from qblock.deeds import outcome
+from qblock.effects import current_effects
 from qblock.errors import QblockError, Refused
 from qblock.joint.crosswalk import own_book, prepare
 from qblock.joint.excluded import FAILED, LEAVING, OUT, entities_apart
@@ -197,7 +197,7 @@ def _count(run: _Erasure, _: steps.CountSharing) -> None:
 
 def _take_out(run: _Erasure, step: steps.SetApart) -> None:
     place, spec, digests = run.place, run.spec, run.digests
-    with outcome().doing(RECORDED, partial(_recorded, place, spec, digests, step.now)):
+    with current_effects().committing(RECORDED, partial(_recorded, place, spec, digests, step.now)):
         run.shown, run.stuck, run.removal = _set_apart(place, spec, digests, step.now)
     if run.removal is not None:
         record_erasure(place, spec.release, run.id, {"people": run.shown, "companions": len(run.removal.companions)})

@@ -19,7 +19,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.deeds import outcome
+from qblock.effects import current_effects
 from qblock.errors import InputError, Refused
 from qblock.joint.padding import nobody
 from qblock.joint.tables import tables as crosswalk_tables
@@ -87,7 +87,7 @@ def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
             return _result("unchanged", spec, earlier, place, target)
         _check_target(spec, earlier, place, target)
         notes = roles.judge(spec, place, identity, earlier=earlier)
-        with outcome().doing(f"release {earlier} was moved", partial(_moved, place, spec, earlier, last)):
+        with current_effects().committing(f"release {earlier} was moved", partial(_moved, place, spec, earlier, last)):
             with ledger_transaction(place) as connection:
                 _write(connection, spec, earlier, target, identity, last, kind_of(spec).finish_move is None)
                 if place.atomic:

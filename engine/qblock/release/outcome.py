@@ -1,4 +1,4 @@
-"""Whether a run has published its version, asked of the ledger and the target; deeds.py has what is said of it."""
+"""Whether a run has published its version, asked of the ledger and the target; effects.py has what is said of it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.deeds import outcome
+from qblock.effects import current_effects
 from qblock.errors import InputError
 from qblock.joint.crosswalk import own_book, prepare
 from qblock.joint.keys import new_key, rekeyed_event, settle
@@ -55,7 +55,7 @@ def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
         prepare(place)
         with own_book(place) as book:
             known = len(book.key_numbers())
-        with outcome().doing(NEW, partial(_has_new, place, known)), own_book(place) as book:
+        with current_effects().committing(NEW, partial(_has_new, place, known)), own_book(place) as book:
             number, releases = new_key(book)
             owed = [{"release": release, "key": number, "people": n} for release, n in releases.items()]
             if place.atomic:

@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.deeds import outcome
+from qblock.effects import current_effects
 from qblock.errors import Refused
 from qblock.ledger.events import Event, RecordedEvent, State
 from qblock.ledger.history import retired_by
@@ -92,7 +92,7 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
         elif current is None and not made.target.shows():
             raise Refused(f"release {spec.release} shows nothing: no version of it is published")
         else:
-            with outcome().doing("the release was retired", partial(_retired, job)):
+            with current_effects().committing("the release was retired", partial(_retired, job)):
                 made.target.close(_recorder(job, current))
         with ledger_reader(made.place) as reader:
             head = reader.head(spec.release)

@@ -10,7 +10,7 @@ from functools import partial
 
 import sqlalchemy as sa
 
-from qblock.deeds import outcome
+from qblock.effects import current_effects
 from qblock.errors import Refused
 from qblock.joint.later import WITHOUT_ENTITY, joint_check
 from qblock.ledger.events import PUBLISHING, Event, Guarantee, RecordedEvent, State
@@ -109,7 +109,7 @@ class _Rollback(Job):
         roles.judge(self.spec, self.place, self.identity, running=True)
         said, number = f"version {self.version} was published again", self.version
         ask = partial(published, self, number, again=True)
-        with outcome().doing(said, ask, status="rolled_back", version=number):
+        with current_effects().committing(said, ask, status="rolled_back", version=number):
             self.notes += self.checked.publish(self._record)
 
     @one_reader()

@@ -17,7 +17,7 @@ HISTORY = "`qblock history` shows it"
 
 
 @dataclass
-class Deed:
+class Effect:
     """Something that outlasts the command. said: that it was done, as a sentence; done: None while that is not known.
 
     status, version: of a publication, as its result has them.
@@ -47,14 +47,14 @@ class Deed:
         return self.said if self.done else None
 
 
-class Outcome:
+class Effects:
     """What one command has done, oldest first."""
 
     def __init__(self) -> None:
-        self.deeds: list[Deed] = []
+        self.effects: list[Effect] = []
 
     @contextmanager
-    def doing(
+    def committing(
         self,
         said: str,
         ask: Ask,
@@ -63,52 +63,52 @@ class Outcome:
         version: int | None = None,
     ) -> Iterator[None]:
         """What is done within, by one commit or rename, is done where this ends, and is asked for where it is left."""
-        deed = Deed(said, ask, status, version)
-        self.deeds.append(deed)
+        effect = Effect(said, ask, status, version)
+        self.effects.append(effect)
         try:
             yield
         except (InputError, Refused):
             # Decided before anything is committed.
-            deed.done = False
+            effect.done = False
             raise
         except BaseException:
             # At once, while the lock of the release is held; an error may have come after the commit.
-            deed.settle()
+            effect.settle()
             raise
-        deed.done = True
+        effect.done = True
 
     @property
-    def publication(self) -> Deed | None:
+    def publication(self) -> Effect | None:
         """The newest publication that was made, or may have been made."""
-        publications = [deed for deed in self._settled() if deed.status is not None and deed.done is not False]
+        publications = [effect for effect in self._settled() if effect.status is not None and effect.done is not False]
         return publications[-1] if publications else None
 
     def said(self, nothing: str | None = None) -> str | None:
         """What was done, as sentences. nothing: what is said where nothing was, or of UNPUBLISHED no publication."""
-        sentences = [deed.sentence for deed in self._settled() if deed.sentence is not None]
+        sentences = [effect.sentence for effect in self._settled() if effect.sentence is not None]
         if nothing is not None and not (self.publication if nothing == UNPUBLISHED else sentences):
             sentences.append(nothing)
         return "; ".join(sentences) or None
 
-    def _settled(self) -> list[Deed]:
-        for deed in self.deeds:
-            deed.settle()
-        return self.deeds
+    def _settled(self) -> list[Effect]:
+        for effect in self.effects:
+            effect.settle()
+        return self.effects
 
 
-_current: ContextVar[Outcome | None] = ContextVar("outcome", default=None)
+_current: ContextVar[Effects | None] = ContextVar("effects", default=None)
 
 
 @contextmanager
-def asked() -> Iterator[Outcome]:
-    """The outcome of what is called within."""
-    token = _current.set(collected := Outcome())
+def collect_effects() -> Iterator[Effects]:
+    """The effects of what is called within."""
+    token = _current.set(collected := Effects())
     try:
         yield collected
     finally:
         _current.reset(token)
 
 
-def outcome() -> Outcome:
+def current_effects() -> Effects:
     """That of the command which calls; one that nobody asks where it is not called by one that does."""
-    return _current.get() or Outcome()
+    return _current.get() or Effects()
