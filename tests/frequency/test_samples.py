@@ -171,7 +171,7 @@ def test_hubs_and_samples_change_no_answer(warehouse: Any, tmp_path: Path, asked
         with opened(url, "t", rows.attributes(), tmp_path, privacy=privacy, **more, **counted) as task:
             result = run_search(task, strategy=strategy)
             found.append((result.minimal, result.chosen and result.chosen.node, result.metrics))
-            counted_at_once = task.source.frequency_sets.at_once
+            counted_at_once = task.source.frequency_sets.max_concurrency
             assert counted_at_once == (3 if task.source.frequency_sets.session.engine == "duckdb" else 1)
             hubs_used = task.source.frequency_sets.cost(task.lattice.top) < rows.size
             assert hubs_used or strategy == "incognito"

@@ -22,7 +22,7 @@ class Known:
     monotone: bool = True
     sizes_monotone: bool = True
     sizes_only: bool = False
-    at_once: int = 1
+    max_concurrency: int = 1
     asked_sizes: list[Node] = field(default_factory=list)
     asked_full: list[Node] = field(default_factory=list)
     batches: list[list[Node]] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Known:
         return bool(self.full[node])
 
     def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
-        assert 1 < len(nodes) <= self.at_once
+        assert 1 < len(nodes) <= self.max_concurrency
         assert len(set(nodes)) == len(nodes)
         self.batches.append(list(nodes))
         return [ask(node) for node in nodes]
@@ -81,7 +81,7 @@ def monotone_cases(draw: Callable, make: Callable[..., Known] = Known) -> Known:
     lattice = draw(lattices)
     full = up_set(lattice, draw(nodes_in(lattice)))
     sizes = full | up_set(lattice, draw(nodes_in(lattice)))
-    return make(lattice, sizes, full, at_once=draw(st.integers(1, 4)))
+    return make(lattice, sizes, full, max_concurrency=draw(st.integers(1, 4)))
 
 
 @st.composite
@@ -91,4 +91,4 @@ def scattered_cases(draw: Callable, make: Callable[..., Known] = Known) -> Known
     sizes = up_set(lattice, draw(nodes_in(lattice)))
     bits = draw(st.lists(st.booleans(), min_size=len(lattice), max_size=len(lattice)))
     full = sizes & np.array(bits, dtype=bool).reshape(lattice.shape)
-    return make(lattice, sizes, full, monotone=False, at_once=draw(st.integers(1, 4)))
+    return make(lattice, sizes, full, monotone=False, max_concurrency=draw(st.integers(1, 4)))

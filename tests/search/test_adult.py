@@ -53,7 +53,7 @@ class Adult:
 
     passes = sizes_pass
 
-    at_once = 1
+    max_concurrency = 1
 
     def evaluate_many(self, nodes: list[Node], ask: Callable[[Node], bool]) -> list[bool]:
         return [ask(node) for node in nodes]

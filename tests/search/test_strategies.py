@@ -110,7 +110,7 @@ def test_an_interrupt_passes_through(strategy: str) -> None:
 def test_of_nodes_that_are_asked_together_none_decides_another() -> None:
     lattice = Lattice((3, 3, 3))
     passing = up_set(lattice, [(1, 1, 1), (0, 2, 3)])
-    case = Known(lattice, passing, passing, at_once=3)
+    case = Known(lattice, passing, passing, max_concurrency=3)
     alone = Known(lattice, passing, passing)
     assert search(case).minimal == search(alone).minimal == [(0, 2, 3), (1, 1, 1)]
     assert max(map(len, case.batches)) == 3

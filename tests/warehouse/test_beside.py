@@ -36,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 def test_other_threads_find_what_is_shared_and_count_what_they_send(file: Path) -> None:
     warehouse = DuckdbWarehouse(file)
     with warehouse.snapshot() as session:
-        assert session.at_once == 4
+        assert session.max_concurrency == 4
         relation = session.relation(TableName.parse("t"))
         session.share("shared", sa.select(sa.literal_column("a % 10").label("k")).select_from(relation))
         before = session.statements
@@ -109,7 +109,7 @@ def test_a_statement_has_two_cores_for_itself(monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.setattr(duckdb_beside, "cores", lambda: cores)
     warehouse = local_warehouse()
     with warehouse.snapshot() as session:
-        assert session.at_once == at_once
+        assert session.max_concurrency == at_once
         session.share("shared", ONE)
         assert session.scalar("SELECT current_setting('threads')") == max(1, cores // at_once)
     warehouse.close()

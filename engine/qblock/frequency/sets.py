@@ -132,7 +132,7 @@ class FrequencySets(Sources):
         known = self._known.get(self.coding.mask(node))
         if known is not None:
             rows = min(rows, known * math.prod(self.coding.sizes[i] for i in sensitive))
-        return max(1, -(-rows * self._bytes * self.at_once // self.memory))
+        return max(1, -(-rows * self._bytes * self.max_concurrency // self.memory))
 
     def blocks(
         self, node: Node, sensitive: Sequence[int], *, portion: Portion = ALL, keyed: bool = True

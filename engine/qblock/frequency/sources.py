@@ -83,13 +83,13 @@ class Sources:
         return self._base.table
 
     @property
-    def at_once(self) -> int:
+    def max_concurrency(self) -> int:
         """How many threads may ask for sizes and blocks of a node at once."""
-        return self.session.at_once if self._shared else 1
+        return self.session.max_concurrency if self._shared else 1
 
     def share(self) -> None:
         """Have several threads answered at once, where the session can, and the table is large enough for that."""
-        if self._shared or self.session.at_once < 2 or self.rows < LEAST_SHARED:
+        if self._shared or self.session.max_concurrency < 2 or self.rows < LEAST_SHARED:
             return
         self.forget()
         base = self._base.table

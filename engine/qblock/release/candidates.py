@@ -41,7 +41,7 @@ class _AtLeast:
         return self.sizes_pass(node)
 
     @property
-    def at_once(self) -> int:
+    def max_concurrency(self) -> int:
         return 1
 
     def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:

@@ -200,8 +200,8 @@ class _BySizes:
         return self._task.sizes_pass(node)
 
     @property
-    def at_once(self) -> int:
-        return self._task.at_once
+    def max_concurrency(self) -> int:
+        return self._task.max_concurrency
 
     def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
         return self._task.evaluate_many(nodes, ask)

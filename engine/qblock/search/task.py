@@ -152,12 +152,12 @@ class Task:
         return True
 
     @property
-    def at_once(self) -> int:
+    def max_concurrency(self) -> int:
         # What needs more than the blocks of a node is counted from tables that are not shared.
-        return self.source.frequency_sets.at_once if self._by_block else 1
+        return self.source.frequency_sets.max_concurrency if self._by_block else 1
 
     def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
-        if self.at_once == 1:
+        if self.max_concurrency == 1:
             return [ask(node) for node in nodes]
         with ThreadPoolExecutor(len(nodes), "qblock") as threads:
             try:

@@ -25,7 +25,7 @@ class DuckdbBeside:
     """The Beside protocol. driver: the connection of the session."""
 
     def __init__(self, driver: duckdb.DuckDBPyConnection) -> None:
-        self.at_once = max(1, min(MOST, cores() // EACH))
+        self.max_concurrency = max(1, min(MOST, cores() // EACH))
         self.statements = 0
         self._driver = driver
         self._lock = threading.Lock()
@@ -35,7 +35,7 @@ class DuckdbBeside:
 
     def begin(self) -> None:
         """From now on several questions share the cores."""
-        self._driver.execute(f"SET threads = {max(1, cores() // self.at_once)}")
+        self._driver.execute(f"SET threads = {max(1, cores() // self.max_concurrency)}")
 
     def counts(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:
         connection = self._taken()

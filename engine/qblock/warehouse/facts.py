@@ -113,7 +113,7 @@ class Facts(Protocol):
 class Beside(Protocol):
     """Further connections to the database of a session, for other threads."""
 
-    at_once: int
+    max_concurrency: int
     statements: int
 
     def counts(self, sql: str, names: list[str]) -> dict[str, NDArray[np.int64]]:

@@ -125,7 +125,7 @@ class Session(Protocol):
     connection: sa.Connection
     files: SourceFacts | None
     """What it was copied from, where the source is not a table of a database."""
-    at_once: int
+    max_concurrency: int
     """How many threads may call `counts_of` at once, about tables that are shared."""
 
     @property

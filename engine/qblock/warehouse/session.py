@@ -62,7 +62,7 @@ class SqlSession:
     def __init__(self, connection: sa.Connection, facts: Facts, beside: Beside | None = None) -> None:
         """beside: answers what other threads ask about shared tables."""
         self.connection = connection
-        self.at_once = 1 if beside is None else beside.at_once
+        self.max_concurrency = 1 if beside is None else beside.max_concurrency
         self._beside = beside
         self._owner = threading.get_ident()
         self.shared = False

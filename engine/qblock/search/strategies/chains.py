@@ -34,7 +34,7 @@ def run(state: LatticeState, *, decide_all: bool = True) -> None:
             ask,
             lambda wanted: state.plan_hubs(wanted, sizes=tags is state.sizes),
             state.best_only if tags is state.full else None,
-            state.evaluator.at_once,
+            state.evaluator.max_concurrency,
         ),
         decide_all=decide_all,
     )
@@ -45,7 +45,7 @@ def decide(
     ask: Ask,
     cost_of: Callable[[Floats], Floats] = lambda wanted: np.ones_like(wanted),
     best_only: BestOnly | None = None,
-    at_once: int = 1,
+    max_concurrency: int = 1,
 ) -> None:
     """Close all open nodes of a monotone condition. `ask` decides open nodes and what follows from them.
 
@@ -57,7 +57,7 @@ def decide(
     while remaining := int(np.count_nonzero(mask := tags.open & best_only.may_win() if best_only else tags.open)):
         if remaining < planned * (1 - STALE) or not planned:
             planned, gain = remaining, _gain(mask, estimate.chances(), cost_of)
-        nodes = _best(mask, gain, at_once)
+        nodes = _best(mask, gain, max_concurrency)
         for node, verdict in zip(nodes, ask(nodes), strict=True):
             estimate.learn(node, verdict)
 
@@ -83,11 +83,11 @@ def _wanted(mask: Mask, chance: Floats) -> Floats:
     return result
 
 
-def _best(mask: Mask, gain: Floats, at_once: int) -> list[Node]:
+def _best(mask: Mask, gain: Floats, max_concurrency: int) -> list[Node]:
     """The open node with the largest gain, and more of them of which none decides another."""
     nodes: list[Node] = []
     left = np.where(mask, gain, -1.0)
-    while len(nodes) < at_once:
+    while len(nodes) < max_concurrency:
         flat = int(np.argmax(left))
         if left.flat[flat] < 0:
             break

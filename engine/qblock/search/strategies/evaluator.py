@@ -48,7 +48,7 @@ class Evaluator(Protocol):
         """The full condition. Implies `sizes_pass`."""
 
     @property
-    def at_once(self) -> int:
+    def max_concurrency(self) -> int:
         """How many nodes `evaluate_many` takes without asking them one after the other."""
 
     def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:

@@ -12,6 +12,6 @@ from qblock.search.strategies.lattice_state import LatticeState
 def run(state: LatticeState, *, decide_all: bool = True) -> None:
     """Decide every node on its own, finer nodes first, whatever `decide_all` says."""
     nodes = state.lattice.nodes()
-    while batch := list(itertools.islice(nodes, state.evaluator.at_once)):
+    while batch := list(itertools.islice(nodes, state.evaluator.max_concurrency)):
         state.plan_hubs(state.full.open.astype(np.float64), sizes=False)
         state.ask_full(batch, spread=False)

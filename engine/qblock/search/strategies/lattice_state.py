@@ -152,7 +152,7 @@ class LatticeState:
             nodes = iter(sorted(nodes, key=lambda node: float(bounds[node])))
         while True:
             # A few at once: what is not monotone tells nothing of other nodes.
-            batch = list(itertools.islice(self._open_of(nodes, tags, decide_all), self.evaluator.at_once))
+            batch = list(itertools.islice(self._open_of(nodes, tags, decide_all), self.evaluator.max_concurrency))
             if not batch:
                 return
             self.plan_hubs(tags.open.astype(np.float64), sizes=tags is self.sizes)
