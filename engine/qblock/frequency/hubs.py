@@ -30,7 +30,7 @@ def worth_hubs(rows: int) -> bool:
     return rows >= LEAST_ROWS
 
 
-class Counted(Protocol):
+class HubSource(Protocol):
     """What hubs are stored in."""
 
     lattice: Lattice
@@ -42,7 +42,7 @@ class Counted(Protocol):
         """Store a node's frequency set; its rows."""
 
 
-class Expected:
+class ExpectedRows:
     """How many rows the frequency set of each node has, guessed from those that are known.
 
     As if the labels of the attributes occurred independently: the logarithm of the combinations that there may be is a
@@ -90,10 +90,10 @@ class Hubs:
     rows of each frequency set; cost: rows that its counts are read from.
     """
 
-    def __init__(self, sets: Counted, sensitive: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    def __init__(self, sets: HubSource, sensitive: tuple[int, ...], shape: tuple[int, ...]) -> None:
         self._sets, self._sensitive = sets, sensitive
         values = float(np.prod([sets.coding.sizes[i] for i in sensitive])) if sensitive else 1.0
-        self._expected = Expected(sets.coding.labels, sets.rows, values)
+        self._expected = ExpectedRows(sets.coding.labels, sets.rows, values)
         self.most: Floats = np.full(shape, float(sets.rows))
         self.least: Floats = np.ones(shape)
         self.cost: Floats = np.full(shape, float(sets.rows))

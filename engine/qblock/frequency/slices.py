@@ -27,7 +27,7 @@ MISSED = 3
 """How often a slice must have been of use before it is stored."""
 
 
-class Counted(Protocol):
+class SliceSource(Protocol):
     """What slices are taken of."""
 
     session: Session
@@ -45,7 +45,7 @@ class Counted(Protocol):
 class Slices:
     """The slices of one coded table. read: is told the rows that were read."""
 
-    def __init__(self, sets: Counted, read: Callable[[int], None]) -> None:
+    def __init__(self, sets: SliceSource, read: Callable[[int], None]) -> None:
         self._sets, self._read = sets, read
         self._tables: dict[Mask, sa.TableClause] = {}
         self._missed: Counter[Mask] = Counter()

@@ -32,7 +32,7 @@ Figures = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class NodeVerdict:
     """A node under a definition that asks for something. figures: the metrics of what it would publish, if it
     passes."""
 
@@ -42,7 +42,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class NodeRow:
     """What is known of a node: values in the order of Comparison.definitions, one tuple of bounds for each.
 
     A value is the tightest one that the node satisfies within the suppression limit. figures: of the whole node,
@@ -53,7 +53,7 @@ class Row:
     blocks: int
     figures: Figures
     values: tuple[tuple[Value, ...], ...]
-    verdicts: dict[str, Verdict]
+    verdicts: dict[str, NodeVerdict]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class Comparison:
     monotone: tuple[bool, ...]
     sensitives: tuple[str, ...]
     definitions: tuple[Definition, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[NodeRow, ...]
     statements: int
     seconds: float
     warnings: tuple[str, ...]
@@ -159,7 +159,7 @@ def _references(
     }
 
 
-def evaluate(task: Task, definitions: Iterable[Definition], counts: NodeCounts) -> Row:
+def evaluate(task: Task, definitions: Iterable[Definition], counts: NodeCounts) -> NodeRow:
     """One node under all definitions, in the order of the task's requirements."""
     everything = np.ones(len(counts.rows), dtype=bool)
     figures = _figures(task, counts, everything)
@@ -168,7 +168,7 @@ def evaluate(task: Task, definitions: Iterable[Definition], counts: NodeCounts) 
         values.append(tightest(definition, parts, counts, task.budget))
         if definition.requested:
             verdicts[definition.name] = _verdict(task, counts, parts, figures)
-    return Row(counts.node, len(counts.rows), figures, tuple(values), verdicts)
+    return NodeRow(counts.node, len(counts.rows), figures, tuple(values), verdicts)
 
 
 def tightest(definition: Definition, parts: Sequence[Part], counts: NodeCounts, budget: int) -> tuple[Value, ...]:
@@ -198,14 +198,14 @@ def _per_block(parts: Sequence[Part], parameter: str, least: bool, blocks: int) 
     return result
 
 
-def _verdict(task: Task, counts: NodeCounts, parts: Sequence[Part], figures: Figures) -> Verdict:
+def _verdict(task: Task, counts: NodeCounts, parts: Sequence[Part], figures: Figures) -> NodeVerdict:
     failing = np.zeros(len(counts.rows), dtype=bool)
     for part in parts:
         failing |= part.failing(len(counts.rows))
     suppressed = int(counts.rows[failing].sum())
     if suppressed > task.budget:
-        return Verdict(False, 0)
-    return Verdict(True, suppressed, _figures(task, counts, ~failing) if suppressed else figures)
+        return NodeVerdict(False, 0)
+    return NodeVerdict(True, suppressed, _figures(task, counts, ~failing) if suppressed else figures)
 
 
 def _figures(task: Task, counts: NodeCounts, kept: Mask) -> Figures:

@@ -28,7 +28,7 @@ FIGURES = tuple(MEASURED)
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class RecodingAnswer:
     """What one recoding of the source would publish.
 
     levels: of the node, None of a map; attributes: how much of each quasi-identifier is shown at which level, as
@@ -61,8 +61,8 @@ class Recodings:
     one, where that is so; statements: all of them, those that opened the source included; seconds: without these."""
 
     task: Task
-    full_domain: Side | None
-    multidimensional: Side | None
+    full_domain: RecodingAnswer | None
+    multidimensional: RecodingAnswer | None
     why: tuple[str, str]
     refused: str | None
     seconds: float
@@ -119,7 +119,7 @@ def compare_recodings(task: Task, *, progress: Progress | None = None) -> Recodi
     `check_both`."""
     check_both(task.spec)
     clock, best_only = _Clock(task), task.spec.search.answer == "best"
-    full: Side | None = None
+    full: RecodingAnswer | None = None
     begun: Node | None = None
     refused = too_large(task)
     why, searched = refused or "", refused is None
@@ -138,7 +138,7 @@ def compare_recodings(task: Task, *, progress: Progress | None = None) -> Recodi
     mapped = None
     if recoded is not None and chosen is not None and chosen.satisfied:
         metrics, shares = recoded.metrics(FIGURES), recoded.shares()
-        mapped = Side(chosen, None, metrics, shares, *clock.lap())
+        mapped = RecodingAnswer(chosen, None, metrics, shares, *clock.lap())
     return Recodings(
         task,
         full,
@@ -150,12 +150,12 @@ def compare_recodings(task: Task, *, progress: Progress | None = None) -> Recodi
     )
 
 
-def _of_node(result: SearchResult, clock: _Clock) -> Side | None:
+def _of_node(result: SearchResult, clock: _Clock) -> RecodingAnswer | None:
     if result.chosen is None:
         return None
     metrics = Metrics(result.task).of(result.chosen, FIGURES)
     levels = result.chosen.node
-    return Side(result.chosen, levels, metrics, _shown(result.task.source.hierarchies, levels), *clock.lap())
+    return RecodingAnswer(result.chosen, levels, metrics, _shown(result.task.source.hierarchies, levels), *clock.lap())
 
 
 def _shown(hierarchies: Sequence[Hierarchy], node: Node) -> list[dict[str, Any]]:

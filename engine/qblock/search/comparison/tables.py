@@ -14,7 +14,7 @@ from qblock.models import Bound, Value, parameters_of
 from qblock.models.base import EQUAL
 from qblock.search.answer import metrics_json, number_json, requested_json
 from qblock.search.choose import choose
-from qblock.search.comparison.compare import FIGURES, Comparison, Row
+from qblock.search.comparison.compare import FIGURES, Comparison, NodeRow
 from qblock.search.comparison.grants import epsilons, granted
 from qblock.search.definitions import Definition, adversary_of
 
@@ -168,7 +168,7 @@ def _requested_json(comparison: Comparison, definition: Definition) -> dict[str,
     }
 
 
-def _row_json(comparison: Comparison, row: Row) -> dict[str, Any]:
+def _row_json(comparison: Comparison, row: NodeRow) -> dict[str, Any]:
     return {
         "levels": list(row.node),
         "blocks": row.blocks,
