@@ -189,7 +189,7 @@ def test_a_hub_that_no_open_node_needs_goes_before_a_larger_one(
         fine, coarse = (1, 0, 0), (2, 1, 0)
         wanted = np.zeros(lattice.shape)
         wanted[1, 1, 0] = 1  # above the fine one alone
-        of.expect(wanted)
+        of.plan_hubs(wanted)
         large, small = of.hub(fine), of.hub(coarse)
         assert (of.cost(fine), of.cost(coarse)) == (large, small)
         assert large > small

@@ -147,11 +147,11 @@ def published(task: Task) -> list[tuple[Any, ...]]:
     assert recoded is not None
     bounds = bounds_of(task.spec, task.source.columns, "duckdb", "columns", joined=True)
     names = [hierarchy.attribute for hierarchy in task.source.hierarchies]
-    shown = [(tuple(recoded.texts[label] for label in recoded.found.labels[i]), i) for i in recoded.kept]
+    shown = [(tuple(recoded.texts[label] for label in recoded.specialized.labels[i]), i) for i in recoded.kept]
     return sorted(
         (
             *box,
-            int(recoded.found.groups.rows[i]),
+            int(recoded.specialized.groups.rows[i]),
             *(bounds[name].texts_of(label) for name, label in zip(names, box, strict=True) if name in bounds),
         )
         for box, i in shown
