@@ -277,11 +277,11 @@ def audit(
     from qblock.search.beliefs import BayesAdversary
     from qblock.search.run import open_task
     from qblock.tables.results import Audited
-    from qblock.tables.specs import Asked, attributes_of, named
+    from qblock.tables.specs import TableRequest, attributes_of, named
 
     believing = BayesAdversary.of(adversary, prior, thresholds)
     attacker = Attacker.of(rule_out, near)
-    request = Asked("qblock.audit()", data, table=table, types=types)
+    request = TableRequest("qblock.audit()", data, table=table, types=types)
     if isinstance(quasi_identifiers, Mapping):
         raise InputError(
             f"{request.caller}: quasi_identifiers: a table is audited as it stands; write a list of columns"
@@ -330,9 +330,9 @@ def anonymize(
     with the question or the data.
     """
     from qblock.tables.anonymize import anonymized
-    from qblock.tables.specs import Asked, attributes_of, named, with_hierarchies
+    from qblock.tables.specs import TableRequest, attributes_of, named, with_hierarchies
 
-    request = Asked("qblock.anonymize()", data, types=types, databases=False)
+    request = TableRequest("qblock.anonymize()", data, types=types, databases=False)
     attributes = attributes_of(
         request.caller,
         {
@@ -355,9 +355,9 @@ def profile(data: Any, *, table: str | None = None, types: Mapping[str, str] | N
     `quasi_identifiers` and `sensitive` of the result are what `anonymize` takes. Raises Refused for an empty table.
     """
     from qblock.tables.profile import profiled
-    from qblock.tables.specs import Asked
+    from qblock.tables.specs import TableRequest
 
-    return profiled(Asked("qblock.profile()", data, table=table, types=types))
+    return profiled(TableRequest("qblock.profile()", data, table=table, types=types))
 
 
 def run_demo(directory: Path, *, rows: int, seed: int, url: str | None, console: Console) -> None:

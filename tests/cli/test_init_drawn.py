@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from qblock.profiling import apart
-from qblock.profiling.apart import Sample
+from qblock.profiling import unique_sets
+from qblock.profiling.unique_sets import Sample
 from qblock.warehouse import TableName, open_warehouse
 
 DRAWN = 60
@@ -21,7 +21,7 @@ ROWS = [(1000 + i % 150, 20 + i % 50, "mf"[i % 2], None if i % 7 == 0 else i % 3
 
 @pytest.fixture
 def drawn(warehouse: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Sample]:
-    monkeypatch.setattr(apart, "MOST_ROWS", DRAWN)
+    monkeypatch.setattr(unique_sets, "MOST_ROWS", DRAWN)
 
     def run(rows: list[Any], person: str | None, table: str) -> Sample:
         url = warehouse(table, dict(zip(NAMES, map(list, zip(*rows, strict=True)), strict=True)))
@@ -29,7 +29,7 @@ def drawn(warehouse: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Samp
         try:
             with opened.snapshot() as session:
                 name = TableName.parse(table)
-                return apart.sample(session, name, len(rows), ["age", "sex", "ward"], ["patient_id"], person)
+                return unique_sets.sample(session, name, len(rows), ["age", "sex", "ward"], ["patient_id"], person)
         finally:
             opened.close()
 
@@ -40,7 +40,7 @@ def drawn(warehouse: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Samp
 def test_the_order_of_the_table_makes_no_difference(drawn: Callable[..., Sample], person: str | None) -> None:
     shuffled = random.Random(7).sample(ROWS, len(ROWS))
     one, other = (
-        apart.apart(drawn(rows, person, table), ["age", "sex", "ward"], "patient_id")
+        unique_sets.unique_shares(drawn(rows, person, table), ["age", "sex", "ward"], "patient_id")
         for rows, table in ((ROWS, "people"), (shuffled, "shuffled"))
     )
     assert one == other
@@ -61,7 +61,7 @@ def test_a_table_that_is_small_is_looked_at_as_a_whole(drawn: Callable[..., Samp
 def test_what_is_said_of_a_table_that_is_large(
     qblock: Any, warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apart, "MOST_ROWS", DRAWN)
+    monkeypatch.setattr(unique_sets, "MOST_ROWS", DRAWN)
     url = warehouse("people", dict(zip(NAMES, map(list, zip(*ROWS, strict=True)), strict=True)))
     ran = qblock("init", url, "people", "--directory", tmp_path / "made", "--sensitive", "none")
     assert ran.status == 0, ran.err

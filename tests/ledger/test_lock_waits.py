@@ -186,7 +186,7 @@ def test_the_pointer_row_is_waited_for_while_readers_read(job: Job, monkeypatch:
         job.set(attributes=FEWER)
         with pytest.raises(Busy, match=f"server process {administrator.info.backend_pid} of user"):
             job.run()
-    assert seen == [[(12,)]] * (lock_waits.TURNS - 1)
+    assert seen == [[(12,)]] * (lock_waits.ATTEMPTS - 1)
     assert job.run().version == 3
 
 

@@ -47,7 +47,7 @@ def as_role(job: Job, role: str, statements: Sequence[str]) -> str:
 
 def advice(job: Job, number: int) -> list[str]:
     """The statements that the refusal names: of each sentence the one with this number, or its last."""
-    found = PostgresqlTarget(job.spec, place_of(job.spec)).exposed()
+    found = PostgresqlTarget(job.spec, place_of(job.spec)).find_exposures()
     offered = [sentence.rpartition("; ")[2].split(", or ") for sentence in found]
     return [choice[min(number, len(choice) - 1)] for choice in offered]
 
@@ -113,7 +113,7 @@ def test_who_asks_one_after_another_has_one_session_of_the_target(job: Job) -> N
         with one_reader():
             assert target.identity().source == "public.people"
             assert [mark.version for mark in target.marks()] == [1]
-            assert (target.exposed(), target.clear([1])) == ([], [])
+            assert (target.find_exposures(), target.clear([1])) == ([], [])
             assert len(made) == 1
             with pytest.raises(sa.exc.DBAPIError), target._session() as session:
                 session.connection.exec_driver_sql("SELECT 1/0")

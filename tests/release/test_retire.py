@@ -130,7 +130,7 @@ def test_a_stopped_retirement_is_finished_by_the_next_run(released: Job, monkeyp
         assert history(released.spec)["current"] == 1
         return
     with monkeypatch.context() as patch:
-        patch.setattr(DuckdbTarget, "take_away", stop)
+        patch.setattr(DuckdbTarget, "unpublish", stop)
         with pytest.raises(KeyboardInterrupt):
             retire(released.spec)
     assert verify(released.spec).problems == [

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from qblock.cli.explore import print_audited, print_weights, where
-from qblock.cli.opening import at_terminal
+from qblock.cli.opening import load_release
 from qblock.cli.output import Json, answer, console, shown, table
 from qblock.cli.result_file import keep_own_files
 from qblock.cli.words import limit, print_columns
@@ -107,7 +107,7 @@ def audit(
     if spec is not None:
         if taxonomies:
             raise InputError("--taxonomy: the spec says it (attributes: taxonomy); remove it, or write it there")
-        release = at_terminal(spec)
+        release = load_release(spec)
         if counts is not None:
             keep_own_files("--counts", counts, release)
             check_parquet(counts, "--counts")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qblock.cli.opening import at_terminal
+from qblock.cli.opening import load_release
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console, shown, table
 from qblock.cli.progress import progress
 from qblock.cli.recodings import print_recodings
@@ -62,7 +62,7 @@ def compare_command(
 
     if recoding not in RECODINGS:
         raise InputError(f"--recoding {recoding}: valid: {', '.join(RECODINGS)}")
-    release = at_terminal(spec)
+    release = load_release(spec)
     if recoding == "both":
         given = {"--sensitive": bool(sensitive), "--definitions": definitions is not None, "--csv": csv is not None}
         given["--parquet"] = parquet is not None

@@ -9,7 +9,7 @@ import typer
 
 from qblock.cli.asking import check_asking, confirmed
 from qblock.cli.log import Log
-from qblock.cli.opening import at_terminal
+from qblock.cli.opening import load_release
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console
 from qblock.cli.progress import progress_once_begun
 from qblock.cli.publish import LogFormat, PlanOnly, Wait, print_plan
@@ -81,7 +81,7 @@ def erase(
     can be asked, exit status 2 without --yes. With --plan it only says so.
     """
     log = Log.of(log_format, False)
-    loaded = at_terminal(spec)
+    loaded = load_release(spec)
     if now and not plan_ and not yes:
         check_asking(
             "--now takes people out with their whole joint cells, others in them included; --plan says how many"

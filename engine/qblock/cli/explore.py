@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from qblock.cli.opening import at_terminal
+from qblock.cli.opening import load_release
 from qblock.cli.output import Churn, Json, Quiet, SpecPath, Verbose, answer, console, shown, table
 from qblock.cli.progress import progress
 from qblock.cli.words import few_shown, limit, node_words, print_columns, print_minimal, publishable
@@ -56,7 +56,7 @@ def search(
     """
     if nodes not in (None, "minimal", "all"):
         raise InputError(f"--nodes {nodes}: valid: minimal, all")
-    release = at_terminal(spec)
+    release = load_release(spec)
     if explain:
         for title, sql in release.explain_sql(node):
             print(f"-- {printable(title)}\n{printable_sql(sql)};\n")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from qblock.cli.opening import at_terminal
+from qblock.cli.opening import load_release
 from qblock.cli.output import Json, SpecPath, answer, console, table
 from qblock.printable import printable_sql
 
@@ -44,7 +44,7 @@ def grants(
     CREATE on the database is asked for only where a schema is missing, and columns of the source are named one by one.
     On DuckDB, whose files have no rights, it says which files the job must write and readers must read, or must not.
     """
-    rights = at_terminal(spec).grants(job=job, officer=officer)
+    rights = load_release(spec).grants(job=job, officer=officer)
     if json_:
         answer(rights.to_dict())
         return

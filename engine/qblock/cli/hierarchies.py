@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from qblock.cli.opening import at_terminal
+from qblock.cli.opening import load_release
 from qblock.cli.output import Json, SpecPath, answer, console, table
 from qblock.errors import InputError, choices
 
@@ -39,7 +39,7 @@ def build(
 
     if layout not in LAYOUTS:
         raise InputError(f"--layout {layout}: there is no such layout; {choices(LAYOUTS, layout)}")
-    files = at_terminal(spec).build_hierarchies(directory, force=force, layout=layout)
+    files = load_release(spec).build_hierarchies(directory, force=force, layout=layout)
     if json_:
         answer({"files": [str(file) for file in files]})
     else:
@@ -49,7 +49,7 @@ def build(
 @group.command("check")
 def check(spec: SpecPath, json_: Json = False) -> None:
     """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
-    checked = at_terminal(spec).check_hierarchies()
+    checked = load_release(spec).check_hierarchies()
     if json_:
         answer(checked.to_dict())
         return
@@ -63,7 +63,7 @@ def check(spec: SpecPath, json_: Json = False) -> None:
 def load(spec: SpecPath, json_: Json = False) -> None:
     """Write the hierarchies as dimension tables, which a spec may name: in the schema qblock on PostgreSQL, a file
     beside the ledger on DuckDB, the schema of private.path on Spark."""
-    tables = at_terminal(spec).load_hierarchies()
+    tables = load_release(spec).load_hierarchies()
     if json_:
         answer({"tables": tables})
     else:

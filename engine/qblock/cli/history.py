@@ -10,7 +10,7 @@ from typing import Any
 import typer
 from rich.padding import Padding
 
-from qblock.cli.opening import at_terminal
+from qblock.cli.opening import load_release
 from qblock.cli.output import Json, SpecPath, answer, console, shown, table
 
 DROPPED = "retired"
@@ -30,7 +30,7 @@ def history(spec: SpecPath, json_: Json = False) -> None:
     """
     from qblock.api import NOT_PROTECTED
 
-    past = at_terminal(spec).history().to_dict()
+    past = load_release(spec).history().to_dict()
     if json_:
         answer(past)
         return

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from qblock.cli.opening import at_terminal
+from qblock.cli.opening import load_release
 from qblock.cli.output import Json, SpecPath, answer, console, shown
 from qblock.cli.publish import Wait
 
@@ -73,7 +73,7 @@ def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
 
     Needed after a column's type has changed, which the job refuses: every kept value must read the same in both types.
     """
-    retyped = at_terminal(spec).retype(wait=wait)
+    retyped = load_release(spec).retype(wait=wait)
     if json_:
         answer(retyped.to_dict())
         return
@@ -97,7 +97,7 @@ def move(
 
     The chain of events continues under the new name. What readers see now is then shown by the view of SPEC.
     """
-    moved = at_terminal(spec).move_from(earlier, wait=wait)
+    moved = load_release(spec).move_from(earlier, wait=wait)
     if json_:
         answer(moved.to_dict())
         return

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from qblock.api import Release
 
 
-def at_terminal(spec: str) -> Release:
+def load_release(spec: str) -> Release:
     """The release of a spec, whose errors may name values: whoever runs the command may see the data.
 
     Raises InputError for a spec with errors.

@@ -13,7 +13,7 @@ from rich.table import Table
 from qblock.cli.explore import print_forecast, print_tightest, where
 from qblock.cli.job import Hook, Job
 from qblock.cli.log import Log
-from qblock.cli.opening import at_terminal
+from qblock.cli.opening import load_release
 from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console
 from qblock.cli.progress import progress
 from qblock.cli.report import ReportFile
@@ -78,7 +78,7 @@ def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
     Rights that are missing on PostgreSQL are found first, in moments, and listed as statements for an administrator. Of
     a release that lags and has a version the source is opened: whether enough people wait for another one.
     """
-    release = at_terminal(spec)
+    release = load_release(spec)
     print_plan(release.plan(churn=churn), json_, release)
 
 
@@ -162,7 +162,7 @@ def release(
     words: list[tuple[str, str]] = []
 
     def perform() -> Published | DryRun:
-        loaded = at_terminal(spec)
+        loaded = load_release(spec)
         job.begin(loaded)
         file = None if report_ is None else ReportFile(report_, loaded, "--report")
         if dry_run:
@@ -217,7 +217,7 @@ def verify(
     json_: Json = False,
 ) -> None:
     """Recompute the guarantees of the published version from what is published, and compare them with the ledger."""
-    result = at_terminal(spec).verify(head=head)
+    result = load_release(spec).verify(head=head)
     fields = result.to_dict()
     if json_:
         answer(fields)
@@ -261,7 +261,7 @@ def rollback(
     `release` publishes the source's data again.
     """
     if plan_:
-        print_plan(at_terminal(spec).plan_rollback(version, wait=wait), json_)
+        print_plan(load_release(spec).plan_rollback(version, wait=wait), json_)
         return
     log = Log.of(log_format, False)
     replaced = ResultFile(result, force=result_force) if result is not None else None
@@ -270,7 +270,7 @@ def rollback(
     words: list[tuple[str, str]] = []
 
     def perform() -> Published:
-        loaded = at_terminal(spec)
+        loaded = load_release(spec)
         job.begin(loaded)
         published = loaded.rollback(version, wait=wait, entries=log)
         words.extend(published.in_words)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qblock.cli.opening import at_terminal
+from qblock.cli.opening import load_release
 from qblock.cli.output import Json, Quiet, SpecPath, answer, console
 from qblock.cli.progress import progress
 from qblock.cli.result_file import keep_own_files
@@ -83,7 +83,7 @@ def report(
             f"--version {version}: a report for readers is of the version that they see; add --internal for one of "
             "another version, for those who run the job"
         )
-    release = at_terminal(spec)
+    release = load_release(spec)
 
     def build() -> Reported:
         with progress(quiet or not (internal or candidate)) as told:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from qblock.cli.opening import at_terminal
+from qblock.cli.opening import load_release
 from qblock.cli.output import Json, SpecPath, answer, console
 from qblock.cli.publish import Wait
 
@@ -19,7 +19,7 @@ def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
 
     `release` and `rollback` refuse from then on; `release --force` publishes it again.
     """
-    retired = at_terminal(spec).retire(wait=wait)
+    retired = load_release(spec).retire(wait=wait)
     if json_:
         answer(retired.to_dict())
         return

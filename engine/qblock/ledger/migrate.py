@@ -12,7 +12,7 @@ from qblock.ledger.writer import ledger_transaction, moment
 from qblock.resources import migrations_directory
 from qblock.version import __version__
 from qblock.warehouse.engines import facts_of, private_names
-from qblock.warehouse.lock_waits import LOCK_SECONDS, REPLACE, Turn, take_turns
+from qblock.warehouse.lock_waits import LOCK_SECONDS, REPLACE, Attempt, retry_with_backoff
 
 VERSION_TABLE = "alembic_version"
 _THERE = "qblock ledger"
@@ -95,22 +95,22 @@ def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:
     # Views are written without a schema, since not every engine has one for the ledger.
     with private_names(bind):
         if schema is not None:
-            take_turns(bind, LOCK_SECONDS, f"the ledger (schema {schema})", _altering)
+            retry_with_backoff(bind, LOCK_SECONDS, f"the ledger (schema {schema})", _altering)
         else:
             _run(bind)
     return before, newest
 
 
-def _altering(turn: Turn) -> None:
+def _altering(attempt: Attempt) -> None:
     """The migrations, whose locks keep out everybody who reads the ledger, and a release's readers its pointer row."""
-    names = turn.connection.scalars(
+    names = attempt.connection.scalars(
         sa.text(
             "SELECT relname FROM pg_class WHERE relkind IN ('r', 'v') AND relnamespace = CAST(:schema AS regnamespace)"
         ),
         {"schema": SCHEMA},
     )
-    turn.wants(REPLACE, SCHEMA, *names)
-    _run(turn.connection)
+    attempt.wants(REPLACE, SCHEMA, *names)
+    _run(attempt.connection)
 
 
 def upgrade_ledger(place: Place) -> tuple[str | None, str]:

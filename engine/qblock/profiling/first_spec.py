@@ -9,8 +9,7 @@ from pathlib import Path
 
 from qblock.errors import InputError, Refused
 from qblock.hierarchy import TOP, Hierarchy, write_csv
-from qblock.profiling import apart, choice, counts, decisions, ends, people
-from qblock.profiling.apart import Apart
+from qblock.profiling import choice, counts, decisions, ends, people, unique_sets
 from qblock.profiling.columns import FILE, Proposal, file_name, leaves_of, of_one_form, propose
 from qblock.profiling.decisions import AskSensitive
 from qblock.profiling.derived import without_derived
@@ -18,6 +17,7 @@ from qblock.profiling.people import Ask, Entity
 from qblock.profiling.profiles import FEW, profile
 from qblock.profiling.spec_text import k_of, render, source_of_files, source_of_table
 from qblock.profiling.text_types import TextTypes, recognize
+from qblock.profiling.unique_sets import UniqueSet
 from qblock.spec.source_file import ending
 from qblock.warehouse import Session, TableName, Warehouse
 from qblock.warehouse.connect import files_warehouse, open_warehouse
@@ -27,14 +27,14 @@ from qblock.warehouse.source_files import FileTable
 @dataclass(frozen=True)
 class FirstSpec:
     """What was written. files: the spec last; entity: who its rows are about; open: columns whose role is left to a
-    person, with their lines in the spec; apart: the sets of columns that tell most people apart, among `sampled`
+    person, with their lines in the spec; unique_sets: the sets of columns that tell most people apart, among `sampled`
     of the table's rows; recognized: types of the columns of CSV files."""
 
     proposals: tuple[Proposal, ...]
     files: tuple[Path, ...]
     entity: Entity
     open: dict[str, int] = field(default_factory=dict)
-    apart: tuple[Apart, ...] = ()
+    unique_sets: tuple[UniqueSet, ...] = ()
     sampled: int = 0
     rows: int = 0
     recognized: TextTypes = field(default_factory=TextTypes)
@@ -109,7 +109,7 @@ def init(
             proposals = of_one_form(counts.with_edges(proposals, session, name, people_, k_of(rows)))
             proposals = ends.with_finest(proposals, rows)
             person = None if whose is None else whose.column
-            sampled = apart.sample(session, name, rows, quasi, people_, person)
+            sampled = unique_sets.sample(session, name, rows, quasi, people_, person)
     finally:
         warehouse.close()
     # Nothing is open while a person thinks.
@@ -119,8 +119,8 @@ def init(
     person = None if settled.chosen is None else settled.chosen.column
     proposals, left = decisions.decided(proposals, sensitive, ask_sensitive, name, person)
     quasi = [p.profile.column.name for p in proposals if p.role == "quasi_identifier"]
-    sets = apart.minimal(apart.apart(sampled, quasi, person))
-    proposals = apart.reasoned(proposals, sets)
+    sets = unique_sets.minimal(unique_sets.unique_shares(sampled, quasi, person))
+    proposals = unique_sets.reasoned(proposals, sets)
     if not quasi and not any(p.role == "decide" for p in proposals):
         reasons = "; ".join(f"{p.profile.column.name}: {p.role}, {p.reason}" for p in proposals)
         raise InputError(f"no column of {name} can be a quasi-identifier ({reasons}); write a spec by hand")

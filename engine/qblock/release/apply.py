@@ -39,7 +39,7 @@ from qblock.source import open_recoded
 from qblock.spec import Spec
 from qblock.warehouse.faults import denied
 from qblock.warehouse.kept_sessions import kept_sessions
-from qblock.warehouse.rights import lacking
+from qblock.warehouse.rights import missing_rights
 
 
 @kept_sessions()
@@ -74,7 +74,7 @@ def _upgrade(run: Run, step: steps.UpgradeLedger) -> None:
         if not (lacks and denied(error)):
             raise
     if lacks:
-        raise QblockError(lacking(lacks))
+        raise QblockError(missing_rights(lacks))
 
 
 def _clear(run: Run, _: steps.ClearLeftovers) -> None:
@@ -90,7 +90,7 @@ def _clear(run: Run, _: steps.ClearLeftovers) -> None:
 
 
 def _readers(run: Run, _: steps.CheckReaders) -> None:
-    found = run.target.exposed()
+    found = run.target.find_exposures()
     if found:
         raise Refused(exposure(found))
     check_view(run.spec, run.target, run.ranges)

@@ -26,7 +26,7 @@ def published(run: Job, version: int, *, again: bool = False) -> str | None:
     since = [*own, *(event for event in events if event.number > own[-1].number)]
     if any(event.state in PUBLISHING for event in since):
         return said
-    return said if since[-1] is own[-1] and own[-1].state == "checked" and run.target.landed(version) else None
+    return said if since[-1] is own[-1] and own[-1].state == "checked" and run.target.is_live(version) else None
 
 
 def _history(run: Job) -> list[RecordedEvent]:

@@ -81,7 +81,7 @@ def _knows(known: Written, target: Target, mark: Mark, staged: bool) -> bool:
     # A run that was killed between the renaming and its record; the next one records it.
     last = events[-1] if events else None
     landed = last is not None and last.state == "checked" and last.stamp == mark.stamp
-    return landed and target.landed(mark.version)
+    return landed and target.is_live(mark.version)
 
 
 def _crosswalk_problems(known: Written, crosswalk: Contents, place: Place) -> list[str]:

@@ -29,7 +29,7 @@ def clear_leftovers(run: Job) -> list[str]:
     for version, event in last.items():
         if event.state not in UNFINISHED:
             continue
-        landed = event.state == "checked" and run.target.landed(version)
+        landed = event.state == "checked" and run.target.is_live(version)
         with ledger_transaction(run.place) as connection:
             if landed:
                 state = "rolled_back" if version in kept else "published"
@@ -63,7 +63,7 @@ def record_failure(run: Job, error: BaseException) -> None:
             version = last.version if last and last.run == run.id and last.state in UNFINISHED else None
         if last is not None and last.run == run.id and last.state in PUBLISHING:
             return
-        if version is not None and last is not None and last.state == "checked" and run.target.landed(version):
+        if version is not None and last is not None and last.state == "checked" and run.target.is_live(version):
             return  # the next run records it
         event = Event(
             release=run.spec.release,

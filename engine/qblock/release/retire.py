@@ -88,7 +88,7 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
         if before is not None and (current is not None or (made.place.atomic and made.target.shows())):
             before = None  # what was published since is missing in the ledger
         if before is not None:
-            made.target.take_away()
+            made.target.unpublish()
         elif current is None and not made.target.shows():
             raise Refused(f"release {spec.release} shows nothing: no version of it is published")
         else:
@@ -124,7 +124,7 @@ def check_not_retired(place: Place, target: Target, release: str) -> None:
     with ledger_reader(place) as reader:
         event = retired_by(reader, release)
     if event is not None:
-        target.take_away()
+        target.unpublish()
         raise Refused(refusal(release, event))
 
 

@@ -222,7 +222,7 @@ class _Rollback(Job):
             with ledger_reader(self.place) as reader:
                 last = reader.last_event(release)
             own = last.state if last and (last.run, last.version) == (self.id, self.version) else None
-            if own == "rolled_back" or (own == "checked" and self.target.landed(self.version)):
+            if own == "rolled_back" or (own == "checked" and self.target.is_live(self.version)):
                 return  # what has landed is recorded by the next run
             event = Event(
                 release=release,

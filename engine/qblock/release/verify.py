@@ -60,7 +60,7 @@ def verify(spec: Spec, expected_head: str | None = None) -> VerifyResult:
             raise Refused(none if retired is None else refusal(spec.release, retired))
     else:
         checks.published(current, text)
-        problems += target.exposed()
+        problems += target.find_exposures()
     return VerifyResult(
         release=spec.release,
         version=current.version if current else None,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qblock.profiling.apart import sentence
 from qblock.profiling.columns import Proposal
 from qblock.profiling.first_spec import init
+from qblock.profiling.unique_sets import sentence
 from qblock.tables.results import Candidate, Entity
 
 
@@ -100,8 +100,8 @@ def propose_spec(
     )
     columns = tuple(map(_column, made.proposals))
     open_ = tuple(made.open.items())
-    sets = tuple((one.columns, one.share) for one in made.apart)
-    alone = sentence(made.apart, made.sampled, made.rows)
+    sets = tuple((one.columns, one.share) for one in made.unique_sets)
+    alone = sentence(made.unique_sets, made.sampled, made.rows)
     types = tuple((name, str(type_)) for name, type_ in made.recognized.types.items())
     entity_ = Entity.of(made.entity)
     notes = made.recognized.notes

@@ -12,13 +12,13 @@ from qblock.profiling.people import Entity as ProfiledEntity
 from qblock.profiling.people import find
 from qblock.profiling.profiles import profile
 from qblock.tables.results import Entity, Profiled, ProfiledColumn
-from qblock.tables.specs import Asked
+from qblock.tables.specs import TableRequest
 from qblock.warehouse.connect import files_warehouse, open_warehouse
 from qblock.warehouse.copied import CopiedWarehouse
 from qblock.warehouse.protocol import TableName, Warehouse
 
 
-def profiled(request: Asked) -> Profiled:
+def profiled(request: TableRequest) -> Profiled:
     """The profile of a table. Raises Refused where it is empty."""
     warehouse, name = _opened(request)
     try:
@@ -34,7 +34,7 @@ def profiled(request: Asked) -> Profiled:
     return Profiled(rows, tuple(_column(proposal) for proposal in proposals), entity)
 
 
-def _opened(request: Asked) -> tuple[Warehouse, TableName]:
+def _opened(request: TableRequest) -> tuple[Warehouse, TableName]:
     source, frame = request.source, request.frame
     if frame is not None:
         needed = dict.fromkeys(frame.names(), request.caller)

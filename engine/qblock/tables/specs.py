@@ -20,7 +20,7 @@ UNOPENED = {"url": f"duckdb:///{FRAME}", "table": f'"{FRAME}"'}
 """In place of a source that is in memory."""
 
 
-class Asked:
+class TableRequest:
     """A table with what is asked of it. caller: what messages begin with; table: of a database.
 
     Raises InputError for what is not a table, path or URL.

@@ -46,7 +46,7 @@ def are_kept() -> bool:
     return _run.get() is not None
 
 
-def of_the_run(key: Hashable, make: Callable[[], Resource]) -> Resource:
+def run_scoped(key: Hashable, make: Callable[[], Resource]) -> Resource:
     """What was made under a key within the outermost `kept_sessions`; outside of it, made anew."""
     kept = _run.get()
     if kept is None:

@@ -29,11 +29,11 @@ Wanted = tuple[str, tuple[str, ...]] | tuple[int, ...]
 
 LOCK_SECONDS = 1
 """The time to wait where no spec gives one."""
-TURNS = 5
+ATTEMPTS = 5
 PAUSE_SECONDS = 0.5
-"""After the first turn; twice that after the second one, and so on."""
+"""After the first attempt; twice that after the second one, and so on."""
 REST_SECONDS = 0.02
-"""How long a turn whose time is up still waits for each further lock, which nobody should hold."""
+"""How long an attempt whose time is up still waits for each further lock, which nobody should hold."""
 NAMED = 3
 """How many sessions a message names."""
 
@@ -59,7 +59,7 @@ class Held(Busy):
     """A lock that could not be taken; the message names who holds it."""
 
 
-class Turn:
+class Attempt:
     """One attempt at the locks of a piece of work."""
 
     def __init__(self, connection: sa.Connection, seconds: Seconds) -> None:
@@ -83,44 +83,51 @@ class Turn:
         """From here on readers may queue behind this session: all waiting together takes no longer than one wait."""
         self._end = time.monotonic() + self._seconds
 
-    def rest(self) -> None:
-        """Wait for the next lock for the rest of the turn."""
+    def use_time_left(self) -> None:
+        """Wait for the next lock for the rest of the attempt."""
         self._limit(max(REST_SECONDS, min(self._seconds, self._end - time.monotonic())))
 
     def _limit(self, seconds: float) -> None:
         self.connection.exec_driver_sql(f"SET LOCAL lock_timeout = {max(1, math.ceil(seconds * 1000))}")
 
 
-def take_turns(
-    connection: sa.Connection, seconds: Seconds, what: str, work: Callable[[Turn], Result], *, turns: int = TURNS
+def retry_with_backoff(
+    connection: sa.Connection,
+    seconds: Seconds,
+    what: str,
+    work: Callable[[Attempt], Result],
+    *,
+    attempts: int = ATTEMPTS,
 ) -> Result:
     """Do work within a savepoint of the connection's transaction, and all of it again while a lock cannot be taken.
 
     seconds: how long a reader may have to wait behind it. what: the object of the message. Raises Busy, naming who
-    holds the lock, after the last turn; other errors as they come.
+    holds the lock, after the last attempt; other errors as they come.
     """
-    for number in range(1, turns + 1):
-        turn = None
+    for number in range(1, attempts + 1):
+        attempt = None
         try:
             with connection.begin_nested():
-                turn = Turn(connection, seconds)
-                return work(turn)
+                attempt = Attempt(connection, seconds)
+                return work(attempt)
         except Held:
             raise
         except (sa.exc.DBAPIError, QblockError) as error:
             state = state_of(error)
-            if state not in AGAIN or (number == turns and state not in (LOCK, DEADLOCK)):
+            if state not in AGAIN or (number == attempts and state not in (LOCK, DEADLOCK)):
                 raise
-            if number == turns:
-                raise _busy(connection, what, turn.wanted if turn is not None else ()) from error
+            if number == attempts:
+                raise _busy(connection, what, attempt.wanted if attempt is not None else ()) from error
         pause(number)
-    raise AssertionError("no turn")
+    raise AssertionError("no attempt")
 
 
-def unhurried(connection: sa.Connection, seconds: Seconds, what: str, work: Callable[[Turn], Result]) -> Result:
-    """Do work that needs locks behind which no reader waits: in one turn, as long as all those of `take_turns`
-    together."""
-    return take_turns(connection, TURNS * float(seconds) + PAUSE_SECONDS * TURNS * 2, what, work, turns=1)
+def in_one_attempt(connection: sa.Connection, seconds: Seconds, what: str, work: Callable[[Attempt], Result]) -> Result:
+    """Do work that needs locks behind which no reader waits: in one attempt, as long as all those of
+    `retry_with_backoff` together."""
+    return retry_with_backoff(
+        connection, ATTEMPTS * float(seconds) + PAUSE_SECONDS * ATTEMPTS * 2, what, work, attempts=1
+    )
 
 
 @contextmanager
@@ -142,7 +149,7 @@ def limited(connection: sa.Connection, seconds: float, what: str, schema: str, *
 
 
 def pause(number: int) -> None:
-    """The pause between two turns."""
+    """The pause between two attempts."""
     time.sleep(PAUSE_SECONDS * number)
 
 

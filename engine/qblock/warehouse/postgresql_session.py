@@ -20,7 +20,7 @@ from qblock.errors import InputError
 from qblock.resources import sql_text
 from qblock.warehouse import pooler
 from qblock.warehouse.dialects import Connect, SharedDialect
-from qblock.warehouse.kept_sessions import of_the_run, pool_of
+from qblock.warehouse.kept_sessions import pool_of, run_scoped
 from qblock.warehouse.protocol import TableName
 
 DRIVER = "postgresql+psycopg"
@@ -96,7 +96,7 @@ def kept_engine(
         connection.prepare_threshold = None  # some statements are several, which cannot be prepared
         return connection
 
-    pool = of_the_run(("pool", url), lambda: pool_of(connect, shared.dialect))
+    pool = run_scoped(("pool", url), lambda: pool_of(connect, shared.dialect))
     own = {} if path == PATH else {"search_path": ", ".join(path)}
     return _beginning(shared.engine(url, connect, pool=pool, **options), own | dict(local or {}))
 

@@ -102,7 +102,7 @@ class Needs:
         return "\n".join(lines)
 
 
-def lacking(rights: Iterable[Right]) -> str:
+def missing_rights(rights: Iterable[Right]) -> str:
     """A sentence about rights that are missing, with the statements."""
     statements = "; ".join(right.statement for right in rights)
     return f"an administrator must first run: {statements}; `qblock grants SPEC` says what each is for"

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from qblock.ledger.place import SCHEMA, HeldLock
 from qblock.ledger.stores.postgresql_lock import advisory_lock, advisory_lock_of_all
 from qblock.warehouse import postgresql_session
-from qblock.warehouse.kept_sessions import are_kept, leave, of_the_run
+from qblock.warehouse.kept_sessions import are_kept, leave, run_scoped
 from qblock.warehouse.lock_waits import limited
 from qblock.warehouse.postgresql import PostgresqlFacts, of_transactions
 from qblock.warehouse.postgresql_faults import explain_postgresql
@@ -128,7 +128,7 @@ def _engine(url: sa.URL, read_only: bool, path: tuple[str, ...]) -> sa.Engine:
     if not are_kept():
         return _engine_of_one(url, read_only, path)
     make = postgresql_session.kept_engine
-    return of_the_run((url, read_only, path), lambda: make(url, path=path, **_options(read_only, path)))
+    return run_scoped((url, read_only, path), lambda: make(url, path=path, **_options(read_only, path)))
 
 
 @lru_cache(maxsize=8)

@@ -129,7 +129,7 @@ class DuckdbTarget:
     def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
         return needs(self.spec, self.place, self.source, self.file, job, officer)
 
-    def exposed(self) -> list[str]:
+    def find_exposures(self) -> list[str]:
         # The file holds what is published and nothing else; the file system decides who may open it.
         return []
 
@@ -207,7 +207,7 @@ class DuckdbTarget:
         helpers = set(duckdb_helpers.comments(self.spec.view))
         return own <= set(comments) and all(comment in helpers for name, comment in comments.items() if name not in own)
 
-    def landed(self, version: int) -> bool:
+    def is_live(self, version: int) -> bool:
         path = self.version_file(version)
         return path.exists() and self.file.exists() and filecmp.cmp(path, self.file, shallow=False)
 
@@ -234,7 +234,7 @@ class DuckdbTarget:
         return versions if pointer is None else versions | {pointer}
 
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
-        return self.landed(version) and not any(log.exists() for log in logs_of(self.file))
+        return self.is_live(version) and not any(log.exists() for log in logs_of(self.file))
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
         # Each version is a file of its own, with a view of its own.
@@ -262,9 +262,9 @@ class DuckdbTarget:
         # The ledger first: a run that finds the file gone, and no event about it, would publish it again.
         with ledger_transaction(self.place) as ledger:
             record(ledger, "retired_view")
-        self.take_away()
+        self.unpublish()
 
-    def take_away(self) -> None:
+    def unpublish(self) -> None:
         if self.file.exists():
             self._check_replaceable(self.spec.at("publish", "url"))
         remove(self.file)

@@ -91,7 +91,7 @@ def _move_file(target: DuckdbTarget, earlier: str, before: str, current: int | N
     """Make the release file under the names of the spec, and remove the one that readers had until now."""
     _, _, name = before.partition(" in ")
     old = target.place.folder.parent / name
-    if current is not None and not target.landed(current):
+    if current is not None and not target.is_live(current):
         beside = target.file.with_name(f".{target.file.name}.qblock-v{current}")
         remove(beside)
         copy_file(target.version_file(current), beside)
@@ -103,4 +103,4 @@ def _move_file(target: DuckdbTarget, earlier: str, before: str, current: int | N
         sync(target.file.parent)
     if old.resolve() != target.file.resolve() and old.exists():
         replace_spec = replace(target.spec, release=earlier)
-        DuckdbTarget(replace_spec, target.place, target.source, old).take_away()
+        DuckdbTarget(replace_spec, target.place, target.source, old).unpublish()

@@ -38,10 +38,10 @@ from qblock.warehouse.lock_waits import (
     LOCK,
     REPLACE,
     ROW,
-    Turn,
+    Attempt,
+    in_one_attempt,
+    retry_with_backoff,
     state_of,
-    take_turns,
-    unhurried,
 )
 from qblock.warehouse.postgresql import PostgresqlFacts, PostgresqlWarehouse
 from qblock.warehouse.protocol import Session, TableName, quote
@@ -101,7 +101,7 @@ class PostgresqlTarget:
         with self._session() as session, self.place.translated():
             return needs(session.connection, self.spec, job, officer)
 
-    def exposed(self) -> list[str]:
+    def find_exposures(self) -> list[str]:
         with self._session() as session, self.place.translated():
             connection = session.connection
             return postgresql_rights.ways(connection, with_schemas(connection, self.spec), self._readers(connection))
@@ -143,16 +143,16 @@ class PostgresqlTarget:
         session.run(f"ANALYZE {table}")
         inserts = self._view.loaded(session, shown)
 
-        def write(turn: Turn) -> None:
-            turn.wants(ROW, SCHEMA, *TABLES)
+        def write(attempt: Attempt) -> None:
+            attempt.wants(ROW, SCHEMA, *TABLES)
             self._view.forget(session.connection, version)
             for insert in inserts:
                 session.run(insert)
-            turn.wants(ROW, SCHEMA, *WRITTEN)
+            attempt.wants(ROW, SCHEMA, *WRITTEN)
             record(session.connection, "staged")
 
         with self.place.translated():
-            unhurried(session.connection, self.seconds, table, write)
+            in_one_attempt(session.connection, self.seconds, table, write)
             session.connection.commit()
 
     def prepare(self, columns: Sequence[PublishedColumn]) -> None:
@@ -162,7 +162,7 @@ class PostgresqlTarget:
         """
         with self._session() as session, self.place.translated():
             work = partial(self.tables.prepare, columns=columns)
-            take_turns(session.connection, self.seconds, self.view, work)
+            retry_with_backoff(session.connection, self.seconds, self.view, work)
             session.connection.commit()
 
     @property
@@ -198,12 +198,12 @@ class PostgresqlTarget:
         name = self._version(version)
         with self._session() as session:
 
-            def keep(turn: Turn) -> None:
-                turn.wants(KEEP, SCHEMA, name)
+            def keep(attempt: Attempt) -> None:
+                attempt.wants(KEEP, SCHEMA, name)
                 session.run(f"LOCK TABLE {SCHEMA}.{quote(name)} IN SHARE MODE")
 
             with self.place.translated():
-                unhurried(session.connection, self.seconds, f"{SCHEMA}.{name}", keep)
+                in_one_attempt(session.connection, self.seconds, f"{SCHEMA}.{name}", keep)
             if not self._is_whole(self._tables(session.connection), version, columns):
                 raise Refused(f"{SCHEMA}.{name} is not the table of version {version} any more: it was altered")
             rows = Rows(session, self._rows(session, version, columns), session.connection)
@@ -251,7 +251,7 @@ class PostgresqlTarget:
         with self._session() as session:
             return any(table.name == self._version(version) for table in self._tables(session.connection))
 
-    def landed(self, version: int) -> bool:
+    def is_live(self, version: int) -> bool:
         # The ledger and the pointer row change in one transaction: nothing can land without its ledger row.
         return False
 
@@ -319,32 +319,32 @@ class PostgresqlTarget:
     def grant(self) -> list[str]:
         with self._session() as session, self.place.translated():
 
-            def give(turn: Turn) -> list[str]:
-                turn.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
-                return self._view.grant(turn.connection)
+            def give(attempt: Attempt) -> list[str]:
+                attempt.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
+                return self._view.grant(attempt.connection)
 
-            given = take_turns(session.connection, self.seconds, self.view, give)
+            given = retry_with_backoff(session.connection, self.seconds, self.view, give)
             session.connection.commit()
         return given
 
     def close(self, record: Record) -> None:
         # Neither waits for readers nor makes them wait: a view that is dropped would, and analysts' own views with it.
-        def take(turn: Turn) -> None:
-            turn.wants(ROW, SCHEMA, *WRITTEN)
-            record(turn.connection, "retired_view")
-            self.tables.empty(turn)
-            self.tables.analyze(turn.connection)
-            self.tables.note(turn)
-            if self._view.facts(turn.connection) is not None:
-                turn.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
-                self._view.close_all(turn.connection)
+        def take(attempt: Attempt) -> None:
+            attempt.wants(ROW, SCHEMA, *WRITTEN)
+            record(attempt.connection, "retired_view")
+            self.tables.empty(attempt)
+            self.tables.analyze(attempt.connection)
+            self.tables.note(attempt)
+            if self._view.facts(attempt.connection) is not None:
+                attempt.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
+                self._view.close_all(attempt.connection)
 
         with self._session() as session, self.place.translated():
-            take_turns(session.connection, self.seconds, self.view, take)
+            retry_with_backoff(session.connection, self.seconds, self.view, take)
             session.connection.commit()
         self.pack()
 
-    def take_away(self) -> None:
+    def unpublish(self) -> None:
         # The ledger and what readers see change in one transaction.
         return None
 
@@ -369,18 +369,18 @@ class PostgresqlTarget:
     def _drop(self, name: str, record: Record | None, exists: bool = True) -> bool:
         """Drop one table, a version with its record, unless somebody is in the way; whether it is gone."""
 
-        def drop(turn: Turn) -> None:
+        def drop(attempt: Attempt) -> None:
             if record is not None:
-                record(turn.connection, "retired")
+                record(attempt.connection, "retired")
             version = re.match(r"v(\d+)_", name)
             if version is not None:
-                self._view.forget(turn.connection, int(version[1]))
+                self._view.forget(attempt.connection, int(version[1]))
             if exists:
-                run(turn.connection, f"DROP TABLE {SCHEMA}.{quote(name)}")
+                run(attempt.connection, f"DROP TABLE {SCHEMA}.{quote(name)}")
 
         with self._session() as session, self.place.translated():
             try:
-                take_turns(session.connection, self.seconds, f"{SCHEMA}.{name}", drop, turns=1)
+                retry_with_backoff(session.connection, self.seconds, f"{SCHEMA}.{name}", drop, attempts=1)
             except (Busy, sa.exc.DBAPIError) as error:
                 if state_of(error) not in (LOCK, DEADLOCK, DEPENDENT):
                     raise
@@ -416,32 +416,32 @@ class PostgresqlChecked:
         target, connection = self._target, self.rows.session.connection
         target.prepare(self._columns)
 
-        def fill(turn: Turn) -> Layout:
+        def fill(attempt: Attempt) -> Layout:
             layout = target.layout(connection, self._version, self._columns)
             if layout is None:
                 raise QblockError(f"the table that {target.view} reads was altered meanwhile; run it again")
-            target.tables.fill(turn, layout, self._version)
+            target.tables.fill(attempt, layout, self._version)
             return layout
 
-        def show(turn: Turn) -> list[str]:
-            turn.wants(ROW, SCHEMA, *WRITTEN)
+        def show(attempt: Attempt) -> list[str]:
+            attempt.wants(ROW, SCHEMA, *WRITTEN)
             record(connection, "checked")
             lock_pointer(connection, target.spec.release)
             if not target.views.all_intact(connection, layout, self._columns, whole=True):
                 # What the proof asks for is locked before the view is, for which readers wait from then on.
-                postgresql_rights.lock_private(connection, with_schemas(connection, target.spec), turn)
-                target.views.make_all(connection, layout, self._columns, turn)
-            turn.wants(REPLACE, target.spec.publish.schema, target.spec.view, catalog=True)
+                postgresql_rights.lock_private(connection, with_schemas(connection, target.spec), attempt)
+                target.views.make_all(connection, layout, self._columns, attempt)
+            attempt.wants(REPLACE, target.spec.publish.schema, target.spec.view, catalog=True)
             target.views.grant(connection)
             notes = target.prove(connection)
-            turn.rest()
+            attempt.use_time_left()
             record(connection, "published")
             return notes
 
         with target.place.translated():
             # Nobody waits for it, and it takes long: before the locks that readers wait for.
-            layout = unhurried(connection, target.seconds, target.view, fill)
-            notes = take_turns(connection, target.seconds, target.view, show)
+            layout = in_one_attempt(connection, target.seconds, target.view, fill)
+            notes = retry_with_backoff(connection, target.seconds, target.view, show)
             connection.commit()
         target.pack()
         return notes

@@ -16,7 +16,7 @@ from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.publish.targets.postgresql_homes import with_schemas
 from qblock.publish.targets.postgresql_view import facts_of, run, text
 from qblock.spec import Spec
-from qblock.warehouse.lock_waits import REPLACE, Turn, take_turns
+from qblock.warehouse.lock_waits import REPLACE, Attempt, retry_with_backoff
 from qblock.warehouse.protocol import TableName, quote
 
 
@@ -29,17 +29,20 @@ def move_view(
     readers or others keep it locked, Refused where readers could reach what is private.
     """
     view = TableName.parse(last.target or last.view or "")
-    return take_turns(
-        connection, target.seconds, last.view or target.view, lambda turn: _move(turn, spec, earlier, target, view)
+    return retry_with_backoff(
+        connection,
+        target.seconds,
+        last.view or target.view,
+        lambda attempt: _move(attempt, spec, earlier, target, view),
     )
 
 
-def _move(turn: Turn, spec: Spec, earlier: str, target: PostgresqlTarget, view: TableName) -> list[str]:
-    connection = turn.connection
-    postgresql_rights.lock_private(connection, with_schemas(connection, spec), turn)
+def _move(attempt: Attempt, spec: Spec, earlier: str, target: PostgresqlTarget, view: TableName) -> list[str]:
+    connection = attempt.connection
+    postgresql_rights.lock_private(connection, with_schemas(connection, spec), attempt)
     # From here on readers wait for the end of the transaction.
-    turn.begin()
-    _rename_tables(turn, earlier, spec.release)
+    attempt.begin()
+    _rename_tables(attempt, earlier, spec.release)
     there = facts_of(connection, view.schema or "", [view.name]).get(view.name)
     if there is None:
         return []
@@ -47,14 +50,14 @@ def _move(turn: Turn, spec: Spec, earlier: str, target: PostgresqlTarget, view: 
         sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": spec.publish.schema}
     ):
         run(connection, f"CREATE SCHEMA {quote(spec.publish.schema)}")
-    turn.wants_oids(REPLACE, there.oid)
-    turn.rest()
+    attempt.wants_oids(REPLACE, there.oid)
+    attempt.use_time_left()
     if view.schema != spec.publish.schema:
         run(connection, f"ALTER VIEW {_sql(view)} SET SCHEMA {quote(spec.publish.schema)}")
         view = TableName(spec.publish.schema, view.name)
     if view.name != spec.view:
         run(connection, f"ALTER VIEW {_sql(view)} RENAME TO {quote(spec.view)}")
-    target.views.rename(connection, earlier, there, turn)
+    target.views.rename(connection, earlier, there, attempt)
     current = LedgerReader(connection).pointer(spec.release)
     if current is None:
         # It shows nothing; the next publication makes it again.
@@ -66,19 +69,19 @@ def _move(turn: Turn, spec: Spec, earlier: str, target: PostgresqlTarget, view: 
     layout = target.layout(connection, current, columns)
     if layout is None:
         raise QblockError(f"the table of version {current} is missing or was altered: verify the release first")
-    target.views.make_all(connection, layout, columns, turn)
+    target.views.make_all(connection, layout, columns, attempt)
     target.views.grant(connection)
     return target.prove(connection)
 
 
-def _rename_tables(turn: Turn, earlier: str, release: str) -> None:
+def _rename_tables(attempt: Attempt, earlier: str, release: str) -> None:
     if earlier == release:
         return
-    connection = turn.connection
+    connection = attempt.connection
     tables = connection.execute(text("release_tables"), {"pattern": pattern_of(earlier)}).all()
-    turn.wants_oids(REPLACE, *(table.oid for table in tables))
+    attempt.wants_oids(REPLACE, *(table.oid for table in tables))
     for table in tables:
-        turn.rest()
+        attempt.use_time_left()
         name = table.name.removesuffix(earlier) + release
         run(connection, f"ALTER TABLE {SCHEMA}.{quote(table.name)} RENAME TO {quote(name)}")
         mark = read_mark(table.comment, earlier)

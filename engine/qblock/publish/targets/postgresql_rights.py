@@ -12,7 +12,7 @@ from qblock.publish.targets import postgresql_definers, registry
 from qblock.publish.targets.postgresql_view import KINDS, text
 from qblock.spec import Spec
 from qblock.spec.sources import DimensionTable
-from qblock.warehouse.lock_waits import READ, Turn
+from qblock.warehouse.lock_waits import READ, Attempt
 from qblock.warehouse.protocol import TableName, quote
 
 DENIED = "42501"
@@ -64,11 +64,11 @@ def ways(connection: sa.Connection, spec: Spec, readers: Sequence[str]) -> list[
     return list(dict.fromkeys(sentences))
 
 
-def lock_private(connection: sa.Connection, spec: Spec, turn: Turn) -> None:
+def lock_private(connection: sa.Connection, spec: Spec, attempt: Attempt) -> None:
     """Take the locks that `tried` asks for, as far as the login may read those tables: nobody is kept waiting yet."""
     oids = _oids(connection, [*private_tables(spec), TableName(SCHEMA, "event")])
     for oid in oids:
-        turn.wants_oids(READ, oid)
+        attempt.wants_oids(READ, oid)
         _allowed(connection, f"SELECT 1 FROM {_full_name(connection, oid)} LIMIT 0")
 
 

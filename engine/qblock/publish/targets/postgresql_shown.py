@@ -21,7 +21,7 @@ from qblock.publish.targets.layout import HELPERS, ROWS, Layout, layout_of, of_k
 from qblock.publish.targets.postgresql_view import run, text
 from qblock.publish.targets.postgresql_views import TYPES, Views, helper_table
 from qblock.warehouse.kept_sessions import leave
-from qblock.warehouse.lock_waits import KEEP, REPLACE, WRITE, Turn, state_of
+from qblock.warehouse.lock_waits import KEEP, REPLACE, WRITE, Attempt, state_of
 from qblock.warehouse.protocol import quote
 
 UNPACKED = "has pages of versions that are not shown"
@@ -53,14 +53,14 @@ class ShownTables:
         layouts = (layout_of(table, columns) for table in tables)
         return next((layout for layout in layouts if layout is not None), None)
 
-    def prepare(self, turn: Turn, columns: Sequence[PublishedColumn]) -> None:
+    def prepare(self, attempt: Attempt, columns: Sequence[PublishedColumn]) -> None:
         """Make the tables that can hold these columns, and note that what is about to be written may leave pages."""
-        connection = turn.connection
+        connection = attempt.connection
         layout = self.layout(connection, columns)
         if layout is None:
             self._make(connection, self._new_name(connection), [(c.name, c.type) for c in columns])
         elif layout.missing:
-            turn.wants(REPLACE, SCHEMA, layout.table)
+            attempt.wants(REPLACE, SCHEMA, layout.table)
             added = ", ".join(f"ADD COLUMN {quote(name)} {type_}" for name, type_ in layout.missing)
             run(connection, f"ALTER TABLE {SCHEMA}.{quote(layout.table)} {added}")
         there = {table.name for table in self._tables(connection)}
@@ -69,7 +69,7 @@ class ShownTables:
             if name not in there:
                 types = [(column, TYPES[type_]) for column, type_ in helper.columns.items()]
                 self._make(connection, name, [("position", "bigint"), *types])
-        self.note(turn)
+        self.note(attempt)
 
     def _new_name(self, connection: sa.Connection) -> str:
         numbers = [int(re.match(r"data(\d*)_", t.name)[1] or 1) for t in self._tables(connection, ROWS)]  # type: ignore[index]
@@ -81,17 +81,17 @@ class ShownTables:
         run(connection, f"CREATE TABLE {SCHEMA}.{quote(name)} ({body})")
         self._views.close(connection, SCHEMA, name)
 
-    def note(self, turn: Turn) -> None:
+    def note(self, attempt: Attempt) -> None:
         """Write down that there may be pages of what is not shown."""
-        for table in self._tables(turn.connection):
+        for table in self._tables(attempt.connection):
             if table.comment != UNPACKED:
-                turn.wants(KEEP, SCHEMA, table.name)
-                run(turn.connection, f"COMMENT ON TABLE {SCHEMA}.{quote(table.name)} IS '{UNPACKED}'")
+                attempt.wants(KEEP, SCHEMA, table.name)
+                run(attempt.connection, f"COMMENT ON TABLE {SCHEMA}.{quote(table.name)} IS '{UNPACKED}'")
 
-    def fill(self, turn: Turn, layout: Layout, version: int) -> None:
+    def fill(self, attempt: Attempt, layout: Layout, version: int) -> None:
         """Put a kept version in the place of what is shown, within the transaction of the caller."""
-        connection, release = turn.connection, self._release
-        self.empty(turn)
+        connection, release = attempt.connection, self._release
+        self.empty(attempt)
         # In the order of the version, and not from where somebody else is reading it.
         run(connection, "SET LOCAL synchronize_seqscans = off")
         names, places = (", ".join(map(quote, columns)) for columns in (layout.stored, layout.stored.values()))
@@ -125,11 +125,11 @@ class ShownTables:
         names = [f"{SCHEMA}.{quote(table.name)}" for table in self._tables(connection) if table.shown]
         return any(connection.scalar(sa.text(f"SELECT EXISTS (SELECT FROM {name})")) for name in names)
 
-    def empty(self, turn: Turn) -> None:
+    def empty(self, attempt: Attempt) -> None:
         """Show nothing, from the end of the caller's transaction on."""
-        for name in self._names(turn.connection):
-            turn.wants(WRITE, SCHEMA, name.partition(".")[2])
-            run(turn.connection, f"DELETE FROM {name}")
+        for name in self._names(attempt.connection):
+            attempt.wants(WRITE, SCHEMA, name.partition(".")[2])
+            run(attempt.connection, f"DELETE FROM {name}")
 
     def unpacked(self, connection: sa.Connection, tables: Sequence[Any]) -> list[Any]:
         """Tables with pages of what is not shown, as soon as no session can see an older version in them. tables: of

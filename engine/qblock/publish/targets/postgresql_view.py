@@ -13,7 +13,7 @@ from qblock.publish.targets import registry
 from qblock.publish.targets.mark import MARKED
 from qblock.spec import Spec
 from qblock.warehouse import postgresql_session
-from qblock.warehouse.lock_waits import Turn
+from qblock.warehouse.lock_waits import Attempt
 from qblock.warehouse.postgresql_session import LEDGER_PATH, looking_along
 from qblock.warehouse.protocol import quote
 
@@ -168,15 +168,17 @@ class View:
             "the owner drop what depends on it (and make it again after the release)"
         )
 
-    def make(self, connection: sa.Connection, statement: str, columns: Columns, says: Comments, turn: Turn) -> None:
+    def make(
+        self, connection: sa.Connection, statement: str, columns: Columns, says: Comments, attempt: Attempt
+    ) -> None:
         """Make the view, which `check_own` and `check_replaceable` let through. One whose columns come first is
         replaced, and what depends on it keeps working; another one is dropped, and its readers keep their grants.
         """
         facts = self.facts(connection)
-        turn.rest()
+        attempt.use_time_left()
         if facts is not None and _changed(facts.columns or [], columns) is None:
             run(connection, statement.replace("CREATE VIEW", "CREATE OR REPLACE VIEW", 1))
-            turn.rest()
+            attempt.use_time_left()
             self.sign(connection, statement, says)
             return
         readers: list[str] = []
@@ -184,7 +186,7 @@ class View:
             given = connection.execute(text("relation_grantees"), {"oid": facts.oid})
             readers = [g.grantee for g in given if g.grantee is not None and g.privilege == "SELECT"]
             run(connection, f"DROP VIEW {self.sql}")
-            turn.rest()
+            attempt.use_time_left()
         run(connection, statement)
         self.close(connection, self.schema, self.name)
         self.sign(connection, statement, says)

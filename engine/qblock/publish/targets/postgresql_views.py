@@ -28,7 +28,7 @@ from qblock.publish.targets.comments import RELEASED, column_comments, view_comm
 from qblock.publish.targets.layout import Layout
 from qblock.publish.targets.postgresql_view import Columns, Comments, View, facts_of, quoted, run, text
 from qblock.spec import Spec
-from qblock.warehouse.lock_waits import REPLACE, Turn
+from qblock.warehouse.lock_waits import REPLACE, Attempt
 from qblock.warehouse.protocol import Session, quote
 from qblock.warehouse.session import RawType
 
@@ -120,7 +120,7 @@ class Views(View):
         blocks.check_replaceable(connection, there.get(blocks.name), _of_blocks(columns))
 
     def make_all(
-        self, connection: sa.Connection, layout: Layout, columns: Sequence[PublishedColumn], turn: Turn
+        self, connection: sa.Connection, layout: Layout, columns: Sequence[PublishedColumn], attempt: Attempt
     ) -> None:
         """Make the views that are not as they should be. Raises InputError where something depends on what must be
         dropped for it, and for names that are taken."""
@@ -132,11 +132,11 @@ class Views(View):
             run(connection, f"CREATE SCHEMA {quote(self.schema)}")
         definitions = self._definitions(layout, columns)
         altered = self._altered(connection, definitions)
-        turn.wants(REPLACE, self.schema, *(view.name for view in altered), catalog=True)
+        attempt.wants(REPLACE, self.schema, *(view.name for view in altered), catalog=True)
         # From here on readers wait for the end of the transaction.
-        turn.begin()
+        attempt.begin()
         for view in altered:
-            view.make(connection, *definitions[view.role], turn)
+            view.make(connection, *definitions[view.role], attempt)
 
     def _definitions(self, layout: Layout, columns: Sequence[PublishedColumn]) -> dict[str, Definition]:
         stored = layout.stored
@@ -205,7 +205,7 @@ class Views(View):
         places = [*OF, *helper.columns]
         return sa.insert(table).from_select(places, sa.select(release, version, *values).select_from(given))
 
-    def rename(self, connection: sa.Connection, earlier: str, view: Any, turn: Turn) -> None:
+    def rename(self, connection: sa.Connection, earlier: str, view: Any, attempt: Attempt) -> None:
         """Make what an earlier name of the release has this one's: its helper views, what is known of its views, and
         what they show. view: the facts of its view of the rows, which has its new name already."""
         for row in registry.rows_of(connection, earlier):
@@ -213,8 +213,8 @@ class Views(View):
             new = self.helpers.get(row.role)  # type: ignore[call-overload]
             if new is None:
                 continue
-            turn.wants(REPLACE, row.schema, row.name)
-            turn.rest()
+            attempt.wants(REPLACE, row.schema, row.name)
+            attempt.use_time_left()
             if row.schema != new.schema:
                 old = f"{quote(row.schema)}.{quote(row.name)}"
                 run(connection, f"ALTER VIEW {old} SET SCHEMA {quote(new.schema)}")

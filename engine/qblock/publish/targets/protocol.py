@@ -70,7 +70,7 @@ class Target(Protocol):
         Raises InputError for roles where the engine has none, and for an officer who is a reader.
         """
 
-    def exposed(self) -> list[str]:
+    def find_exposures(self) -> list[str]:
         """How readers could reach what is private besides the view, one sentence each."""
 
     def stage(self, session: Session, copy: Copy, shown: Shown, version: int, stamp: str, record: Record) -> None:
@@ -96,7 +96,7 @@ class Target(Protocol):
     def holds(self, version: int) -> bool:
         """Whether the private copy of a version exists, and nothing else with it."""
 
-    def landed(self, version: int) -> bool:
+    def is_live(self, version: int) -> bool:
         """Whether a version that was only recorded as checked did become the one that readers see before a crash."""
 
     def clear(self, kept: Sequence[int]) -> list[str]:
@@ -125,7 +125,7 @@ class Target(Protocol):
     def close(self, record: Record) -> None:
         """Take what readers see away from them at once, recorded as retired_view."""
 
-    def take_away(self) -> None:
+    def unpublish(self) -> None:
         """Finish `close` where the ledger already says so, and a run was stopped before it was done."""
 
     def retire(self, versions: Mapping[int, Record]) -> list[str]:

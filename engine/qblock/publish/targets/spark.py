@@ -88,7 +88,7 @@ class SparkTarget:
     def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
         return needs(self.spec, job, officer)
 
-    def exposed(self) -> list[str]:
+    def find_exposures(self) -> list[str]:
         # What readers reach is the operator's to see to; the spec says that it was.
         return []
 
@@ -131,7 +131,7 @@ class SparkTarget:
         with opened(self.spec) as (_, catalog):
             return version in self._versions.marked(catalog)
 
-    def landed(self, version: int) -> bool:
+    def is_live(self, version: int) -> bool:
         with opened(self.spec) as (_, catalog):
             return self._versions.has_landed(catalog, version)
 
@@ -197,9 +197,9 @@ class SparkTarget:
         # The ledger first: a run that finds the view gone, and no event about it, would publish it again.
         with ledger_transaction(self.place) as ledger:
             record(ledger, "retired_view")
-        self.take_away()
+        self.unpublish()
 
-    def take_away(self) -> None:
+    def unpublish(self) -> None:
         with opened(self.spec) as (_, catalog):
             entries = catalog.entries(self._schema)
             views = [self._view] if self._helpers.is_view(entries.get(self._view)) else []

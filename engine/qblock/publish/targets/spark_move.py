@@ -38,7 +38,7 @@ def finish_move(
                 _move_version(session, catalog, old, spec, version)
         if current is not None:
             _move_view(session, catalog, spec, current, kept[current])
-        _take_away(catalog, old, spec)
+        _unpublish_old(catalog, old, spec)
 
 
 def _move_version(session: SparkTables, catalog: SparkCatalog, old: Spec, new: Spec, version: int) -> None:
@@ -70,7 +70,7 @@ def _move_view(
         show_version(spec, session, catalog, version, columns)
 
 
-def _take_away(catalog: SparkCatalog, old: Spec, new: Spec) -> None:
+def _unpublish_old(catalog: SparkCatalog, old: Spec, new: Spec) -> None:
     """Drop what readers had until now, and the private tables under the earlier name."""
     schema, helpers = old.publish.schema, SparkHelpers(old)
     entries = catalog.entries(schema)

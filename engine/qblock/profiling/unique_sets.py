@@ -33,7 +33,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Apart:
+class UniqueSet:
     """A set of columns, and the share of the people whom nobody else is like in all of them."""
 
     columns: tuple[str, ...]
@@ -79,7 +79,7 @@ def _drawn(session: Session, texts: Sequence[sa.ColumnElement[str]], person: int
     return [digest([texts[person]]), digest(texts)] if person is not None else [digest(texts)]
 
 
-def apart(rows: Sample, columns: Sequence[str], person: str | None) -> list[Apart]:
+def unique_shares(rows: Sample, columns: Sequence[str], person: str | None) -> list[UniqueSet]:
     """For each set of at most three columns, the share of the people whom it tells apart, the greatest first.
 
     person: the column that says who a row is about; None: each row is somebody.
@@ -87,7 +87,7 @@ def apart(rows: Sample, columns: Sequence[str], person: str | None) -> list[Apar
     who = np.arange(rows.rows, dtype=np.int64) if person is None else rows.codes[person]
     people = len(np.unique(who))
     names = [name for name in columns if name in rows.codes]
-    sets = [Apart(of, _alone(rows, of, who) / people) for of in _sets(names)] if people else []
+    sets = [UniqueSet(of, _alone(rows, of, who) / people) for of in _sets(names)] if people else []
     return sorted(sets, key=lambda columns_set: (-round(columns_set.share, 3), len(columns_set.columns)))
 
 
@@ -110,21 +110,21 @@ def _alone(rows: Sample, of: Sequence[str], who: Codes) -> int:
     return len(np.unique(people[unique]))
 
 
-def minimal(sets: Sequence[Apart]) -> list[Apart]:
+def minimal(sets: Sequence[UniqueSet]) -> list[UniqueSet]:
     """The sets that tell most people apart and hold no smaller one that does; the smallest first. Where none does, the
     one that tells most."""
     most = sorted(
         (candidate for candidate in sets if candidate.share > MOST),
         key=lambda candidate: (len(candidate.columns), -candidate.share),
     )
-    kept: list[Apart] = []
+    kept: list[UniqueSet] = []
     for smallest in most:
         if not any(set(other.columns) < set(smallest.columns) for other in kept):
             kept.append(smallest)
     return kept or [candidate for candidate in sets[:1] if candidate.share]
 
 
-def said(sets: Sequence[Apart]) -> dict[str, str]:
+def said(sets: Sequence[UniqueSet]) -> dict[str, str]:
     """What is said of each column that is in such a set."""
     words: dict[str, str] = {}
     for columns_set in sets:
@@ -135,7 +135,7 @@ def said(sets: Sequence[Apart]) -> dict[str, str]:
     return words
 
 
-def reasoned(proposals: Sequence[Proposal], sets: Sequence[Apart]) -> list[Proposal]:
+def reasoned(proposals: Sequence[Proposal], sets: Sequence[UniqueSet]) -> list[Proposal]:
     """The proposals with what is said of quasi-identifiers among their reasons."""
     words = said(sets)
     return [
@@ -146,7 +146,7 @@ def reasoned(proposals: Sequence[Proposal], sets: Sequence[Apart]) -> list[Propo
     ]
 
 
-def sentence(sets: Sequence[Apart], sampled: int, rows: int) -> str:
+def sentence(sets: Sequence[UniqueSet], sampled: int, rows: int) -> str:
     """The sets in words. sampled: the rows that were looked at; rows: of the table."""
     of = f" (of {sampled:,} rows drawn by a digest)" if sampled < rows else ""
     listed = [f"{' + '.join(columns_set.columns)}: {percent(columns_set.share)}" for columns_set in sets[:SHOWN]]
