@@ -93,7 +93,11 @@ def test_the_choice_of_the_node_is_stated_everywhere(
     job.set(search=search, versions={"joint": "none"})
     assert run(["release", str(job.spec.path), "--json", "--quiet"]) == 0
     result = json.loads(capsys.readouterr().out)
-    assert (result["choice"], result["protected"]) == (choice, protected)
+    assert (result["choice"], result["protected"], NOT_PROTECTED in result["notes"]) == (
+        choice,
+        protected,
+        not protected,
+    )
     event = history(job.spec)["events"][-1]
     assert (event["choice"], event["protected"]) == (choice, protected)
     text = told(job, capsys)
@@ -101,9 +105,12 @@ def test_the_choice_of_the_node_is_stated_everywhere(
     wording = "All guarantees hold. The level of detail itself can hint at sensitive values"
     assert text.count(f"* {wording} to someone who knows how qblock searches") == (not protected)
     assert (NOT_PROTECTED in text) is not protected
+    job.set(search=search, versions={"joint": "none"}, suppression_limit=1)
     assert run(["release", str(job.spec.path), "--force", "--quiet"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert (f"Note: {NOT_PROTECTED}" in shown) is not protected
+    assert run(["release", str(job.spec.path), "--force", "--quiet"]) == 0
+    assert "Note: " not in " ".join(capsys.readouterr().out.split())
     if choice == "minimal":
         back = rollback(job.spec, 1)
         assert (back.choice, back.protected) == (choice, protected)
