@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from qblock.blocks import Reference
 from qblock.joint.crosswalk import Book, encoded, fresh_name
 from qblock.joint.episodes import VersionKey, shown
 from qblock.joint.gate import Verdict, check
+from qblock.joint.types import First, Types
 from qblock.joint.versions import Candidate, RecordedVersion, record
 from qblock.ledger.kept import Kept
 from qblock.spec import Spec, read_spec
+from qblock.warehouse.protocol import Column
 
 from .register import Register, Row
 
@@ -33,6 +36,9 @@ privacy:
 {privacy}
 versions: {{joint: {joint}, audience: [{audience}]}}
 """
+
+_TEXT = Column("person", "text", "text", "text")
+TYPES = Types({"person": _TEXT, "block": replace(_TEXT, name="block")}, "person", First(_TEXT))
 
 
 def make_spec(
@@ -92,6 +98,7 @@ def candidate_of(
         sensitive=("value",),
         audience=audience,
         content=Kept((), ((reference_of(mine),),)).text(),
+        types=TYPES,
     )
     return Candidate(about, table, tuple(f'["{block}"]' for block in blocks), tuple(labels), tuple(sizes))
 

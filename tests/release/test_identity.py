@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import fields
 from typing import Any
 
 import psycopg
@@ -12,12 +11,7 @@ import sqlalchemy as sa
 from engines import create_table
 
 from qblock.errors import QblockError, Refused
-from qblock.ledger.events import Event
 from qblock.ledger.history import history
-from qblock.ledger.reader import ledger_reader
-from qblock.ledger.stores import place_of
-from qblock.ledger.tables import tables
-from qblock.ledger.writer import ledger_transaction, record
 from qblock.release.erase import erase
 from qblock.release.plan import plan
 from qblock.release.rollback import rollback
@@ -121,37 +115,6 @@ def test_a_schema_earlier_in_the_search_path_does_not_change_the_source(released
         connection.execute(f'ALTER DATABASE "{name}" SET search_path = aside, public')  # type: ignore[arg-type]
     with pytest.raises(Refused, match=r"published from public\.people .* publish it from aside\.people"):
         released.run()
-
-
-def forget_identity(job: Job) -> None:
-    """Make the ledger as it was before it recorded sources and targets."""
-    place, release = place_of(job.spec), job.settings["release"]
-    with ledger_reader(place) as reader:
-        events = [(event, reader.guarantees(release, event.number)) for event in reader.history(release)]
-    names = [field.name for field in fields(Event)]
-    gone = dict.fromkeys(("source", "source_database", "target", "entity", "columns", "readers", "audience"))
-    with ledger_transaction(place) as connection:
-        for table in (tables(connection).event, tables(connection).guarantee):
-            connection.execute(table.delete().where(table.c.release == release))
-        for event, guarantees in events:
-            record(connection, Event(**({name: getattr(event, name) for name in names} | gone)), guarantees)
-
-
-def test_a_ledger_from_before_knows_the_view_and_learns_the_source(released: Job) -> None:
-    forget_identity(released)
-    with pytest.raises(Refused, match="one release has one source and one view"):
-        second(released, view="more", file="more.duckdb").run()
-    assert released.run(force=True).version == 2
-    with pytest.raises(Refused, match=r"publish it from \S+\.patients"):
-        second(released, table="patients").run()
-
-
-def test_a_crosswalk_from_before_knows_the_source(job: Job) -> None:
-    job.set(entity="name").run()
-    forget_identity(job)
-    with pytest.raises(Refused, match="is published from another table"):
-        second(job, table="patients").run()
-    assert job.run(force=True).status == "published"
 
 
 def test_a_table_that_is_not_there_is_an_error_of_the_spec(released: Job) -> None:

@@ -10,16 +10,13 @@ from typing import Any
 import duckdb
 import pytest
 
-from qblock.errors import QblockError, Refused
+from qblock.errors import Refused
 from qblock.ledger.history import history
 from qblock.ledger.stamps import Written
-from qblock.publish.targets import duckdb as duckdb_target
-from qblock.publish.targets import postgresql as postgresql_target
 from qblock.release import apply
 from qblock.release.erase import erase
 from qblock.release.plan import plan
 from qblock.release.rollback import rollback
-from qblock.release.run import Run
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, CopyJob, Job, MakeJob, new_job
 from release.state import EVERYTHING, ask, crosswalk, kept, lose, restore, save
@@ -198,69 +195,7 @@ def test_a_version_of_the_same_number_and_another_stamp_is_unknown() -> None:
     assert not known.wrote(3, "a" * 32, staged=True)
     assert not known.wrote(3, "b" * 32)
     assert not known.wrote(2, "a" * 32)
-
-
-def without_stamps(patch: pytest.MonkeyPatch) -> None:
-    """Versions are published as they were before stamps."""
-    for module in (duckdb_target, postgresql_target):
-        patch.setattr(module, "mark_text", lambda release, version, _: f"qblock release {release} version {version}")
-    patch.setattr("qblock.release.run.new_stamp", lambda: None)
-    patch.setattr(Run, "begin", lambda run, version, joint=None: vars(run).update(version=version))
-
-
-def publish_unstamped(job: Job) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        without_stamps(patch)
-        job.set(**ENTITIES).run()
-
-
-@pytest.fixture
-def unstamped(copy_job: CopyJob) -> Job:
-    """A job whose version 1 is from before stamps."""
-    return copy_job("unstamped", publish_unstamped)
-
-
-def test_a_version_from_before_stamps_is_known_by_its_content(unstamped: Job) -> None:
-    assert crosswalk(unstamped) == [(1, None)]
-    assert verify(unstamped.spec).problems == []
-    assert unstamped.run().status == "unchanged"
-    assert unstamped.run(force=True).version == 2
-    assert rollback(unstamped.spec, 1).status == "rolled_back"
-    assert verify(unstamped.spec).problems == []
-
-
-def test_a_version_from_before_stamps_of_another_content_is_unknown(unstamped: Job) -> None:
-    if unstamped.engine == "duckdb":
-        with duckdb.connect(str(unstamped.target)) as connection:
-            connection.execute("UPDATE published.people_v1 SET ward = 'C'")
-    else:
-        unstamped.change("UPDATE qblock.v1_people SET ward = 'C'")
-    check_refused(unstamped, "and that is not the version 1 that the ledger knows")
-
-
-def test_a_version_from_before_stamps_is_unknown_to_a_lost_ledger(unstamped: Job) -> None:
-    lose(unstamped, ["ledger"])
-    with pytest.raises(Refused, match=STATE):
-        unstamped.run()
-    check_refused(unstamped, "version 1 of release people, and the ledger knows no version of it")
-
-
-@pytest.mark.parametrize("engine_name", ["duckdb"], indirect=True)
-def test_what_a_run_from_before_stamps_wrote_into_the_crosswalk_counts(unstamped: Job) -> None:
-    """It was stopped before the ledger named the version; whether anybody saw it is not known."""
-
-    def stopped(*_: object) -> None:
-        raise QblockError("the disk is full")
-
-    with pytest.MonkeyPatch.context() as patch:
-        without_stamps(patch)
-        patch.setattr(duckdb_target.DuckdbTarget, "stage", stopped)
-        with pytest.raises(QblockError, match="disk is full"):
-            unstamped.run(force=True)
-    assert crosswalk(unstamped) == [(1, None), (2, None)]
-    for version in (3, 4):
-        assert unstamped.run(force=True).version == version
-    assert [version for version, _ in crosswalk(unstamped)] == [1, 2, 3, 4]
+    assert not known.wrote(3, None)
 
 
 def test_what_a_run_has_begun_and_not_shown_is_taken_out_of_the_crosswalk(

@@ -67,7 +67,7 @@ class Admission:
         with open_book(self.place, session, read_only=self.read_only) as book:
             release = self.spec.release
             if self.shown is not None:
-                check_types(book, self.spec, session, table, columns, self.shown)
+                check_types(book, self.spec, columns, self.shown)
             t = book.tables
             gone = sa.select(t.apart.c.entity).where(t.apart.c.release == release, t.apart.c.state.in_(GONE))
             if book.own.scalar(sa.select(sa.func.count()).select_from(gone.subquery())):

@@ -11,7 +11,7 @@ from qblock.errors import Refused
 from qblock.joint.crosswalk import Book
 from qblock.joint.episodes import PUBLISHED
 from qblock.joint.excluded import CELL, LEAVING, OUT, WITHDRAWN
-from qblock.joint.type_checks import changed, first_of_unknown, newest_types, people_of, way_back
+from qblock.joint.type_checks import changed, people_of, way_back
 from qblock.joint.units import owner
 from qblock.joint.versions import Candidate, recorded
 from qblock.source.columns import check_entity, checked_columns
@@ -61,15 +61,11 @@ def missing(
     own = recorded(book, spec.release)
     if not own:
         return Missing(0, ())
-    types = newest_types(own)
-    if types is None:
-        first = first_of_unknown(book, spec, session, table, columns, own[-1])
-    else:
-        first = types.first
-        for column, before, after in changed(spec, types, columns):
-            if column == spec.entity:
-                raise Refused(RETYPED.format(column, after, before, way_back(spec)))
-    who = people_of(book, spec, session, table, columns, first)
+    types = own[-1].types
+    for column, before, after in changed(spec, types, columns):
+        if column == spec.entity:
+            raise Refused(RETYPED.format(column, after, before, way_back(spec)))
+    who = people_of(book, spec, session, table, columns, types.first)
     here = book.bring(sa.select(who.c.entity).distinct())
     book.own.analyze(here)
     known = _known(book, spec.release, kept).subquery("qblock_known")

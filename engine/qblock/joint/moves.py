@@ -31,7 +31,7 @@ Moves = Mapping[str, Mapping[str, str]]
 
 
 def moves_to(
-    book: Book, spec: Spec, own: Sequence[RecordedVersion], known: Types | None, now: Types
+    book: Book, spec: Spec, own: Sequence[RecordedVersion], known: Types, now: Types
 ) -> dict[str, dict[str, str]]:
     """The texts that are written differently in the present types, by column. Raises Refused where values do not read
     the same both ways, with their number by column."""
@@ -43,7 +43,7 @@ def moves_to(
     for name, kept in texts.items():
         if name not in now.columns:
             continue
-        before = known.columns.get(name) if known is not None else None
+        before = known.columns.get(name)
         moved = {text: _moved(text, before, now.columns[name]) for text in kept}
         targets = Counter(moved.values())
         bad = sum(n for target, n in targets.items() if target is None or n > 1)
@@ -61,7 +61,8 @@ def moves_to(
 def _moved(text: str, before: Column | None, now: Column) -> str | None:
     """The text of a kept value in the present type; None where it does not read the same both ways.
 
-    In a crosswalk without types the earlier type is not known: there it is enough that no two texts become one.
+    before: the earlier type; None where the newest version has no such column: there it is enough that no two texts
+    become one.
     """
     there = canonical_text(text if before is None else carried(text, before.kind, now.kind), now)
     if there is None or before is None:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from qblock.joint.crosswalk import Book, fresh_name
 from qblock.joint.excluded import digests_of
-from qblock.joint.type_checks import first_of_unknown, newest_types, people_of
+from qblock.joint.type_checks import people_of
 from qblock.joint.types import First, entity_text_of
 from qblock.joint.units import owner
 from qblock.joint.versions import first_of, recorded
@@ -30,11 +30,12 @@ def kept_people(book: Book, release: str, names: Sequence[str]) -> Digests | Non
     """The digests of names where the crosswalk by itself knows all of them, as people who were shown, who wait or who
     left.
 
-    None where it does not, or keeps no column types of the release yet.
+    None where it does not.
     """
-    types = newest_types(recorded(book, release))
-    if types is None:
+    own = recorded(book, release)
+    if not own:
         return None
+    types = own[-1].types
     found = _digests(book, names, types.columns[types.entity], types.first)
     return found if not _unknown(found, _kept(book, release, found)) else None
 
@@ -42,20 +43,18 @@ def kept_people(book: Book, release: str, names: Sequence[str]) -> Digests | Non
 def looked_up(book: Book, spec: Spec, session: Session, names: Sequence[str]) -> tuple[Digests, int]:
     """The digests of names, and how many of them belong to nobody: neither in the source nor in the crosswalk.
 
-    session: reads the source. Raises InputError where the source has no such columns, and Refused where a crosswalk
-    from before column types were kept has nobody of the source.
+    session: reads the source. Raises InputError where the source has no such columns.
     """
     assert spec.entity is not None
     name = TableName.parse(spec.source.table)
     columns = checked_columns(spec, session, name)
     table, own = session.relation(name), recorded(book, spec.release)
-    types = newest_types(own)
-    if types is not None:
-        found, first = _digests(book, names, types.columns[types.entity], types.first), types.first
+    if own:
+        types = own[-1].types
+        first, column = types.first, types.columns[types.entity]
     else:
-        unknown = first_of_unknown(book, spec, session, table, columns, own[-1]) if own else None
-        first = unknown or first_of(book, recorded(book), spec, columns)
-        found = _digests(book, names, columns[spec.entity], first)
+        first, column = first_of(book, recorded(book), spec, columns), columns[spec.entity]
+    found = _digests(book, names, column, first)
     wanted = session.load(fresh_name(), pa.table({"entity": pa.array([d for d in found if d], pa.string())}))
     who = people_of(book, spec, session, table, columns, first)
     query = sa.select(who.c.entity).where(who.c.entity.in_(sa.select(wanted.c.entity))).distinct()

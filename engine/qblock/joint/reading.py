@@ -19,7 +19,7 @@ from qblock.ledger.writer import opened
 
 @dataclass(frozen=True)
 class Contents:
-    """versions: of a release, with their stamps (None: from before stamps); out: how many people have left it; there:
+    """versions: of a release, with their stamps; out: how many people have left it; there:
     whether there is a crosswalk at all."""
 
     versions: Mapping[int, str | None] = field(default_factory=dict)

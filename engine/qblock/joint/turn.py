@@ -157,7 +157,7 @@ class JointVersions(NotJoint):
         spec = self.spec
         with open_book(self.place, task.source.session) as book:
             known = [one.key.version for one in recorded(book, spec.release)]
-            # What no reader was shown, and no ledger wrote down, may be evidence from before stamps (discard_unseen).
+            # A dry run has not discarded what no reader was shown (discard_unseen).
             version = self.least = max([version, *(number + 1 for number in known if number not in shown)])
             check_audience(book, spec, self.place)
             _check_recorded(spec, self.place, shown, known)

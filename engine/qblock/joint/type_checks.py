@@ -10,36 +10,24 @@ import sqlalchemy as sa
 from qblock.errors import Refused
 from qblock.joint.crosswalk import Book, decoded
 from qblock.joint.gate import members
-from qblock.joint.types import First, Types, entity_text, named, types_of
+from qblock.joint.types import First, Types, entity_text, named
 from qblock.joint.versions import UNPROTECTED, RecordedVersion, first_of, recorded
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column, Session
-from qblock.warehouse.texts import canonical_text, same_kind
+from qblock.warehouse.texts import same_kind
 
 WAY_ON = "`qblock ledger retype SPEC`"
 ESCAPE, SEPARATOR = chr(30), chr(31)
 
 
-def check_types(
-    book: Book,
-    spec: Spec,
-    session: Session,
-    table: sa.TableClause,
-    columns: Mapping[str, Column],
-    shown: Collection[int],
-) -> None:
+def check_types(book: Book, spec: Spec, columns: Mapping[str, Column], shown: Collection[int]) -> None:
     """Refuse columns whose type is not that of the newest version published, before the source is scanned.
 
-    A crosswalk from before types were kept gets the present ones where every text in it is what they would write.
     Raises Refused naming the column, both types and the remedy.
     """
     versions = recorded(book)
-    own = [v for v in versions if v.key.release == spec.release and v.key.version in shown]
-    if own:
-        known = newest_types(own)
-        if known is None:
-            _adopt(book, spec, session, table, columns, own)
-        check_known_types(spec, own, columns, shown)
+    own = [v for v in versions if v.key.release == spec.release]
+    check_known_types(spec, own, columns, shown)
     _check_audience(book, spec, columns, versions)
 
 
@@ -51,11 +39,10 @@ def check_known_types(
     versions: of the release. Raises Refused naming the column, both types and the remedy.
     """
     own = [v for v in versions if v.key.version in shown]
-    known = newest_types(own)
     problems = [
         f"column {name} is of type {now} now, and was of type {before} when version {own[-1].key.version} of release "
         f"{spec.release} was made"
-        for name, before, now in (changed(spec, known, columns) if known is not None else ())
+        for name, before, now in (changed(spec, own[-1].types, columns) if own else ())
     ]
     if problems:
         raise Refused(
@@ -68,11 +55,6 @@ def way_back(spec: Spec) -> str:
     """What to do about a column of another type."""
     # What is kept of several rows of somebody is not converted.
     return "Give the column its type again" + ("" if spec.bundles else f", or convert what is kept of it: {WAY_ON}")
-
-
-def newest_types(versions: Sequence[RecordedVersion]) -> Types | None:
-    """The types of the newest version that has any."""
-    return next((v.types for v in reversed(versions) if v.types is not None), None)
 
 
 def changed(spec: Spec, known: Types, columns: Mapping[str, Column]) -> list[tuple[str, str, str]]:
@@ -113,22 +95,6 @@ def parts_of(place: str) -> list[str | None]:
     return [p if p is None else p.replace(f"{ESCAPE}1", SEPARATOR).replace(f"{ESCAPE}0", ESCAPE) for p in plain]
 
 
-def first_of_unknown(
-    book: Book,
-    spec: Spec,
-    session: Session,
-    table: sa.TableClause,
-    columns: Mapping[str, Column],
-    newest: RecordedVersion,
-) -> First:
-    """How the entities of a crosswalk without types were written: in the type of now. Raises Refused where nobody of
-    its newest version is in the source."""
-    assert spec.entity is not None
-    first = First(named(columns[spec.entity]), book.hashes)
-    check_somebody(book, spec, session, table, columns, newest, first)
-    return first
-
-
 def check_somebody(
     book: Book,
     spec: Spec,
@@ -162,30 +128,6 @@ def people_of(
     return sa.select(book.entity(text, table).label("entity")).select_from(table).subquery("qblock_who")
 
 
-def _adopt(
-    book: Book,
-    spec: Spec,
-    session: Session,
-    table: sa.TableClause,
-    columns: Mapping[str, Column],
-    own: Sequence[RecordedVersion],
-) -> Types:
-    problems = []
-    for name, texts in kept_texts(book, spec.release).items():
-        other = sum(canonical_text(text, columns[name]) != text for text in texts) if name in columns else 0
-        if other:
-            problems.append(f"{other} of {len(texts)} values of column {name}, of type {columns[name].type} now")
-    if problems:
-        raise Refused(
-            f"the crosswalk of release {spec.release} is from before column types were kept, and holds "
-            f"{'; '.join(problems)}, in another form than this program writes: unchanged values would look changed; "
-            f"nothing is published. Convert them: {WAY_ON}"
-        )
-    made = types_of(spec, columns, first_of_unknown(book, spec, session, table, columns, own[-1]))
-    write_types(book, spec.release, made)
-    return made
-
-
 def write_types(book: Book, release: str, types: Types) -> None:
     """Set the types of all versions of a release."""
     t = book.tables.version
@@ -196,7 +138,7 @@ def write_types(book: Book, release: str, types: Types) -> None:
 def _check_audience(book: Book, spec: Spec, columns: Mapping[str, Column], versions: Sequence[RecordedVersion]) -> None:
     """The releases that the same readers may hold must write people and values as this one does."""
     first = first_of(book, versions, spec, columns)
-    others = {v.key.release: v.types for v in members(spec, versions) if v.types is not None}
+    others = {v.key.release: v.types for v in members(spec, versions)}
     for release, theirs in others.items():
         if release == spec.release:
             continue

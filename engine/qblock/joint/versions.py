@@ -50,7 +50,7 @@ class RecordedVersion:
     """A version in the crosswalk: what is needed to check it together with others.
 
     rows: N of its source; least: k of its labels; sensitive: its sensitive attributes; references: of each of them;
-    types: of its columns; stamp: as the ledger has it. Both None for a version from before they were kept.
+    types: of its columns; stamp: as the ledger has it, None for a candidate.
     """
 
     key: VersionKey
@@ -64,7 +64,7 @@ class RecordedVersion:
     sensitive: tuple[str, ...]
     audience: tuple[str, ...]
     content: str
-    types: Types | None = None
+    types: Types
     stamp: str | None = None
 
     @property
@@ -235,7 +235,7 @@ def first_of(book: Book, versions: Sequence[RecordedVersion], spec: Spec, column
     """
     assert spec.entity is not None
     column = named(columns[spec.entity])
-    own = [v.types for v in versions if v.key.release == spec.release and v.types is not None]
+    own = [v.types for v in versions if v.key.release == spec.release]
     if own:
         if own[-1].first.hashed != book.hashes:
             raise Refused(
@@ -248,7 +248,7 @@ def first_of(book: Book, versions: Sequence[RecordedVersion], spec: Spec, column
     for version in reversed(versions):
         theirs = version.types
         with_it = version.key.release in spec.versions.audience or spec.release in version.audience
-        if theirs is None or not with_it or theirs.first.hashed != book.hashes:
+        if not with_it or theirs.first.hashed != book.hashes:
             continue
         if same_kind(theirs.first.column.kind, column.kind):
             return theirs.first
@@ -314,7 +314,7 @@ def record(book: Book, found: Candidate, stamp: str | None = None) -> None:
         name: canonical(list(getattr(about, name))) for name in ("quasi_identifiers", "node", "sensitive", "audience")
     }
     plain = {name: getattr(about, name) for name in ("rows", "least", "source", "hierarchies", "content")}
-    plain["types"] = None if about.types is None else about.types.text()
+    plain["types"] = about.types.text()
     own.run(
         sa.insert(t.version).values(
             release=key.release, version=key.version, position=position, stamp=stamp, **plain, **lists
@@ -381,7 +381,7 @@ def _version(row: dict[str, Any]) -> RecordedVersion:
         sensitive=tuple(json.loads(row["sensitive"])),
         audience=tuple(json.loads(row["audience"])),
         content=row["content"],
-        types=None if row["types"] is None else Types.of_text(row["types"]),
+        types=Types.of_text(row["types"]),
         stamp=row["stamp"],
     )
 

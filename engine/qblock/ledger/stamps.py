@@ -85,31 +85,19 @@ class Written:
         return [version for version in self.shown if version not in known and self.together(version)]
 
     def together(self, version: int) -> bool:
-        """Whether a version that was shown had been checked together with others, as its run wrote down.
-
-        For one from before stamps that is not known.
-        """
+        """Whether a version that was shown had been checked together with others, as its run wrote down."""
         return self.begun.get((version, self.shown[version].stamp)) is not None
 
     def wrote(self, version: int, stamp: str | None, *, staged: bool = False) -> bool:
-        """Whether this ledger has written the version down; one from before stamps is known by its number.
+        """Whether this ledger has written the version down.
 
-        staged: that it was begun is not enough, there must be an event of it.
+        stamp: None of what carries none; staged: that it was begun is not enough, there must be an event of it.
         """
         if stamp is None:
-            return any(event.version == version for event in self.events)
+            return False
         if (version, stamp) in self.begun and not staged:
             return True
         return any((e.version, e.stamp) == (version, stamp) for e in self.events)
-
-    def may_be_kept(self, version: int, stamp: str | None) -> bool:
-        """Whether a version of the crosswalk that no event names may be evidence from before stamps.
-
-        An older program wrote into the crosswalk first, and a run of it may have been stopped there. Whether anybody
-        saw that version is not known, so it is kept, and counts.
-        """
-        newest = max((e.version for e in self.events if e.version is not None), default=0)
-        return stamp is None and bool(self.shown) and version <= newest + 1
 
     def why(self, version: int) -> str:
         """What the ledger knows instead of a version, as the end of a sentence."""

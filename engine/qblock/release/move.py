@@ -149,7 +149,7 @@ def _check(reader: LedgerReader, spec: Spec, earlier: str, place: Place, identit
         )
     if any(event.state in UNFINISHED for event in last_events(reader, earlier).values()):
         raise Refused(f"a run of release {earlier} was stopped and is not settled; run it once more before you move it")
-    if spec.release == earlier and difference(reader, spec, place, identity) is None:
+    if spec.release == earlier and difference(reader, spec, identity) is None:
         return None
     return last
 
@@ -261,7 +261,7 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
     if finish_move is None or not pending(spec, place):
         return False
     with ledger_reader(place) as reader:
-        problem = difference(reader, spec, place, target.identity())
+        problem = difference(reader, spec, target.identity())
         if problem is not None:
             raise Refused(f"a move of this release is not finished: {problem}")
         broken = Written.of(reader, spec.release).problems

@@ -15,7 +15,7 @@ from qblock.ledger.events import PUBLISHING
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stamps import SHOWN, Written, written
-from qblock.ledger.writer import OPEN_SECONDS, end_readers
+from qblock.ledger.writer import OPEN_SECONDS
 from qblock.publish.targets import Mark, Target
 from qblock.spec import Spec
 
@@ -69,15 +69,11 @@ def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: fl
 def _knows(known: Written, target: Target, mark: Mark, staged: bool) -> bool:
     if not mark.shown and mark.version != known.pointer:
         return known.wrote(mark.version, mark.stamp, staged=staged)
+    if mark.stamp is None:
+        return False
     events = [event for event in known.events if event.version == mark.version]
-    shown = [event for event in events if event.state in PUBLISHING]
-    if mark.stamp is not None:
-        if any(event.stamp == mark.stamp for event in shown):
-            return True
-    elif shown:
-        end_readers()  # reading all of a version takes long
-        if target.digest_of(mark) in {event.content_digest for event in shown}:
-            return True
+    if any(event.stamp == mark.stamp for event in events if event.state in PUBLISHING):
+        return True
     # A run that was killed between the renaming and its record; the next one records it.
     last = events[-1] if events else None
     landed = last is not None and last.state == "checked" and last.stamp == mark.stamp
@@ -90,7 +86,7 @@ def _crosswalk_problems(known: Written, crosswalk: Contents, place: Place) -> li
         if version in shown:
             if stamp != shown[version].stamp:
                 found.append(f"the crosswalk holds another version {version} than the ledger has shown")
-        elif not known.wrote(version, stamp) and not known.may_be_kept(version, stamp):
+        elif not known.wrote(version, stamp):
             found.append(f"the crosswalk holds version {version}, {known.why(version)}")
     missing = known.missing(crosswalk.versions)
     if missing:

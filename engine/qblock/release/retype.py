@@ -16,7 +16,7 @@ from qblock.errors import Busy, InputError, Refused
 from qblock.joint.crosswalk import Book, has_book, open_book, prepare, record_with
 from qblock.joint.lag.retyped import move_state
 from qblock.joint.moves import Moves, apply_moves, moves_to
-from qblock.joint.type_checks import changed, check_somebody, first_of_unknown, newest_types, way_back, write_types
+from qblock.joint.type_checks import changed, check_somebody, way_back, write_types
 from qblock.joint.types import Types, named, types_of
 from qblock.joint.versions import recorded
 from qblock.ledger.events import PUBLISHING, Event
@@ -35,14 +35,10 @@ from qblock.warehouse import TableName, warehouse_of
 from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import Column, Session
 
-UNKNOWN = "unknown"
-"""The type before of a crosswalk that kept none."""
-
 
 @dataclass(frozen=True)
 class TypeChange:
-    """One column; before: `unknown` in a crosswalk from before types were kept; values: of its kept texts, those that
-    are written differently now."""
+    """One column; values: of its kept texts, those that are written differently now."""
 
     column: str
     before: str
@@ -122,8 +118,7 @@ def type_note(made: Plan) -> str | None:
         return "whether column types have changed could not be read: another run has the crosswalk open"
     finally:
         warehouse.close()
-    known = newest_types(own)
-    found = changed(spec, known, columns) if known is not None else []
+    found = changed(spec, own[-1].types, columns) if own else []
     if not found:
         return None
     said = "; ".join(f"column {name} was of type {before} and is of type {now}" for name, before, now in found)
@@ -137,15 +132,11 @@ def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:
     own = recorded(book, spec.release)
     if not own:
         raise Refused(f"release {spec.release} has no crosswalk yet: there is nothing to convert")
-    known = newest_types(own)
-    if known is None:
-        first = first_of_unknown(book, spec, session, relation, columns, own[-1])
-    else:
-        first = known.first
-        if not changed(spec, known, columns):
-            return RetypeResult("unchanged", spec.release, (), 0)
-        check_somebody(book, spec, session, relation, columns, own[-1], first)
-    now = types_of(spec, columns, first)
+    known = own[-1].types
+    if not changed(spec, known, columns):
+        return RetypeResult("unchanged", spec.release, (), 0)
+    check_somebody(book, spec, session, relation, columns, own[-1], known.first)
+    now = types_of(spec, columns, known.first)
     moves = moves_to(book, spec, own, known, now)
     apply_moves(book, spec.release, own, moves, now)
     move_state(book, spec.release, moves)
@@ -153,11 +144,8 @@ def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:
     return RetypeResult("retyped", spec.release, _changes(spec, known, now, moves), len(own))
 
 
-def _changes(spec: Spec, known: Types | None, now: Types, moves: Moves) -> tuple[TypeChange, ...]:
-    if known is None:
-        pairs = [(name, UNKNOWN, column.type) for name, column in now.columns.items()]
-    else:
-        pairs = changed(spec, known, {name: named(column) for name, column in now.columns.items()})
+def _changes(spec: Spec, known: Types, now: Types, moves: Moves) -> tuple[TypeChange, ...]:
+    pairs = changed(spec, known, {name: named(column) for name, column in now.columns.items()})
     return tuple(TypeChange(name, before, type_, len(moves.get(name, {}))) for name, before, type_ in pairs)
 
 

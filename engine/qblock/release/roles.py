@@ -197,12 +197,6 @@ class _Judged:
         return "names this one as its audience" if set(newest.audience or ()) & set(self.names) else None
 
     def _roles(self, release: str, how: str, events: Sequence[RecordedEvent], own: bool) -> None:
-        unknown = [e.version for e in events if e.columns is None]
-        if unknown and not own:
-            self.notes.append(
-                f"release {release}, which {how}, published version {unknown[0]} before the ledger kept source and "
-                "roles of columns: they were not compared"
-            )
         waived = events[-1].joint == "none"
         for event in events:
             if event.columns is None:

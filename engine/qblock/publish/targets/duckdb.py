@@ -21,10 +21,9 @@ from qblock.ledger.place import FOLDER, Place, make_private
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.writer import ledger_transaction
 from qblock.publish.copy import Copy
-from qblock.publish.digest import relation_digest
 from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets import duckdb_helpers
-from qblock.publish.targets.duckdb_marks import kept_marks, marked_views, said, shown_marks
+from qblock.publish.targets.duckdb_marks import kept_marks, said, shown_marks
 from qblock.publish.targets.duckdb_needs import needs
 from qblock.publish.targets.identity import Identity, table_text
 from qblock.publish.targets.mark import MARKED, Mark, mark_text
@@ -187,11 +186,6 @@ class DuckdbTarget:
 
     def shows(self) -> bool:
         return any(mark.shown for mark in self.marks())
-
-    def digest_of(self, mark: Mark) -> str:
-        file = self.file if mark.shown else self.version_file(mark.version)
-        with reading(file) as session:
-            return relation_digest(session, marked_views(file, self.spec.release)[0][1])
 
     def holds(self, version: int) -> bool:
         path, schema = self.version_file(version), self.spec.publish.schema

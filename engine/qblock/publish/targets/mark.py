@@ -12,7 +12,7 @@ MARKED = "qblock release "
 
 @dataclass(frozen=True)
 class Mark:
-    """A version of a release that exists. stamp: None for one from before stamps; shown: whether readers see it by
+    """A version of a release that exists. stamp: None where its comment has none; shown: whether readers see it by
     the object alone, without asking the pointer row."""
 
     version: int
@@ -32,7 +32,7 @@ def mark_text(release: str, version: int, stamp: str | None) -> str:
 
 
 def read_mark(comment: str | None, release: str) -> tuple[int, str | None] | None:
-    """Version and stamp (None: from before stamps) of a comment on an object of the release; None for any other."""
+    """Version and stamp, where there is one, of a comment on an object of the release; None for any other."""
     pattern = rf"qblock release {re.escape(release)} version (\d+)(?: stamp ([0-9a-f]{{32}}))?"
     match = re.fullmatch(pattern, comment or "")
     return (int(match[1]), match[2]) if match else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -12,13 +12,12 @@ import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
 from qblock.errors import Busy, InputError, QblockError, Refused
-from qblock.ledger.kept import Kept, PublishedColumn, read_kept
+from qblock.ledger.kept import PublishedColumn
 from qblock.ledger.place import SCHEMA, Place
 from qblock.ledger.reader import LedgerReader
 from qblock.ledger.stores.postgresql import WRITTEN
 from qblock.ledger.writer import lock_pointer, shared
 from qblock.publish.copy import Copy
-from qblock.publish.digest import content_digest, relation_digest
 from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets import postgresql_creators, postgresql_rights
 from qblock.publish.targets.identity import Identity, table_text
@@ -228,24 +227,6 @@ class PostgresqlTarget:
     def shows(self) -> bool:
         with self._session() as session, self.place.translated():
             return self.tables.shows(session.connection)
-
-    def digest_of(self, mark: Mark) -> str:
-        name = TableName(SCHEMA, self._version(mark.version))
-        with self._session() as session:
-            with self.place.translated():
-                columns = self._published_columns(session.connection, mark.version)
-                whole = bool(columns) and self._is_whole(self._tables(session.connection), mark.version, columns)
-            if whole:
-                return content_digest(session, self._rows(session, mark.version, columns), columns)
-            # What it published is not known: everything in it.
-            return relation_digest(session, name)
-
-    def _published_columns(self, connection: sa.Connection, version: int) -> Sequence[PublishedColumn]:
-        """The columns that a version published, as kept with it; none where that is missing or cannot be read."""
-        known = read_kept(connection, self.spec.release, version)
-        with suppress(QblockError):
-            return Kept.of_text(known or "").columns
-        return ()
 
     def holds(self, version: int) -> bool:
         with self._session() as session:

@@ -90,9 +90,6 @@ class Target(Protocol):
     def shows(self) -> bool:
         """Whether readers see anything by the objects alone, whatever the ledger says."""
 
-    def digest_of(self, mark: Mark) -> str:
-        """The content digest of a version that exists, computed from it."""
-
     def holds(self, version: int) -> bool:
         """Whether the private copy of a version exists, and nothing else with it."""
 

@@ -122,11 +122,6 @@ class SparkTarget:
     def shows(self) -> bool:
         return any(mark.shown for mark in self.marks())
 
-    def digest_of(self, mark: Mark) -> str:
-        with opened(self.spec) as (session, catalog):
-            table = self._versions.table_shown(catalog) if mark.shown else self._versions.table(mark.version)
-            return relation_digest(session, table)
-
     def holds(self, version: int) -> bool:
         with opened(self.spec) as (_, catalog):
             return version in self._versions.marked(catalog)
