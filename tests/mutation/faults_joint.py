@@ -70,8 +70,8 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "lag: who withdrew counts as present",
         "joint/lag/policy.py",
-        "    withdrawn = {*queued, *stuck}\n    found",
-        "    withdrawn = {*stuck}\n    found",
+        "    withdrawn = {*queued, *stuck}\n    changes",
+        "    withdrawn = {*stuck}\n    changes",
         tests=(f"{STEADY}::test_people_who_withdraw_leave_by_the_rules_of_leavers",),
     ),
     Mutation(
@@ -128,8 +128,8 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "lag: leavers go where the first attribute lets them",
         "joint/steady/proposals.py",
-        "for one in by_attribute(part, rules.ls)]\n",
-        "for one in by_attribute(part, rules.ls)[:1]]\n",
+        "for pair in by_attribute(part, rules.ls)]\n",
+        "for pair in by_attribute(part, rules.ls)[:1]]\n",
         tests=("tests/steady/test_counterexamples.py::test_leavers_go_only_where_every_attribute_lets_them",),
     ),
     Mutation(

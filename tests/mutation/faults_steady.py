@@ -24,21 +24,21 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "steady: newcomers are shown whose bundle changed while they waited",
         "joint/steady/step.py",
-        'found[one] = "changed"',
+        'reasons[entity] = "changed"',
         "pass",
         tests=("tests/steady/test_counterexamples.py::test_the_rules_of_the_job_do_not",),
     ),
     Mutation(
         "steady: newcomers are shown whose rows may have moved",
         "joint/steady/step.py",
-        'found[one] = "moved"',
+        'reasons[entity] = "moved"',
         "pass",
         tests=("tests/steady/test_moved_rows.py::test_nobody_is_certain_whose_rows_move",),
     ),
     Mutation(
         "steady: two units that a row may have moved between are shown as changed",
         "joint/steady/step.py",
-        "p._replace(times=p.times + 1) if one in several else p",
+        "p._replace(times=p.times + 1) if entity in moving else p",
         "p",
         tests=(f"{STEP}::test_units_of_one_person_that_change_in_one_run_are_not_shown_as_changed",),
     ),
@@ -52,8 +52,8 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "lag: newcomers share a batch whatever it is known that they have rows",
         "joint/lag/differences.py",
-        "return _by_rows(found) if source.spec.by_rows else found",
-        "return found",
+        "return _by_rows(changes) if source.spec.by_rows else changes",
+        "return changes",
         tests=("tests/release/test_bundles.py::test_every_version_shows_what_the_policy_decides",),
     ),
     Mutation(
@@ -80,22 +80,22 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "steady: newcomers who failed are tried again",
         "joint/steady/turn.py",
-        '            self.out.update((one, "failed") for one in batch.members)\n',
+        '            self.out.update((entity, "failed") for entity in batch.members)\n',
         "            pass\n",
         tests=(f"{STEP}::test_newcomers_who_fail_are_out_for_good_and_not_topped_up",),
     ),
     Mutation(
         "steady: who was taken out is a newcomer again",
         "joint/steady/turn.py",
-        '        self.out.update((one, "left") for one in batch.members)\n',
+        '        self.out.update((entity, "left") for entity in batch.members)\n',
         "",
         tests=(f"{STEP}::test_leavers_go_where_even_failing_leaves_candidates",),
     ),
     Mutation(
         "steady: who changed twice is shown as changed",
         "joint/steady/proposals.py",
-        "pending[one].times == 1]",
-        "pending[one].times >= 1]",
+        "pending[entity].times == 1]",
+        "pending[entity].times >= 1]",
         tests=(f"{STEP}::test_a_value_that_changed_once_is_shown_and_one_that_changed_twice_is_not",),
     ),
     Mutation(
@@ -123,7 +123,7 @@ STEADY: tuple[Mutation, ...] = (
         "steady: only who withdraws goes at once",
         "joint/steady/proposals.py",
         "            yield Batch(Kind.ERASED, cell, tuple(people))\n",
-        "            yield Batch(Kind.ERASED, cell, tuple(one for one in people if one in erased))\n",
+        "            yield Batch(Kind.ERASED, cell, tuple(entity for entity in people if entity in erased))\n",
         tests=(f"{STEP}::test_who_withdraws_goes_at_once_with_the_whole_cell",),
     ),
 )

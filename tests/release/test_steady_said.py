@@ -148,5 +148,5 @@ def test_a_model_of_one_attribute_does_not_make_up_for_one_of_another(tmp_path: 
     """Failing t-closeness of one attribute tells its value, whatever is asked of the other: newcomers need the coin."""
     for sensitive, coin in (("other", True), ("value", False)):
         spec = read_spec(TWO_ATTRIBUTES.replace("SENSITIVE", sensitive), tmp_path / "spec.yaml", {})
-        rules = rules_of(spec, several=False)
+        rules = rules_of(spec, other_releases=False)
         assert (rules.coin, rules.cells) == (coin, False), sensitive

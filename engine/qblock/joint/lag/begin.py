@@ -26,14 +26,14 @@ from qblock.spec import Spec
 from qblock.warehouse.queries import Query
 
 
-def begin(book: Book, spec: Spec, source: SourceTable, found: Candidate) -> None:
+def begin(book: Book, spec: Spec, source: SourceTable, candidate: Candidate) -> None:
     """Keep what a version shows, in the transaction that records it: the first one of the state.
 
     source: that the version is made of. Blocks that it suppresses are part of the state, and no batch touches them.
     """
-    own, release, layout = book.own, found.about.key.release, Layout.of(source.spec)
+    own, release, layout = book.own, candidate.about.key.release, Layout.of(source.spec)
     if spec.bundles:
-        rows_now = found.rows
+        rows_now = candidate.rows
         texts = own.store(fresh_name(), sa.select(rows_now.c.entity, rows_now.c.place, rows_now.c.whole.label("value")))
     else:
         columns = {
@@ -43,16 +43,16 @@ def begin(book: Book, spec: Spec, source: SourceTable, found: Candidate) -> None
         }
         query = sa.select(*(value.label(name) for name, value in columns.items())).select_from(source.relation)
         texts = book.bring(query)
-    joined = found.rows.join(texts, texts.c.entity == found.rows.c.entity)
-    cells = [Cell(tuple(json.loads(label)), 1) for label in found.labels]
+    joined = candidate.rows.join(texts, texts.c.entity == candidate.rows.c.entity)
+    cells = [Cell(tuple(json.loads(label)), 1) for label in candidate.labels]
     types = {name: source.columns[name].compare_as for name in layout.further}
-    hidden = [cell for cell, shown in zip(cells, found.shown, strict=True) if shown != PUBLISHED]
+    hidden = [cell for cell, shown in zip(cells, candidate.shown, strict=True) if shown != PUBLISHED]
     if len(recorded(book, release)) == 1:
-        _insert_all(book, found, texts, joined, cells)
-        save(book, release, _kept(layout, found.about, found.about, hidden, types))
+        _insert_all(book, candidate, texts, joined, cells)
+        save(book, release, _kept(layout, candidate.about, candidate.about, hidden, types))
     else:
-        now = sa.select(texts.c.entity, found.rows.c.block, texts.c.place, texts.c.value).select_from(joined)
-        past = _past(book, spec, next_episodes(book, release, found.rows, found.about.key))
+        now = sa.select(texts.c.entity, candidate.rows.c.block, texts.c.place, texts.c.value).select_from(joined)
+        past = _past(book, spec, next_episodes(book, release, candidate.rows, candidate.about.key))
         rows: dict[str, Row] = {}
         for row in own.fetch(now).to_pylist():
             cell, values = past[row["entity"]]
@@ -60,14 +60,14 @@ def begin(book: Book, spec: Spec, source: SourceTable, found: Candidate) -> None
             rows[row["entity"]] = Row(unit, row["place"])
         blocks = {cell.block for cell in hidden}
         frozen_cells = [row.unit.cell for row in rows.values() if row.unit.cell.block in blocks]
-        left_alone = [rows[one].unit.cell for one in stuck(book, release) if one in rows]
-        set_apart(book, release, [one for one in past if one not in rows], LEFT, OUT, None)
-        save(book, release, _kept(layout, found.about, found.about, frozen_cells, types, left_alone), (), rows)
+        left_alone = [rows[entity].unit.cell for entity in stuck(book, release) if entity in rows]
+        set_apart(book, release, [entity for entity in past if entity not in rows], LEFT, OUT, None)
+        save(book, release, _kept(layout, candidate.about, candidate.about, frozen_cells, types, left_alone), (), rows)
     own.drop(texts)
 
 
 def _insert_all(
-    book: Book, found: Candidate, texts: sa.TableClause, joined: sa.FromClause, cells: Sequence[Cell]
+    book: Book, candidate: Candidate, texts: sa.TableClause, joined: sa.FromClause, cells: Sequence[Cell]
 ) -> None:
     own = book.own
     blocks = own.load(
@@ -75,15 +75,15 @@ def _insert_all(
         pa.table(
             {
                 "block": pa.array(range(len(cells)), pa.int64()),
-                "label": pa.array(found.labels, pa.string()),
+                "label": pa.array(candidate.labels, pa.string()),
                 "cell": pa.array([cell_text(cell) for cell in cells], pa.string()),
             }
         ),
     )
-    release = sa.cast(sa.literal(found.about.key.release), sa.Text)
+    release = sa.cast(sa.literal(candidate.about.key.release), sa.Text)
     names = ["release", "entity", "block", "cell", "place", "value"]
     chosen: list[Any] = [release, texts.c.entity, blocks.c.label, blocks.c.cell, texts.c.place, texts.c.value]
-    query = sa.select(*chosen).select_from(joined.join(blocks, blocks.c.block == found.rows.c.block))
+    query = sa.select(*chosen).select_from(joined.join(blocks, blocks.c.block == candidate.rows.c.block))
     own.run(sa.insert(book.tables.shown).from_select(names, query))
     own.drop(blocks)
 
@@ -102,10 +102,10 @@ def _kept(
     return Kept(layout, newest.node, memory, first.key.version, hidden=blocks, types=types)
 
 
-def _past(book: Book, spec: Spec, found: Query) -> dict[str, tuple[str, list[str]]]:
+def _past(book: Book, spec: Spec, history: Query) -> dict[str, tuple[str, list[str]]]:
     """The joint cell of J1-linked of everybody who was ever shown, and the values in its parts, oldest first."""
-    one = placed(book, found, "linked")
-    query = sa.select(one.c.entity, one.c.value, one.c.cell).order_by(one.c.entity, one.c.episode)
+    rows = placed(book, history, "linked")
+    query = sa.select(rows.c.entity, rows.c.value, rows.c.cell).order_by(rows.c.entity, rows.c.episode)
     past: dict[str, tuple[str, list[str]]] = {}
     for row in book.own.fetch(query).to_pylist():
         past.setdefault(row["entity"], (row["cell"], []))[1].append(placed_texts(decoded(row["value"])))
@@ -152,6 +152,6 @@ def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
             hidden.add(cell)
         if row["entity"] in failed:
             frozen_cells.add(cell)
-    set_apart(book, release, [one for one in past if one not in rows], LEFT, OUT, None)
+    set_apart(book, release, [entity for entity in past if entity not in rows], LEFT, OUT, None)
     save(book, release, _kept(layout, newest, own_versions[0], hidden, {}, frozen_cells), (), rows)
     return True

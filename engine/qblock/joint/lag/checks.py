@@ -19,7 +19,7 @@ def check_layout(spec: Spec, kept: Kept) -> None:
     """Raise Refused where a spec has other columns than the versions, or pins another node."""
     now = Layout.of(spec)
     if kept.layout != now:
-        before, names = (", ".join((*one.quasi, *one.valued)) for one in (kept.layout, now))
+        before, names = (", ".join((*layout.quasi, *layout.valued)) for layout in (kept.layout, now))
         raise Refused(
             OTHER_COLUMNS.format(
                 first=kept.first, release=spec.release, before=before, now=names, unprotected=UNPROTECTED

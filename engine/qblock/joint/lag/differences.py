@@ -34,24 +34,24 @@ class Newcomer:
 class Differences:
     """What a run finds, by digests. newcomers: everybody who is not shown; left: shown, and not in the source, or
     withdrawn; values: of those shown and present, the value of each whose value is another one, or was asked for;
-    gone: shown, and set apart by an erasure since. units, apart: where somebody may have several rows, the units of the
-    source, and those among them that are set apart."""
+    gone: shown, and set apart by an erasure since. units, excluded: where somebody may have several rows, the units of
+    the source, and those among them that are set apart."""
 
     newcomers: Mapping[str, Newcomer]
     left: frozenset[str]
     values: Mapping[str, str]
     gone: frozenset[str]
     units: int = 0
-    apart: int = 0
+    excluded: int = 0
 
 
 def differences(
-    book: Book, source: SourceTable, node: Node, layout: Layout, asked: Collection[str], withdrawn: Collection[str]
+    book: Book, source: SourceTable, node: Node, layout: Layout, wanted: Collection[str], withdrawn: Collection[str]
 ) -> Differences:
     """Compare the source with the state shown.
 
     source: opened by an Admission, so that quasi-identifiers are those of each one's first publication, and people set
-    apart are not in it. asked: digests whose present value is wanted in any case. withdrawn: who counts as absent.
+    apart are not in it. wanted: digests whose present value is wanted in any case. withdrawn: who counts as absent.
     """
     release, t, session = source.spec.release, book.tables, source.session
     # By the digest of the unit, and by that of the person: the same one but for bundles.
@@ -64,11 +64,11 @@ def differences(
         )
         gone |= frozenset(book.own.fetch(erased)["entity"].to_pylist())
     state = book.lend(sa.select(t.shown.c.entity, t.shown.c.value).where(t.shown.c.release == release))
-    present, units, apart = _present(book, source, node, layout, withdrawn), 0, 0
+    present, units, excluded = _present(book, source, node, layout, withdrawn), 0, 0
     if source.spec.bundles:
-        present, units, apart = _units(book, source, node, present)
+        present, units, excluded = _units(book, source, node, present)
     rows = present.subquery("qblock_present")
-    pending = session.load(fresh_name(), pa.table({"entity": pa.array(sorted(asked), pa.string())}))
+    pending = session.load(fresh_name(), pa.table({"entity": pa.array(sorted(wanted), pa.string())}))
     both = rows.outerjoin(state, state.c.entity == rows.c.entity, full=True)
     new = state.c.entity.is_(None)
     codes = [c for c in rows.c if c.name.startswith("q")]
@@ -91,8 +91,8 @@ def differences(
         )
     )
     labels = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
-    found = replace(_sorted(session.fetch(query), labels, gone), units=units, apart=apart)
-    return _by_rows(found) if source.spec.by_rows else found
+    changes = replace(_sorted(session.fetch(query), labels, gone), units=units, excluded=excluded)
+    return _by_rows(changes) if source.spec.by_rows else changes
 
 
 def _present(book: Book, source: SourceTable, node: Node, layout: Layout, withdrawn: Collection[str]) -> Query:
@@ -114,10 +114,10 @@ def _units(book: Book, source: SourceTable, node: Node, present: Query) -> tuple
     """The units of the source that are not set apart, each with its bundle as the value and the place of one row; how
     many units there are, and how many are set apart."""
     session, t = source.session, book.tables.apart
-    one = present.subquery("qblock_rows")
-    codes = [c for c in one.c if c.name.startswith("q")]
-    columns = [bundle(session, one.c.value).label("value"), sa.func.min(one.c.place).label("place")]
-    grouped = session.store(fresh_name(), sa.select(one.c.entity, *codes, *columns).group_by(one.c.entity, *codes))
+    rows = present.subquery("qblock_rows")
+    codes = [c for c in rows.c if c.name.startswith("q")]
+    columns = [bundle(session, rows.c.value).label("value"), sa.func.min(rows.c.place).label("place")]
+    grouped = session.store(fresh_name(), sa.select(rows.c.entity, *codes, *columns).group_by(rows.c.entity, *codes))
     kept = [grouped.c[code.name] for code in codes]
     blocks = session.fetch(sa.select(sa.literal_column("1").label("one"), *kept).distinct())
     labels = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
@@ -133,30 +133,31 @@ def _units(book: Book, source: SourceTable, node: Node, present: Query) -> tuple
     out = book.lend(sa.select(t.c.entity).where(t.c.release == source.spec.release, t.c.state.in_((OUT, LEAVING))))
     outside = sa.select(out.c.entity)
     number = sa.select(sa.func.count()).select_from(units)
-    everybody, apart = int(session.scalar(number)), int(session.scalar(number.where(units.c.entity.in_(outside))))
-    return sa.select(*units.c).where(units.c.entity.not_in(outside)), everybody, apart
+    everybody, excluded = int(session.scalar(number)), int(session.scalar(number.where(units.c.entity.in_(outside))))
+    return sa.select(*units.c).where(units.c.entity.not_in(outside)), everybody, excluded
 
 
-def _by_rows(found: Differences) -> Differences:
+def _by_rows(changes: Differences) -> Differences:
     newcomers = {
-        one: replace(new, block=with_rows(new.block, len(rows_of(new.value)))) for one, new in found.newcomers.items()
+        entity: replace(new, block=with_rows(new.block, len(rows_of(new.value))))
+        for entity, new in changes.newcomers.items()
     }
-    return replace(found, newcomers=newcomers)
+    return replace(changes, newcomers=newcomers)
 
 
-def _sorted(found: pa.Table, labels: Sequence[Sequence[str]], gone: frozenset[str]) -> Differences:
+def _sorted(table: pa.Table, labels: Sequence[Sequence[str]], gone: frozenset[str]) -> Differences:
     newcomers: dict[str, Newcomer] = {}
     left: set[str] = set()
     values: dict[str, str] = {}
-    for row in found.to_pylist():
-        one = row["entity"]
+    for row in table.to_pylist():
+        entity = row["entity"]
         if row["kind"] == "new":
             block = tuple(texts[row.get(f"q{i}", 0)] for i, texts in enumerate(labels))
-            newcomers[one] = Newcomer(block, row["place"], row["value"])
-        elif one in gone:
+            newcomers[entity] = Newcomer(block, row["place"], row["value"])
+        elif entity in gone:
             continue
         elif row["kind"] == "left":
-            left.add(one)
+            left.add(entity)
         else:
-            values[one] = row["value"]
+            values[entity] = row["value"]
     return Differences(newcomers, frozenset(left), values, gone)

@@ -19,16 +19,18 @@ from qblock.ledger.events import canonical
 from qblock.source import SourceTable
 
 
-def moved_by_edits(book: Book, found: Candidate) -> dict[str, str]:
+def moved_by_edits(book: Book, candidate: Candidate) -> dict[str, str]:
     """The label, as text, of each block in which a candidate has somebody of another one, by digest."""
     t, own = book.tables.shown, book.own
     labels = pa.table(
-        {"block": pa.array(range(len(found.labels)), pa.int64()), "label": pa.array(found.labels, pa.string())}
+        {"block": pa.array(range(len(candidate.labels)), pa.int64()), "label": pa.array(candidate.labels, pa.string())}
     )
     loaded = own.load(fresh_name(), labels)
-    joined = found.rows.join(loaded, loaded.c.block == found.rows.c.block).join(t, t.c.entity == found.rows.c.entity)
+    joined = candidate.rows.join(loaded, loaded.c.block == candidate.rows.c.block).join(
+        t, t.c.entity == candidate.rows.c.entity
+    )
     query = sa.select(t.c.entity, loaded.c.label).select_from(joined)
-    rows = own.fetch(query.where(t.c.release == found.about.key.release, t.c.block != loaded.c.label)).to_pylist()
+    rows = own.fetch(query.where(t.c.release == candidate.about.key.release, t.c.block != loaded.c.label)).to_pylist()
     own.drop(loaded)
     return {row["entity"]: row["label"] for row in rows}
 
@@ -48,10 +50,10 @@ def units_moved(book: Book, source: SourceTable, shown: sa.FromClause, node: Nod
     texts = [h.shown(level) for h, level in zip(source.hierarchies, node, strict=True)]
     moved = 0
     for row in source.session.fetch(query).to_pylist():
-        found = [row.get(f"q{i}", 0) for i in range(len(texts))]
+        numbers = [row.get(f"q{i}", 0) for i in range(len(texts))]
         if (
-            None in found
-            or block_name(canonical([one[code] for one, code in zip(texts, found, strict=True)])) != row["name"]
+            None in numbers
+            or block_name(canonical([labels[code] for labels, code in zip(texts, numbers, strict=True)])) != row["name"]
         ):
             moved += row["n"]
     return moved
@@ -66,13 +68,13 @@ def refine(book: Book, release: str, moved: Mapping[str, str]) -> None:
     assert kept is not None
     rows = units_in(book, release, cells_of(book, release, moved))
     split, frozen = {}, set(kept.memory.frozen)
-    for one, label in moved.items():
-        if one not in rows:
+    for entity, label in moved.items():
+        if entity not in rows:
             continue
-        before = rows[one].unit
+        before = rows[entity].unit
         digest = hashlib.sha256(cell_text(before.cell).encode()).hexdigest()[:HEXADECIMAL]
         cell = Cell(block_of(label), before.cell.first, before.cell.changed, digest)
         if before.cell in kept.memory.frozen:
             frozen.add(cell)
-        split[one] = rows[one]._replace(unit=before._replace(cell=cell))
+        split[entity] = rows[entity]._replace(unit=before._replace(cell=cell))
     save(book, release, replace(kept, memory=replace(kept.memory, frozen=frozenset(frozen))), (), split)

@@ -16,12 +16,12 @@ from qblock.warehouse.queries import Query
 def never_shown(book: Book, release: str, people: Query, shown: Collection[int]) -> frozenset[str]:
     """Those of some people (entity) whom no version that readers saw has shown. shown: these versions."""
     t, own = book.tables.row, book.own
-    found = own.store(fresh_name(), people)
+    stored = own.store(fresh_name(), people)
     known = sa.select(t.c.entity).where(
-        t.c.release == release, t.c.version.in_(list(shown)), t.c.shown == PUBLISHED, t.c.entity == found.c.entity
+        t.c.release == release, t.c.version.in_(list(shown)), t.c.shown == PUBLISHED, t.c.entity == stored.c.entity
     )
-    new = frozenset(own.fetch(sa.select(found.c.entity).where(~known.exists()).distinct())["entity"].to_pylist())
-    own.drop(found)
+    new = frozenset(own.fetch(sa.select(stored.c.entity).where(~known.exists()).distinct())["entity"].to_pylist())
+    own.drop(stored)
     return new
 
 

@@ -44,8 +44,8 @@ def refused_before(book: Book, spec: Spec) -> bool | None:
     """Whether a first version was refused under the same spec (True) or another one; None where none was."""
     t = book.tables.steady
     text = book.own.scalar(sa.select(t.c.state).where(t.c.release == spec.release))
-    found = {} if text is None else json.loads(text)
-    return spec_digest(spec) == found["spec"] if found.get("form") == REFUSED else None
+    state = {} if text is None else json.loads(text)
+    return spec_digest(spec) == state["spec"] if state.get("form") == REFUSED else None
 
 
 def remember(book: Book, spec: Spec) -> None:

@@ -35,21 +35,21 @@ def judged(spec: Spec, first: RecordedVersion, current: Sequence[Sequence[Refere
     known = first.references
     whole = [q for q in spec.privacy if not monotone(q.models, entities=spec.bundles).generalization]
 
-    def satisfied(asked: Sequence[Requirement], histograms: Sequence[Histogram]) -> bool:
-        if not histograms or not asked:
+    def satisfied(requirements: Sequence[Requirement], histograms: Sequence[Histogram]) -> bool:
+        if not histograms or not requirements:
             return True
         cells = _cells(histograms, spec.bundles)
         if held_by_all(cells, len(spec.sensitives)).any():
             return False
         everything = np.ones(len(cells), dtype=bool)
         for requirement, now in zip(spec.privacy, current, strict=True):
-            if requirement not in asked:
+            if requirement not in requirements:
                 continue
             used = references_of(requirement, first, known, now)
             if requirement.sensitive:
                 used = [
-                    _with(spec, requirement, _declared(spec, name, one, reference), name, cells)
-                    for name, one, reference in zip(requirement.sensitive, now, used, strict=True)
+                    _with(spec, requirement, _declared(spec, name, latest, reference), name, cells)
+                    for name, latest, reference in zip(requirement.sensitive, now, used, strict=True)
                 ]
             if not passing(cells, everything, requirement, spec.sensitives, used).all():
                 return False
@@ -97,8 +97,8 @@ def _with(spec: Spec, requirement: Requirement, reference: Reference, name: str,
     if not numeric or reference.numbers is None:
         return replace(reference, domain=domain_now, totals=totals, taxonomy=None, prior=None, numbers=None)
     numbers = (*reference.numbers, *(Fraction(text) for text in new if text is not None))
-    found = replace(reference, domain=domain_now, totals=totals, taxonomy=None, prior=None, numbers=numbers)
-    return found.ascending()
+    extended = replace(reference, domain=domain_now, totals=totals, taxonomy=None, prior=None, numbers=numbers)
+    return extended.ascending()
 
 
 def _texts(value: str | frozenset[str | None] | None) -> Collection[str | None]:
@@ -121,9 +121,9 @@ def as_first(spec: Spec, name: str, now: Reference, first: Reference) -> Referen
 def _after(rows: Rows, trial: Trial) -> list[Histogram]:
     """The blocks that a trial and the batches before it touch, as the next version would show them."""
     touched = sorted({block for block, _ in trial.change})
-    found = {block: dict(counts) for block, counts in rows(touched).items()}
+    blocks = {block: dict(counts) for block, counts in rows(touched).items()}
     for (block, value), n in trial.change.items():
-        counts = found.setdefault(block, {})
+        counts = blocks.setdefault(block, {})
         counts[value] = counts.get(value, 0) + n
-    positive = [{value: n for value, n in counts.items() if n} for counts in found.values()]
+    positive = [{value: n for value, n in counts.items() if n} for counts in blocks.values()]
     return [counts for counts in positive if counts]

@@ -121,34 +121,34 @@ def load(book: Book, release: str) -> Kept | None:
     text = book.own.scalar(sa.select(t.steady.c.state).where(t.steady.c.release == release))
     if text is None:
         return None
-    found = json.loads(text)
-    if found["form"] not in (FORM, REFUSED, SET_DOWN):
+    state = json.loads(text)
+    if state["form"] not in (FORM, REFUSED, SET_DOWN):
         raise QblockError("the crosswalk was written by a newer qblock; install that one, or a later one")
-    if found["form"] != FORM:
+    if state["form"] != FORM:
         return None
     rows = book.own.fetch(sa.select(t.waiting).where(t.waiting.c.release == release)).to_pylist()
     memory = Memory(
-        run=found["run"],
-        version=found["version"],
-        frozen=frozenset(map(cell_of, found["frozen"])),
+        run=state["run"],
+        version=state["version"],
+        frozen=frozenset(map(cell_of, state["frozen"])),
         pending={r["entity"]: Pending(r["seen"], r["times"]) for r in rows if r["times"] is not None},
         since={r["entity"]: r["since"] for r in rows if r["since"] is not None},
         seen={r["entity"]: r["seen"] for r in rows if r["seen"] is not None and r["times"] is None},
-        batches={block_of(block): n for block, n in found["batches"]},
+        batches={block_of(block): n for block, n in state["batches"]},
     )
     return Kept(
-        Layout(*map(tuple, found["layout"])),
-        tuple(found["node"]),
+        Layout(*map(tuple, state["layout"])),
+        tuple(state["node"]),
         memory,
-        found["first"],
-        frozenset(map(block_of, found["hidden"])),
-        {block_of(block): n for block, n in found["sizes"]},
-        found["whole"],
-        {int(run): moment for run, moment in found["moments"].items()},
-        found["closed"],
-        found["failed"],
-        found["types"],
-        found.get("awaits"),
+        state["first"],
+        frozenset(map(block_of, state["hidden"])),
+        {block_of(block): n for block, n in state["sizes"]},
+        state["whole"],
+        {int(run): moment for run, moment in state["moments"].items()},
+        state["closed"],
+        state["failed"],
+        state["types"],
+        state.get("awaits"),
     )
 
 
@@ -159,11 +159,11 @@ def units_in(book: Book, release: str, cells: Collection[str]) -> dict[str, Row]
     query = sa.select(t.c.entity, t.c.cell, t.c.place, t.c.value, t.c.earlier).where(
         t.c.release == release, t.c.cell.in_(sa.select(wanted.c.cell))
     )
-    found = own.fetch(query.order_by(t.c.entity))
+    units = own.fetch(query.order_by(t.c.entity))
     own.drop(wanted)
     known: dict[str, Cell] = {}
     rows: dict[str, Row] = {}
-    columns = (found[name].to_pylist() for name in ("entity", "cell", "place", "value", "earlier"))
+    columns = (units[name].to_pylist() for name in ("entity", "cell", "place", "value", "earlier"))
     for entity, text, place, value, earlier in zip(*columns, strict=True):
         cell = known.get(text)
         if cell is None:
@@ -178,9 +178,9 @@ def cells_of(book: Book, release: str, entities: Collection[str]) -> set[str]:
     t, own = book.tables.shown, book.own
     wanted = own.load(fresh_name(), pa.table({"entity": pa.array(sorted(entities), pa.string())}))
     query = sa.select(t.c.cell).where(t.c.release == release, t.c.entity.in_(sa.select(wanted.c.entity))).distinct()
-    found = set(own.fetch(query)["cell"].to_pylist())
+    cells = set(own.fetch(query)["cell"].to_pylist())
     own.drop(wanted)
-    return found
+    return cells
 
 
 def another_unit(book: Book, release: str, cells: Collection[str]) -> dict[str, Row]:
@@ -208,10 +208,10 @@ def counts_by_block(book: Book, release: str, blocks: Collection[Block] | None =
         texts = pa.array(sorted(map(block_text, blocks)), pa.string())
         wanted = own.load(fresh_name(), pa.table({"block": texts}))
         query = query.where(t.c.block.in_(sa.select(wanted.c.block)))
-    found: dict[Block, dict[str, int]] = {}
+    counts: dict[Block, dict[str, int]] = {}
     for row in own.fetch(query.group_by(t.c.block, t.c.value)).to_pylist():
-        found.setdefault(block_of(row["block"]), {})[row["value"]] = int(row["n"])
-    return found
+        counts.setdefault(block_of(row["block"]), {})[row["value"]] = int(row["n"])
+    return counts
 
 
 def save(book: Book, release: str, kept: Kept, gone: Iterable[str] = (), rows: Mapping[str, Row] | None = None) -> None:
@@ -226,13 +226,15 @@ def save(book: Book, release: str, kept: Kept, gone: Iterable[str] = (), rows: M
     memory = kept.memory
     people = sorted({*memory.since, *memory.pending, *memory.seen})
     if people:
-        pending = [memory.pending.get(one) for one in people]
-        seen = [memory.seen.get(one) if was is None else was.value for one, was in zip(people, pending, strict=True)]
+        pending = [memory.pending.get(entity) for entity in people]
+        seen = [
+            memory.seen.get(entity) if was is None else was.value for entity, was in zip(people, pending, strict=True)
+        ]
         columns = {
             "entity": pa.array(people, pa.string()),
-            "since": pa.array([memory.since.get(one) for one in people], pa.int64()),
+            "since": pa.array([memory.since.get(entity) for entity in people], pa.int64()),
             "seen": pa.array(seen, pa.string()),
-            "times": pa.array([None if one is None else one.times for one in pending], pa.int64()),
+            "times": pa.array([None if change is None else change.times for change in pending], pa.int64()),
         }
         _insert(book, t.waiting, release, columns)
     padding.pad(book, t.waiting, release, since=0)
@@ -259,11 +261,11 @@ def decided(state: str | None) -> str | None:
     return canonical({name: value for name, value in json.loads(state).items() if name not in COUNTED})
 
 
-def keep_result(book: Book, release: str, found: Mapping[str, Any]) -> None:
+def keep_result(book: Book, release: str, result: Mapping[str, Any]) -> None:
     """Keep what a run came to that decided nothing, until something is decided again (`save`)."""
     t = book.tables.steady
     state = json.loads(book.own.scalar(sa.select(t.c.state).where(t.c.release == release)))
-    text = canonical({**state, "quiet": json.dumps(found)})
+    text = canonical({**state, "quiet": json.dumps(result)})
     book.own.run(sa.update(t).where(t.c.release == release).values(state=text))
 
 
@@ -271,8 +273,8 @@ def result_of(book: Book, release: str) -> dict[str, Any] | None:
     """What the run before came to, if it decided nothing."""
     t = book.tables.steady
     state = book.own.scalar(sa.select(t.c.state).where(t.c.release == release))
-    found = None if state is None else json.loads(state).get("quiet")
-    return None if found is None else dict(json.loads(found))
+    result = None if state is None else json.loads(state).get("quiet")
+    return None if result is None else dict(json.loads(result))
 
 
 def forget(book: Book, release: str) -> None:
@@ -285,14 +287,14 @@ def forget(book: Book, release: str) -> None:
 def unit_columns(rows: Mapping[str, Row]) -> dict[str, pa.Array]:
     """Units as the columns of `crosswalk_shown`."""
     people = sorted(rows)
-    found = [rows[one] for one in people]
-    earlier = [canonical(list(row.unit.values[:-1])) if len(row.unit.values) > 1 else None for row in found]
+    units = [rows[entity] for entity in people]
+    earlier = [canonical(list(row.unit.values[:-1])) if len(row.unit.values) > 1 else None for row in units]
     texts: dict[str, Sequence[str | None]] = {
         "entity": people,
-        "block": [block_text(row.unit.cell.block) for row in found],
-        "cell": [cell_text(row.unit.cell) for row in found],
-        "place": [row.place for row in found],
-        "value": [str(row.unit.values[-1]) for row in found],
+        "block": [block_text(row.unit.cell.block) for row in units],
+        "cell": [cell_text(row.unit.cell) for row in units],
+        "place": [row.place for row in units],
+        "value": [str(row.unit.values[-1]) for row in units],
         "earlier": earlier,
     }
     return {name: pa.array(column, pa.string()) for name, column in texts.items()}

@@ -78,39 +78,39 @@ class Outlook:
         if not self.tried:
             waiting = self._waiting()
             return f"no batch is full, as far as sizes tell: {waiting}" if waiting else AS_IT_IS
-        found = []
+        parts = []
         if self.closing_blocks:
-            found.append(
+            parts.append(
                 f"batches of {plural(self.closing, 'newcomer')} in {plural(self.closing_blocks, 'block')} close"
             )
         if self.whole_cells:
-            found.append(f"{plural(self.whole_cells, 'joint cell')} would go whole")
+            parts.append(f"{plural(self.whole_cells, 'joint cell')} would go whole")
         if self.leaver_cells:
-            found.append(f"enough people left {plural(self.leaver_cells, 'joint cell')}")
+            parts.append(f"enough people left {plural(self.leaver_cells, 'joint cell')}")
         if self.changed_cells:
-            found.append(f"values of enough people changed in {plural(self.changed_cells, 'joint cell')}")
+            parts.append(f"values of enough people changed in {plural(self.changed_cells, 'joint cell')}")
         if self.gone:
-            found.append(f"{plural(self.gone, 'person')} who withdrew would be shown no more")
-        return f"as far as sizes tell a new version would be tried: {', '.join(found)}; {NOT_LOOKED_AT}"
+            parts.append(f"{plural(self.gone, 'person')} who withdrew would be shown no more")
+        return f"as far as sizes tell a new version would be tried: {', '.join(parts)}; {NOT_LOOKED_AT}"
 
     def _waiting(self) -> str:
-        found = []
+        parts = []
         if self.newcomers:
-            one = f"{plural(self.newcomers, 'newcomer')} in {plural(self.blocks, 'block')}"
+            text = f"{plural(self.newcomers, 'newcomer')} in {plural(self.blocks, 'block')}"
             if self.cohorts is not None:
                 least, most = self.cohorts
-                one += f" (closing at {least:,})" if least == most else f" (closing at {least:,} to {most:,})"
+                text += f" (closing at {least:,})" if least == most else f" (closing at {least:,} to {most:,})"
             if self.never:
-                one += f" ({plural(self.never, 'block')} in which none closes)"
+                text += f" ({plural(self.never, 'block')} in which none closes)"
             if self.looked_at < self.blocks:
-                one += f" (as {self.looked_at:,} of the blocks say)"
-            found.append(one)
-        found += [plural(self.leavers, "leaver")] if self.leavers else []
-        found += [plural(self.changed, "changed value")] if self.changed else []
-        if not found:
+                text += f" (as {self.looked_at:,} of the blocks say)"
+            parts.append(text)
+        parts += [plural(self.leavers, "leaver")] if self.leavers else []
+        parts += [plural(self.changed, "changed value")] if self.changed else []
+        if not parts:
             return ""
         waits = "waits" if self.newcomers + self.leavers + self.changed == 1 else "wait"
-        named = found[0] if len(found) == 1 else f"{', '.join(found[:-1])} and {found[-1]}"
+        named = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
         return f"{named} {waits}"
 
 
@@ -130,44 +130,46 @@ def outlook(book: Book, source: SourceTable, kept: Kept, newest: int) -> Outlook
     versions = recorded(book)
     rules = rules_of(spec, any(v.key.release != release for v in members(spec, versions)))
     withdrawn = entities_apart(book, release, [QUEUED, FAILED])
-    found = differences(book, source, kept.node, kept.layout, (), withdrawn)
+    changes = differences(book, source, kept.node, kept.layout, (), withdrawn)
     first = next(v for v in versions if v.key.release == release and v.key.version == kept.first)
     size = Sizes(book, spec, kept, first, rules)
-    waiting = Counter(one.block for one in found.newcomers.values())
+    waiting = Counter(newcomer.block for newcomer in changes.newcomers.values())
     enough = {block for block, n in waiting.items() if n >= size.least}
     sizes = {block: size(block) for block in [*sorted(enough), *_spread(sorted(waiting.keys() - enough))]}
     closing = [block for block, n in sizes.items() if n is not None and waiting[block] >= n]
-    others = [n for block, n in sizes.items() if n is not None and block not in closing]
-    whole, leaver_cells, changed_cells = _cells(book, source, kept, found, rules)
+    open_sizes = [n for block, n in sizes.items() if n is not None and block not in closing]
+    whole, leaver_cells, changed_cells = _cells(book, source, kept, changes, rules)
     return Outlook(
-        newcomers=len(found.newcomers),
+        newcomers=len(changes.newcomers),
         blocks=len(waiting),
         closing=sum(waiting[block] for block in closing),
         closing_blocks=len(closing),
-        cohorts=(min(others), max(others)) if others else None,
+        cohorts=(min(open_sizes), max(open_sizes)) if open_sizes else None,
         never=sum(n is None for n in sizes.values()),
         looked_at=len(sizes),
-        leavers=len(found.left),
-        changed=len(found.values),
+        leavers=len(changes.left),
+        changed=len(changes.values),
         whole_cells=whole,
         leaver_cells=leaver_cells,
         changed_cells=changed_cells,
-        gone=len(found.gone),
+        gone=len(changes.gone),
         stopped=kept.awaits == newest,
     )
 
 
-def _cells(book: Book, source: SourceTable, kept: Kept, found: Differences, rules: Rules) -> tuple[int, int, int]:
+def _cells(book: Book, source: SourceTable, kept: Kept, changes: Differences, rules: Rules) -> tuple[int, int, int]:
     """Joint cells that may go whole, of which enough have left, and in which values of enough people changed."""
     spec, release = source.spec, source.spec.release
-    concerned = {*found.left, *found.values}
+    concerned = {*changes.left, *changes.values}
     if not concerned:
         return 0, 0, 0
     cells = cells_of(book, release, concerned)
     rows = units_in(book, release, cells) | another_unit(book, release, cells)
-    units = {one: row.unit for one, row in rows.items() if one not in found.gone}
+    units = {entity: row.unit for entity, row in rows.items() if entity not in changes.gone}
     # As they are shown: a new value is nobody's before it is.
-    present = {one: Person(unit.cell.block, unit.values[-1]) for one, unit in units.items() if one not in found.left}
+    present = {
+        entity: Person(unit.cell.block, unit.values[-1]) for entity, unit in units.items() if entity not in changes.left
+    }
     members = touched(units, present, {}, ())
     whole, left = set(), len(units)
     for batch in whole_cells(members, present, kept.memory):
@@ -182,17 +184,17 @@ def _cells(book: Book, source: SourceTable, kept: Kept, found: Differences, rule
     batches = in_cells(
         units, staying, present, {}, kept.memory, rules, lambda value: counted(str(value)), least, lambda *_: ()
     )
-    changed = _changed(units, found, kept, rules, least)
+    changed = _changed(units, changes, kept, rules, least)
     return len(whole), sum(1 for _ in batches), len(changed - whole)
 
 
-def _changed(units: Mapping[str, Unit], found: Differences, kept: Kept, rules: Rules, least: int) -> set[Cell]:
+def _changed(units: Mapping[str, Unit], changes: Differences, kept: Kept, rules: Rules, least: int) -> set[Cell]:
     """Joint cells in which values of as many people changed as a batch has at least."""
-    changed = {one: Pending(None, 1) for one in found.values if one in units}
+    changed = {entity: Pending(None, 1) for entity in changes.values if entity in units}
     cells = touched(units, dict.fromkeys(units, Person((), None)), changed, ())
     enough = set()
-    for cell, some in cells.items():
-        n = sum(one in changed for one in some)
-        if cell not in kept.memory.frozen and n >= max(rules.k, least) and len(some) - n >= rules.k:
+    for cell, people in cells.items():
+        n = sum(entity in changed for entity in people)
+        if cell not in kept.memory.frozen and n >= max(rules.k, least) and len(people) - n >= rules.k:
             enough.add(cell)
     return enough

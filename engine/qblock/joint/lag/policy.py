@@ -82,23 +82,23 @@ class Turn:
     stands: bool = False
 
 
-def rules_of(spec: Spec, several: bool) -> Rules:
-    """The rules that a spec gets. several: whether readers may hold other releases too, which was not simulated.
+def rules_of(spec: Spec, other_releases: bool) -> Rules:
+    """The rules that a spec gets. other_releases: whether readers may hold some too, which was not simulated.
 
     Models of one sensitive attribute do not make up for those of another: each one is asked for by itself.
     """
-    asked = [(q, name) for name in spec.sensitives for q in spec.privacy if name in q.sensitive]
-    by_name = {name: [q.models[q.sensitive.index(n)] for q, n in asked if n == name] for name in spec.sensitives}
+    pairs = [(q, name) for name in spec.sensitives for q in spec.privacy if name in q.sensitive]
+    by_name = {name: [q.models[q.sensitive.index(n)] for q, n in pairs if n == name] for name in spec.sensitives}
     sizes = [q.model for q in spec.privacy if not q.sensitive]
-    found = [
+    rules = [
         rules_for([*sizes, *models], suppression=spec.suppression_limit != 0) for models in by_name.values() or [[]]
     ]
     reasons = []
-    if several:
+    if other_releases:
         reasons.append("several releases to the same readers were not simulated")
     if spec.bundles and (len(spec.sensitives) > 1 or spec.insensitives):
         reasons.append("several columns of people who have several rows were not simulated")
-    return replace(together(found, reasons), bundles=spec.bundles)
+    return replace(together(rules, reasons), bundles=spec.bundles)
 
 
 def sensitive_of(spec: Spec, kept: Kept) -> Callable[[str], Hashable]:
@@ -122,7 +122,7 @@ def decide(
     *,
     queued: Collection[str],
     stuck: Collection[str],
-    several: bool,
+    other_releases: bool,
     everybody: int,
     newest: int,
 ) -> Turn:
@@ -130,24 +130,24 @@ def decide(
 
     source: opened by an Admission; current: its references, one list for each requirement; queued: digests of people
     who withdrew and wait to leave, stuck: of those whose batch failed before there was a state: both count as absent;
-    several: whether readers may hold other releases; everybody: rows of the whole source; newest: the newest version
+    other_releases: whether readers may hold them; everybody: rows of the whole source; newest: the newest version
     that was published. Where an earlier run closed batches and did not live to publish them, nothing is tried: a cell
     has at most one batch in a version. Raises Refused as `judged` does.
     """
     spec, release = source.spec, source.spec.release
     withdrawn = {*queued, *stuck}
-    found = differences(book, source, kept.node, kept.layout, kept.memory.pending, withdrawn)
-    concerned = {*found.left, *found.values}
+    changes = differences(book, source, kept.node, kept.layout, kept.memory.pending, withdrawn)
+    concerned = {*changes.left, *changes.values}
     cells = cells_of(book, release, concerned) if concerned else set()
     rows = units_in(book, release, cells) if cells else {}
     rows |= another_unit(book, release, cells)
-    rows = {one: row for one, row in rows.items() if one not in found.gone}
-    shown = {one: row.unit for one, row in rows.items()}
-    present = {one: Person(new.block, new.value) for one, new in found.newcomers.items()}
+    rows = {entity: row for entity, row in rows.items() if entity not in changes.gone}
+    shown = {entity: row.unit for entity, row in rows.items()}
+    present = {entity: Person(new.block, new.value) for entity, new in changes.newcomers.items()}
     present |= {
-        one: Person(unit.cell.block, found.values.get(one, unit.values[-1]))
-        for one, unit in shown.items()
-        if one not in found.left
+        entity: Person(unit.cell.block, changes.values.get(entity, unit.values[-1]))
+        for entity, unit in shown.items()
+        if entity not in changes.left
     }
 
     first = next(version for version in recorded(book, release) if version.key.version == kept.first)
@@ -159,15 +159,17 @@ def decide(
             for block, counts in counts_by_block(book, release, blocks).items()
         }
 
-    rules = rules_of(spec, several)
+    rules = rules_of(spec, other_releases)
     sizes = Sizes(book, spec, kept, first, rules)
-    come = Counter(new.block for new in found.newcomers.values())
+    come = Counter(new.block for new in changes.newcomers.values())
 
     def cohort(block: Block) -> int | None:
         # A simulation of each of thousands of blocks in which nobody could close a batch would take minutes.
         return sizes(block) if come[block] >= sizes.least else None
 
-    memory = replace(kept.memory, pending={one: p for one, p in kept.memory.pending.items() if one not in found.gone})
+    memory = replace(
+        kept.memory, pending={entity: p for entity, p in kept.memory.pending.items() if entity not in changes.gone}
+    )
     stands = kept.awaits == newest
     if stands:
         result = standing(shown, present, memory)
@@ -186,18 +188,18 @@ def decide(
             owner=owner_of,
         )
     awaits = newest if stands or result.published else None
-    decided = replace(_turn(replace(kept, awaits=awaits), result, found, rows, shown, sizes), stands=stands)
-    turn = _with_churn(decided, found, shown, kept.memory)
+    decided = replace(_turn(replace(kept, awaits=awaits), result, changes, rows, shown, sizes), stands=stands)
+    turn = _with_churn(decided, changes, shown, kept.memory)
     # The withdrawal of those who were queued takes effect when a version without them is published (`left`).
-    out = {one: why for one, why in turn.out.items() if one not in set(queued)}
-    withdrawals = len({owner_of(one) for one in result.shown} & withdrawn)
+    out = {entity: why for entity, why in turn.out.items() if entity not in set(queued)}
+    withdrawals = len({owner_of(entity) for entity in result.shown} & withdrawn)
     # Whoever is set apart is in the source, and in no version; whoever is from now on is in the lag already.
     if spec.bundles:
-        everybody, before = found.units, found.apart
+        everybody, before = changes.units, changes.excluded
     else:
         before = max(0, everybody - source.rows - source.quarantined)
     counts = replace(turn.counts, source=everybody, lag=turn.counts.lag + before + source.quarantined)
-    now_out = sum(one in found.newcomers for one in turn.out)
+    now_out = sum(entity in changes.newcomers for entity in turn.out)
     return replace(turn, out=out, withdrawals=withdrawals, counts=counts, present_out=before + now_out)
 
 
@@ -213,25 +215,28 @@ def _counted(before: Value, after: Value) -> tuple[int, ...]:
     return (len(rows_of(str(before))), len(rows_of(str(after))), *_grew(before, after))
 
 
-def _with_churn(turn: Turn, found: Differences, shown: Mapping[str, Unit], before: Memory) -> Turn:
+def _with_churn(turn: Turn, changes: Differences, shown: Mapping[str, Unit], before: Memory) -> Turn:
     """With how many came, left and changed since the run before. Somebody whose changed value waited and who then
     leaves counts as neither: whether they had left by the run before is not kept."""
-    seen = {one: before.pending[one].value if one in before.pending else unit.values[-1] for one, unit in shown.items()}
+    seen = {
+        entity: before.pending[entity].value if entity in before.pending else unit.values[-1]
+        for entity, unit in shown.items()
+    }
     return replace(
         turn,
-        came=sum(one not in before.since for one in found.newcomers),
-        left=sum(one not in before.since for one in found.left),
-        changed=sum(value != seen[one] for one, value in found.values.items() if one in seen),
+        came=sum(entity not in before.since for entity in changes.newcomers),
+        left=sum(entity not in before.since for entity in changes.left),
+        changed=sum(value != seen[entity] for entity, value in changes.values.items() if entity in seen),
     )
 
 
 def _turn(
-    kept: Kept, result: Step, found: Differences, rows: Mapping[str, Row], shown: Mapping[str, Unit], sizes: Sizes
+    kept: Kept, result: Step, changes: Differences, rows: Mapping[str, Row], shown: Mapping[str, Unit], sizes: Sizes
 ) -> Turn:
     new: dict[str, Row] = {}
-    for one, unit in result.shown.items():
-        if unit is not shown.get(one):
-            new[one] = Row(unit, rows[one].place if one in rows else found.newcomers[one].place)
+    for entity, unit in result.shown.items():
+        if unit is not shown.get(entity):
+            new[entity] = Row(unit, rows[entity].place if entity in rows else changes.newcomers[entity].place)
     memory, run = result.memory, result.memory.run
     moments = {**kept.moments, run: datetime.now(UTC).isoformat(timespec="seconds")}
     waited = {*memory.since.values(), run}
@@ -244,16 +249,16 @@ def _turn(
         closed=added([*kept.closed.items(), *result.counts.closed.items()]),
         failed=added([*kept.failed.items(), *result.counts.failed.items()]),
     )
-    gone = {*found.gone, *(one for one in shown if one not in result.shown)}
+    gone = {*changes.gone, *(entity for entity in shown if entity not in result.shown)}
     return Turn(
         after,
         frozenset(gone),
         new,
         memory.out,
         result.counts,
-        admitted=sum(one not in rows for one in new),
+        admitted=sum(entity not in rows for entity in new),
         batches=len(result.batches),
-        blocks=len({found.newcomers[one].block for one in memory.since if one in found.newcomers}),
+        blocks=len({changes.newcomers[entity].block for entity in memory.since if entity in changes.newcomers}),
     )
 
 
@@ -263,7 +268,7 @@ def keep(book: Book, release: str, turn: Turn) -> None:
         return
     save(book, release, turn.kept, turn.gone, turn.rows)
     for reason, why in OUT_WHY.items():
-        people = [one for one, found in turn.out.items() if found == reason]
+        people = [entity for entity, outcome in turn.out.items() if outcome == reason]
         if people:
             set_apart(book, release, people, why, OUT, None)
 

@@ -50,19 +50,21 @@ class Shown(Admission):
             "value": pa.array([str(row.unit.values[-1]) for row in rows.values()], pa.string()),
         }
         new = session.load(fresh_name(), pa.table(texts))
-        one = sa.union_all(
+        state = sa.union_all(
             sa.select(kept.c.entity, kept.c.place, kept.c.value), sa.select(new.c.entity, new.c.place, new.c.value)
         ).subquery("qblock_state")
         if self.spec.bundles:
-            shown = self._rows(session, one, columns, max(int(longest or 1), *(map(_length, rows.values())), 1))
+            shown = self._rows(session, state, columns, max(int(longest or 1), *(map(_length, rows.values())), 1))
         else:
-            shown = sa.select(one.c.entity.label(DIGEST), *self._values(session, one, columns)).subquery("qblock_shown")
+            shown = sa.select(state.c.entity.label(DIGEST), *self._values(session, state, columns)).subquery(
+                "qblock_shown"
+            )
         self.everybody = shown
         return shown
 
-    def _values(self, session: Session, one: sa.FromClause, columns: dict[str, Column]) -> list[sa.Label[Any]]:
-        named = [(name, one.c.place, i) for i, name in enumerate(self.layout.quasi)]
-        named += [(name, one.c.value, i) for i, name in enumerate(self.layout.valued)]
+    def _values(self, session: Session, state: sa.FromClause, columns: dict[str, Column]) -> list[sa.Label[Any]]:
+        named = [(name, state.c.place, i) for i, name in enumerate(self.layout.quasi)]
+        named += [(name, state.c.value, i) for i, name in enumerate(self.layout.valued)]
         return [session.convert(part_of(text, i), columns[name]).label(name) for name, text, i in named]
 
     def _rows(self, session: Session, units: sa.FromClause, columns: dict[str, Column], longest: int) -> sa.Subquery:
@@ -71,10 +73,10 @@ class Shown(Admission):
         numbers = session.load(fresh_name(), pa.table({"n": pa.array(range(1, longest + 1), pa.int64())}))
         joined = units.join(numbers, numbers.c.n <= size(units.c.value))
         row = row_of(units.c.value, numbers.c.n)
-        one = sa.select(units.c.entity, units.c.place, row.label("value")).select_from(joined).subquery("qblock_rows")
-        person = owner(one.c.entity)
-        who = [one.c.entity.label(UNIT), person.label(DIGEST), person.label(self.spec.entity)]
-        return sa.select(*who, *self._values(session, one, columns)).subquery("qblock_shown")
+        rows = sa.select(units.c.entity, units.c.place, row.label("value")).select_from(joined).subquery("qblock_rows")
+        person = owner(rows.c.entity)
+        who = [rows.c.entity.label(UNIT), person.label(DIGEST), person.label(self.spec.entity)]
+        return sa.select(*who, *self._values(session, rows, columns)).subquery("qblock_shown")
 
 
 def _length(row: Row) -> int:

@@ -33,5 +33,5 @@ def move_state(book: Book, release: str, moves: Moves) -> None:
         replace_texts(book, column, {text: moved(text, names) for text in texts}, same)
     same = (shown.c.release == release, shown.c.earlier.is_not(None))
     lists = book.own.fetch(sa.select(shown.c.earlier.label("text")).where(*same).distinct())["text"].to_pylist()
-    after = {text: canonical([moved(one, kept.layout.valued) for one in json.loads(text)]) for text in lists}
+    after = {text: canonical([moved(value, kept.layout.valued) for value in json.loads(text)]) for text in lists}
     replace_texts(book, shown.c.earlier, after, same)

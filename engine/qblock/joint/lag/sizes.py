@@ -55,7 +55,9 @@ class Sizes:
                 self.blocks[block] = self._sized(_frozen(counts[block]))
             else:
                 if self.whole is None:
-                    self.whole = self._sized(_frozen(added(pair for one in counts.values() for pair in one.items())))
+                    self.whole = self._sized(
+                        _frozen(added(pair for by_value in counts.values() for pair in by_value.items()))
+                    )
                 self.blocks[block] = self.whole
         return self.blocks[block]
 
@@ -81,16 +83,16 @@ def _size(spec: Spec, references: Mapping[str, Reference], counts: Counted, leas
 
 
 def _size_of_bundles(spec: Spec, references: Mapping[str, Reference], counts: Counted, least: int) -> int | None:
-    found: list[int | None] = []
+    sizes: list[int | None] = []
     for index, name in enumerate(spec.sensitives):
         code = {text: i for i, text in enumerate(references[name].domain)}
         people: Counter[frozenset[int]] = Counter()
         for value, n in counts:
             people[frozenset(code[text] for text in value[index] or ())] += n
         most = sorted(people.items(), key=lambda pair: (-pair[1], sorted(pair[0])))[:MOST_BUNDLES]
-        chance = chance_of_bundles(_models_of(spec, name), references[name], [one for one, _ in most])
-        found.append(cohort_size([n for _, n in most], least, chance))
-    return _largest(found, least)
+        chance = chance_of_bundles(_models_of(spec, name), references[name], [bundle for bundle, _ in most])
+        sizes.append(cohort_size([n for _, n in most], least, chance))
+    return _largest(sizes, least)
 
 
 def _models_of(spec: Spec, name: str) -> list[Model]:
@@ -112,10 +114,10 @@ def size_for(
     references: by sensitive attribute; columns: for each of them the counts [V] that the block shows, in the order of
     the domain; least: as of `cohort_size`.
     """
-    found: list[int | None] = []
+    sizes: list[int | None] = []
     for name, column in zip(spec.sensitives, columns, strict=True):
-        found.append(cohort_size(column, least, chance_of(_models_of(spec, name), references[name])))
-    return _largest(found, least)
+        sizes.append(cohort_size(column, least, chance_of(_models_of(spec, name), references[name])))
+    return _largest(sizes, least)
 
 
 def first_counts(book: Book, first: RecordedVersion, bundles: bool = False) -> dict[Block, dict[Values, int]]:
@@ -131,20 +133,20 @@ def first_counts(book: Book, first: RecordedVersion, bundles: bool = False) -> d
         .where(t.row.c.release == key.release, t.row.c.version == key.version, t.row.c.shown == PUBLISHED)
         .group_by(t.block.c.label, t.row.c.value)
     )
-    found: dict[Block, dict[Values, int]] = {}
+    counts: dict[Block, dict[Values, int]] = {}
     for row in book.own.fetch(query).to_pylist():
         values = kept_sets(row["value"], len(first.sensitive)) if bundles else decoded(row["value"])
-        block = found.setdefault(block_of(row["label"]), {})
+        block = counts.setdefault(block_of(row["label"]), {})
         block[values] = block.get(values, 0) + int(row["n"])
-    return found
+    return counts
 
 
 def added(pairs: Iterable[tuple[Key, int]]) -> dict[Key, int]:
     """The sum of the counts of each key."""
-    found: dict[Key, int] = {}
+    sums: dict[Key, int] = {}
     for key, n in pairs:
-        found[key] = found.get(key, 0) + n
-    return found
+        sums[key] = sums.get(key, 0) + n
+    return sums
 
 
 def _frozen(counts: Mapping[Values, int]) -> Counted:

@@ -121,7 +121,7 @@ class LaggingVersions(JointVersions):
         if self.spec.bundles:
             self._check_units(kept, source)
         with open_book(self.place, source.session) as book:
-            several = any(v.key.release != release for v in members(self.spec, recorded(book)))
+            other_releases = any(v.key.release != release for v in members(self.spec, recorded(book)))
             self.turn = decide(
                 book,
                 source,
@@ -129,7 +129,7 @@ class LaggingVersions(JointVersions):
                 kept,
                 queued=entities_apart(book, release, [QUEUED]),
                 stuck=entities_apart(book, release, [FAILED]),
-                several=several,
+                other_releases=other_releases,
                 everybody=self._everybody(source),
                 newest=max(self.admission.shown or [0]),
             )
@@ -175,7 +175,7 @@ class LaggingVersions(JointVersions):
             super().opened(source)
             return
         counts = self.turn.counts
-        found: dict[str, Any] = {
+        figures: dict[str, Any] = {
             "came": self.turn.came,
             "left": self.turn.left,
             "changed": self.turn.changed,
@@ -196,19 +196,21 @@ class LaggingVersions(JointVersions):
             "batches_failed": dict(counts.failed),
             "batches_aside": counts.aside,
         }
-        self.detail = {name: n for name, n in found.items() if n}
+        self.detail = {name: n for name, n in figures.items() if n}
 
     def lag(self) -> dict[str, Any]:
         behind = self._behind()
         if behind is None:
             return {}
-        asked = self.spec.versions
+        versions = self.spec.versions
         oldest = None
         if behind.since is not None:
             oldest = (datetime.now(UTC) - datetime.fromisoformat(behind.since)).total_seconds()
         over = {
-            "max_lag": asked.max_lag is not None and behind.rows > asked.max_lag * max(1, behind.source),
-            "max_wait": asked.max_wait is not None and oldest is not None and oldest > asked.max_wait.total_seconds(),
+            "max_lag": versions.max_lag is not None and behind.rows > versions.max_lag * max(1, behind.source),
+            "max_wait": versions.max_wait is not None
+            and oldest is not None
+            and oldest > versions.max_wait.total_seconds(),
         }
         return {
             "rows": behind.rows,
@@ -237,10 +239,10 @@ class LaggingVersions(JointVersions):
         behind = self._behind()
         return {"detail": self.detail, "behind": None if behind is None else list(behind)}
 
-    def recall(self, found: Mapping[str, Any]) -> None:
+    def recall(self, remembered: Mapping[str, Any]) -> None:
         """Take over what the run before came to, since everything is as that one left it."""
-        self.detail = dict(found["detail"])
-        self.recalled = None if found["behind"] is None else Behind(*found["behind"])
+        self.detail = dict(remembered["detail"])
+        self.recalled = None if remembered["behind"] is None else Behind(*remembered["behind"])
 
     def unchanged(self, version: int) -> None:
         super().unchanged(version)
@@ -250,22 +252,22 @@ class LaggingVersions(JointVersions):
             with own_book(self.place) as book:
                 memory.save(book, self.spec.release, self.kept)
 
-    def _recorded(self, book: Book, source: SourceTable, found: Candidate) -> None:
+    def _recorded(self, book: Book, source: SourceTable, candidate: Candidate) -> None:
         if self.kept is None:
-            begin(book, self.spec, source, found)
+            begin(book, self.spec, source, candidate)
 
     def _again(
-        self, book: Book, found: Candidate, verdict: Verdict, version: int, shown: Collection[int]
+        self, book: Book, candidate: Candidate, verdict: Verdict, version: int, shown: Collection[int]
     ) -> StartOver | None:
         if self.kept is None or self.dry:
             return None
         release = self.spec.release
-        new = never_shown(book, release, members_of(book, self.spec, verdict.names, found, verdict.mode), shown)
+        new = never_shown(book, release, members_of(book, self.spec, verdict.names, candidate, verdict.mode), shown)
         return StartOver(FAILED_TOGETHER, lambda own: let_fail(own, release, new)) if new else None
 
-    def _compared(self, book: Book, found: Candidate) -> None:
+    def _compared(self, book: Book, candidate: Candidate) -> None:
         # Of units that was asked before anything was decided.
-        moved = moved_by_edits(book, found) if self.kept is not None and not self.spec.bundles else {}
+        moved = moved_by_edits(book, candidate) if self.kept is not None and not self.spec.bundles else {}
         if moved:
             release = self.spec.release
             raise StartOver(EDITED.format(len(moved)), lambda own: refine(own, release, moved))

@@ -5,8 +5,8 @@ Pure functions on what is shown, who is present and what is remembered; no datab
     rules = together([rules_for(models, ...), ...])       what may be done with the models of each sensitive attribute
     passes = judge(models, references)                    the models on the joint cells that a batch would make
     begun = first_version(present, memory, passes)        once; or what is published already: shown state and Memory()
-    found = step(shown, present, memory, rules, passes, cohort=..., coin=...)
-    found.shown, found.memory, found.counts               the next version where found.published, what is remembered
+    result = step(shown, present, memory, rules, passes, cohort=..., coin=...)
+    result.shown, result.memory, result.counts            the next version where result.published, what is remembered
                                                           privately, and counts for the private ledger alone
 
 Everything is decided by sizes, presence, blocks, how often values changed, counts that versions show already, and the

@@ -77,14 +77,14 @@ def _binomials(n: int, p: float) -> Floats:
 def chance_of(models: Sequence[Model], reference: Reference) -> Chance:
     """The probability of passing models on one sensitive attribute: exact for sizes with one of distinct and frequency
     l-diversity, else by a simulation with a fixed seed."""
-    asked = [model for model in models if not isinstance(model, (KAnonymity, KMap))]
-    if not asked:
+    of_values = [model for model in models if not isinstance(model, (KAnonymity, KMap))]
+    if not of_values:
         return lambda shares, n: 1.0
-    if len(asked) == 1 and isinstance(asked[0], DistinctLDiversity):
-        least = int(asked[0].l)
+    if len(of_values) == 1 and isinstance(of_values[0], DistinctLDiversity):
+        least = int(of_values[0].l)
         return lambda shares, n: chance_of_distinct(shares, n, least)
-    if len(asked) == 1 and isinstance(asked[0], FrequencyLDiversity):
-        most = Fraction(asked[0].l)
+    if len(of_values) == 1 and isinstance(of_values[0], FrequencyLDiversity):
+        most = Fraction(of_values[0].l)
         return lambda shares, n: chance_of_frequency(shares, n, most)
 
     def simulated(shares: Floats, n: int) -> float:
@@ -94,7 +94,7 @@ def chance_of(models: Sequence[Model], reference: Reference) -> Chance:
         rows = np.full(DRAWS, n, dtype=np.int64)
         blocks = Blocks(start, value.astype(np.int64), drawn[number, value], rows)
         passed = np.ones(DRAWS, dtype=bool)
-        for model in asked:
+        for model in of_values:
             passed &= model.passes(blocks, reference)
         return float(passed.mean())
 
@@ -106,11 +106,11 @@ def chance_of_bundles(models: Sequence[Model], reference: Reference, bundles: Se
 
     bundles: the values that each one holds. A batch in which everybody holds one value does not pass.
     """
-    asked = [model for model in models if not isinstance(model, (KAnonymity, KMap))]
-    values = sorted({value for one in bundles for value in one})
+    of_values = [model for model in models if not isinstance(model, (KAnonymity, KMap))]
+    values = sorted({value for bundle in bundles for value in bundle})
     holds = np.zeros((len(bundles), len(values)), dtype=np.int64)
-    for i, one in enumerate(bundles):
-        holds[i, np.searchsorted(values, sorted(one))] = 1
+    for i, bundle in enumerate(bundles):
+        holds[i, np.searchsorted(values, sorted(bundle))] = 1
     codes = np.array(values, dtype=np.int64)
 
     def simulated(shares: Floats, n: int) -> float:
@@ -120,7 +120,7 @@ def chance_of_bundles(models: Sequence[Model], reference: Reference, bundles: Se
         rows = np.full(DRAWS, n, dtype=np.int64)
         blocks = Blocks(start, codes[value], drawn[number, value], rows)
         passed = blocks.largest < n
-        for model in asked:
+        for model in of_values:
             passed &= model.passes(blocks, reference)
         return float(passed.mean())
 

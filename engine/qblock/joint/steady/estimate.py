@@ -60,7 +60,7 @@ def estimate(
     attributes: that are published of a person beside the block, any of which may change; least: as of `step`, here for
     changed values. Takes every batch to pass, which is so where their sizes are large enough.
     """
-    tables: list[Ints] = [np.asarray(one, dtype=np.int64) for one in counts]
+    tables: list[Ints] = [np.asarray(table, dtype=np.int64) for table in counts]
     sizes = tables[0].sum(axis=1)
     never = np.array([size is None for size in cohorts])
     closing: Ints = np.array([np.iinfo(np.int64).max if size is None else size for size in cohorts], dtype=np.int64)
@@ -93,8 +93,8 @@ def estimate(
         again = rng.binomial(once, changing)
         fresh = rng.poisson(churn.changing * np.maximum(old - once.sum(axis=0), 0) / len(once), size=once.shape)
         # Nearly everybody else is in a cell with too few people for a batch.
-        others = np.maximum(sizes - old - stuck, 0)
-        once, stuck = once + fresh - again, stuck + again.sum(axis=0) + rng.binomial(others, changing)
+        rest = np.maximum(sizes - old - stuck, 0)
+        once, stuck = once + fresh - again, stuck + again.sum(axis=0) + rng.binomial(rest, changing)
         shows = (once >= max(rules.k, least)) & (once <= most * old) & (old - once >= rules.k)
         # One batch of a cell in a run.
         shows &= np.cumsum(shows, axis=0) == 1

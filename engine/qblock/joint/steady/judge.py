@@ -34,11 +34,11 @@ def judge(
                     codes[value] = len(codes)
         return Blocks.of([{codes[value]: n for value, n in counts.items()} for counts in histograms])
 
-    def satisfied(asked: Sequence[Model], histograms: Sequence[Histogram]) -> bool:
+    def satisfied(required: Sequence[Model], histograms: Sequence[Histogram]) -> bool:
         if not histograms:
             return True
         blocks = blocks_of(histograms)
-        return all(bool(model.passes(blocks, reference).all()) for model in asked)
+        return all(bool(model.passes(blocks, reference).all()) for model in required)
 
     def passes(trial: Trial) -> bool:
         cells = [part for group in trial.groups for part in group.parts]
@@ -52,10 +52,10 @@ def judge(
 def _blocks_after(rows: Mapping[tuple[Block, Hashable], int], trial: Trial) -> list[Histogram]:
     """The counts of the blocks that a trial and the batches before it touch, as the next version would show them."""
     touched = {block for block, _ in trial.change}
-    found: dict[Block, dict[Hashable, int]] = {block: {} for block in sorted(touched)}
+    blocks: dict[Block, dict[Hashable, int]] = {block: {} for block in sorted(touched)}
     for source in (rows, trial.change):
         for (block, value), n in source.items():
-            if block in found:
-                found[block][value] = found[block].get(value, 0) + n
-    positive = [{value: n for value, n in counts.items() if n} for counts in found.values()]
+            if block in blocks:
+                blocks[block][value] = blocks[block].get(value, 0) + n
+    positive = [{value: n for value, n in counts.items() if n} for counts in blocks.values()]
     return [counts for counts in positive if counts]

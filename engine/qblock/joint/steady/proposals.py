@@ -41,49 +41,49 @@ def by_attribute(part: Histogram, ls: Sequence[int]) -> list[tuple[Histogram, in
     where there are several."""
     if len(ls) == 1:
         return [({value[0] if isinstance(value, tuple) and value else value: n for value, n in part.items()}, ls[0])]
-    found: list[Counter[Hashable]] = [Counter() for _ in ls]
+    counters: list[Counter[Hashable]] = [Counter() for _ in ls]
     for values, n in part.items():
         assert isinstance(values, tuple)
-        for counts, value in zip(found, values, strict=True):
+        for counts, value in zip(counters, values, strict=True):
             counts[value] += n
-    return list(zip(found, ls, strict=True))
+    return list(zip(counters, ls, strict=True))
 
 
 def people_by_value(part: Histogram) -> Counter[Hashable]:
     """How many people hold each sensitive value."""
-    found: Counter[Hashable] = Counter()
-    for some, n in part.items():
-        for value in held(some):
-            found[value] += n
-    return found
+    people: Counter[Hashable] = Counter()
+    for values, n in part.items():
+        for value in held(values):
+            people[value] += n
+    return people
 
 
 def touched(
     shown: Mapping[str, Unit], present: Mapping[str, Person], pending: Mapping[str, Pending], erased: Collection[str]
 ) -> Members:
     """The members of every cell with somebody who left, changed or is erased."""
-    cells = {unit.cell for one, unit in shown.items() if one not in present}
-    cells |= {shown[one].cell for one in pending}
-    cells |= {shown[one].cell for one in erased if one in shown}
-    found: dict[Cell, list[str]] = {cell: [] for cell in sorted(cells)}
+    cells = {unit.cell for entity, unit in shown.items() if entity not in present}
+    cells |= {shown[entity].cell for entity in pending}
+    cells |= {shown[entity].cell for entity in erased if entity in shown}
+    people: dict[Cell, list[str]] = {cell: [] for cell in sorted(cells)}
     if cells:
-        for one, unit in shown.items():
-            if unit.cell in found:
-                found[unit.cell].append(one)
-    return {cell: sorted(members) for cell, members in found.items()}
+        for entity, unit in shown.items():
+            if unit.cell in people:
+                people[unit.cell].append(entity)
+    return {cell: sorted(members) for cell, members in people.items()}
 
 
 def erasures(members: Members, erased: Collection[str]) -> Iterator[Batch]:
     """The whole cells of people who withdraw, frozen or not."""
     for cell, people in members.items():
-        if any(one in erased for one in people):
+        if any(entity in erased for entity in people):
             yield Batch(Kind.ERASED, cell, tuple(people))
 
 
 def whole_cells(members: Members, present: Mapping[str, Person], memory: Memory) -> Iterator[Batch]:
     """Cells that everybody has left: their difference is a cell that has passed."""
     for cell, people in members.items():
-        if cell not in memory.frozen and not any(one in present for one in people):
+        if cell not in memory.frozen and not any(entity in present for entity in people):
             yield Batch(Kind.WHOLE, cell, tuple(people))
 
 
@@ -115,15 +115,15 @@ def in_cells(
     for cell, people in members.items():
         if cell in memory.frozen:
             continue
-        leavers = [one for one in people if one not in present]
-        once = [one for one in people if one in present and one in pending and pending[one].times == 1]
-        alike: dict[Hashable, list[str]] = {}
-        for one in once:
-            alike.setdefault(change(shown[one].values[-1], present[one].value), []).append(one)
-        changed = next((some for _, some in sorted(alike.items()) if _sizes(some, people, rules, least)), [])
+        leavers = [entity for entity in people if entity not in present]
+        once = [entity for entity in people if entity in present and entity in pending and pending[entity].times == 1]
+        by_change: dict[Hashable, list[str]] = {}
+        for entity in once:
+            by_change.setdefault(change(shown[entity].values[-1], present[entity].value), []).append(entity)
+        changed = next((group for _, group in sorted(by_change.items()) if _sizes(group, people, rules, least)), [])
         if len(leavers) == len(people) or not (_sizes(leavers, people, rules, least) or changed):
             continue
-        parts = [one for part in parts_of(shown, people, counted) for one in by_attribute(part, rules.ls)]
+        parts = [pair for part in parts_of(shown, people, counted) for pair in by_attribute(part, rules.ls)]
         able = []
         if _sizes(leavers, people, rules, least) and (
             diverse(parts, len(leavers)) or (rules.sure and sure(parts, len(leavers), len(people)))
@@ -135,8 +135,8 @@ def in_cells(
             yield able[0 if memory.run % 2 == 0 else -1]
 
 
-def _sizes(some: Sequence[str], people: Sequence[str], rules: Rules, least: int) -> bool:
-    return len(some) >= max(rules.k, least) and len(people) - len(some) >= rules.k
+def _sizes(batch: Sequence[str], people: Sequence[str], rules: Rules, least: int) -> bool:
+    return len(batch) >= max(rules.k, least) and len(people) - len(batch) >= rules.k
 
 
 def diverse(parts: Sequence[tuple[Histogram, int]], m: int) -> bool:

@@ -87,9 +87,9 @@ def rules_for(
         reasons.append(
             f"failing {names} tells which value a batch holds; ask for distinct_l_diversity {{l: 2}} as well"
         )
-    others = sorted({model.name for model in models if not isinstance(model, SIMULATED)})
-    if others and not coin:
-        reasons.append(f"{' and '.join(others)} with leavers and changed values was not simulated")
+    unsimulated = sorted({model.name for model in models if not isinstance(model, SIMULATED)})
+    if unsimulated and not coin:
+        reasons.append(f"{' and '.join(unsimulated)} with leavers and changed values was not simulated")
     if moving and any(model.needs - {"population"} for model in models):
         reasons.append("quantities of the whole table that move from version to version were not simulated")
     distinct = all(isinstance(model, (*SIZES, DistinctLDiversity)) for model in models)
@@ -126,8 +126,8 @@ def fails_one_valued(model: Model) -> bool:
 
 def _l(model: Model) -> int:
     """The least l that a model implies; 1 for one without."""
-    asked: int = math.ceil(getattr(model, "l", 1)) if isinstance(model, SYMMETRIC) else 1
-    return asked
+    parameter: int = math.ceil(getattr(model, "l", 1)) if isinstance(model, SYMMETRIC) else 1
+    return parameter
 
 
 def _least_rows(model: Model) -> int:

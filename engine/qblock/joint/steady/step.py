@@ -71,13 +71,13 @@ def first_version(present: Mapping[str, Person], memory: Memory, passes: Passes,
     """
     run, version = memory.run + 1, memory.version + 1
     shown = {
-        one: Unit(Cell(person.block, version), (person.value,))
-        for one, person in sorted(present.items())
-        if one not in memory.out
+        entity: Unit(Cell(person.block, version), (person.value,))
+        for entity, person in sorted(present.items())
+        if entity not in memory.out
     }
     members: dict[Cell, list[str]] = {}
-    for one, unit in shown.items():
-        members.setdefault(unit.cell, []).append(one)
+    for entity, unit in shown.items():
+        members.setdefault(unit.cell, []).append(entity)
     groups = tuple(Group(c, parts_of(shown, m, counted), True) for c, m in sorted(members.items()))
     change = Counter((unit.cell.block, counted(unit.values[-1])) for unit in shown.values())
     if shown and passes(Trial(None, groups, change)):
@@ -117,7 +117,7 @@ def step(
         pending = _both_sides(pending, memory.pending, owner)
     erased = set(erased)
     out = dict(memory.out)
-    out.update((one, "erased") for one in erased if one not in shown and one not in out)
+    out.update((entity, "erased") for entity in erased if entity not in shown and entity not in out)
     if rules.bundles:
         out.update(_held_back(shown, present, memory, pending, out, owner))
     members = touched(shown, present, pending, erased)
@@ -142,11 +142,11 @@ def step(
 
     if rules.cells:
         left = {c: m for c, m in members.items() if c not in turn.taken}
-        for found in in_cells(shown, left, present, pending, memory, rules, counted, least, change):
-            if found.kind is Kind.LEAVERS:
-                turn.let_go(found)
+        for batch in in_cells(shown, left, present, pending, memory, rules, counted, least, change):
+            if batch.kind is Kind.LEAVERS:
+                turn.let_go(batch)
             else:
-                turn.change(found, present, version)
+                turn.change(batch, present, version)
 
     published = any(decided.outcome == "closed" for decided in turn.batches)
     after = Memory(
@@ -154,13 +154,15 @@ def step(
         version=version if published else memory.version,
         out=turn.out,
         frozen=frozenset(turn.frozen),
-        pending={one: p for one, p in pending.items() if one in turn.shown and turn.shown[one] is shown[one]},
+        pending={
+            entity: p for entity, p in pending.items() if entity in turn.shown and turn.shown[entity] is shown[entity]
+        },
         since=memory.since,
         batches=numbers,
     )
     if rules.bundles:
         waiting = _waiting(turn.shown, present, turn.out)
-        after = replace(after, seen={one: present[one].value for some in waiting.values() for one in some})
+        after = replace(after, seen={entity: present[entity].value for people in waiting.values() for entity in people})
     return _ended(turn.shown, present, after, tuple(turn.batches), published)
 
 
@@ -173,28 +175,28 @@ def _seen(
     shown: Mapping[str, Unit], present: Mapping[str, Person], before: Mapping[str, Pending]
 ) -> dict[str, Pending]:
     """How often the value of each shown unit changed, from run to run, since it was last shown."""
-    found = dict(before)
-    for one, unit in shown.items():
-        person = present.get(one)
+    pending = dict(before)
+    for entity, unit in shown.items():
+        person = present.get(entity)
         if person is None:
             continue
-        last = found.get(one)
+        last = pending.get(entity)
         if last is None:
             if person.value != unit.values[-1]:
-                found[one] = Pending(person.value, 1)
+                pending[entity] = Pending(person.value, 1)
         elif person.value != last.value:
-            found[one] = Pending(person.value, last.times + 1)
-    return found
+            pending[entity] = Pending(person.value, last.times + 1)
+    return pending
 
 
 def _both_sides(pending: dict[str, Pending], before: Mapping[str, Pending], owner: Owner) -> dict[str, Pending]:
     """Two units of one person that changed in one run may be a row that moved: neither is ever shown as changed."""
     now: dict[str, list[str]] = {}
-    for one, found in pending.items():
-        if one not in before or before[one] != found:
-            now.setdefault(owner(one), []).append(one)
-    several = {one for some in now.values() if len(some) > 1 for one in some}
-    return {one: p._replace(times=p.times + 1) if one in several else p for one, p in pending.items()}
+    for entity, change in pending.items():
+        if entity not in before or before[entity] != change:
+            now.setdefault(owner(entity), []).append(entity)
+    moving = {entity for people in now.values() if len(people) > 1 for entity in people}
+    return {entity: p._replace(times=p.times + 1) if entity in moving else p for entity, p in pending.items()}
 
 
 def _held_back(
@@ -208,27 +210,27 @@ def _held_back(
     """Newcomers who are never shown, of bundles: those that changed while they waited, of whom it may be known that
     they have several rows; and those of people who left another block or changed there when they came, whose rows may
     have moved: two versions would show one row beside the people of two blocks."""
-    found = {}
-    moving = {owner(one) for one in shown if one not in present}
-    moving |= {owner(one) for one, p in pending.items() if memory.pending.get(one) != p}
-    for some in _waiting(shown, present, out).values():
-        for one in some:
-            if one in memory.seen:
-                if memory.seen[one] != present[one].value:
-                    found[one] = "changed"
-            elif owner(one) in moving:
-                found[one] = "moved"
-    return found
+    reasons = {}
+    moving = {owner(entity) for entity in shown if entity not in present}
+    moving |= {owner(entity) for entity, p in pending.items() if memory.pending.get(entity) != p}
+    for people in _waiting(shown, present, out).values():
+        for entity in people:
+            if entity in memory.seen:
+                if memory.seen[entity] != present[entity].value:
+                    reasons[entity] = "changed"
+            elif owner(entity) in moving:
+                reasons[entity] = "moved"
+    return reasons
 
 
 def _waiting(
     shown: Mapping[str, Unit], present: Mapping[str, Person], out: Mapping[str, str]
 ) -> dict[Block, list[str]]:
-    found: dict[Block, list[str]] = {}
-    for one, person in present.items():
-        if one not in shown and one not in out:
-            found.setdefault(person.block, []).append(one)
-    return found
+    blocks: dict[Block, list[str]] = {}
+    for entity, person in present.items():
+        if entity not in shown and entity not in out:
+            blocks.setdefault(person.block, []).append(entity)
+    return blocks
 
 
 def _ended(
@@ -239,19 +241,21 @@ def _ended(
     published: bool,
 ) -> Step:
     """Who waits now, and the counts."""
-    newcomers = {one: person.block for one, person in present.items() if one not in shown and one not in memory.out}
-    leavers = {one: unit.cell.block for one, unit in shown.items() if one not in present}
+    newcomers = {
+        entity: person.block for entity, person in present.items() if entity not in shown and entity not in memory.out
+    }
+    leavers = {entity: unit.cell.block for entity, unit in shown.items() if entity not in present}
     changes = {
-        one: shown[one].cell.block
-        for one in memory.pending
+        entity: shown[entity].cell.block
+        for entity in memory.pending
         # A value that changed back is shown as it is.
-        if one in present and present[one].value != shown[one].values[-1]
+        if entity in present and present[entity].value != shown[entity].values[-1]
     }
     waiting = {**newcomers, **leavers, **changes}
-    since = {one: memory.since.get(one, memory.run) for one in waiting}
+    since = {entity: memory.since.get(entity, memory.run) for entity in waiting}
     closed = Counter(d.batch.kind.value for d in batches if d.outcome == "closed")
     failed = Counter(d.batch.kind.value for d in batches if d.outcome == "failed")
-    out = sum(one in memory.out for one in present)
+    out = sum(entity in memory.out for entity in present)
     counts = Counts(
         closed=dict(closed),
         failed=dict(failed),
@@ -262,7 +266,7 @@ def _ended(
         changes=len(changes),
         blocks=len(set(waiting.values())),
         oldest_wait=max((memory.run - run for run in since.values()), default=0),
-        oldest_newcomer=max((memory.run - since[one] for one in newcomers), default=0),
+        oldest_newcomer=max((memory.run - since[entity] for entity in newcomers), default=0),
         source=len(present),
         lag=len(newcomers) + len(changes) + out,
     )

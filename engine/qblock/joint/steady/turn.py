@@ -36,10 +36,10 @@ class Turn:
         self.batches: list[Decided] = []
         self.changed: Counter[tuple[Block, Hashable]] = Counter()
 
-    def erase(self, batch: Batch, asked: Collection[str]) -> None:
+    def erase(self, batch: Batch, withdrawn: Collection[str]) -> None:
         self._differ(self._rows(batch.members), -1)
         self._remove(batch)
-        self.out.update((one, "erased" if one in asked else "cell") for one in batch.members)
+        self.out.update((entity, "erased" if entity in withdrawn else "cell") for entity in batch.members)
         self.batches.append(Decided(batch, "closed"))
 
     def attempt(self, batch: Batch, groups: Sequence[Group]) -> bool:
@@ -49,7 +49,7 @@ class Turn:
             self.frozen.add(batch.cell)
             return False
         self._remove(batch)
-        self.out.update((one, "left") for one in batch.members)
+        self.out.update((entity, "left") for entity in batch.members)
         return True
 
     def let_go(self, batch: Batch) -> None:
@@ -58,23 +58,23 @@ class Turn:
 
     def show(self, batch: Batch, present: Mapping[str, Person]) -> None:
         """Show newcomers where their cell passes; else they are out for good."""
-        units = {one: Unit(batch.cell, (present[one].value,)) for one in batch.members}
+        units = {entity: Unit(batch.cell, (present[entity].value,)) for entity in batch.members}
         rows = [(batch.cell.block, self.counted(unit.values[-1])) for unit in units.values()]
         groups = (Group(batch.cell, parts_of(units, batch.members, self.counted), True),)
         if self._tried(batch, groups, (), rows):
             self.shown.update(units)
         else:
-            self.out.update((one, "failed") for one in batch.members)
+            self.out.update((entity, "failed") for entity in batch.members)
 
     def aside(self, batch: Batch) -> None:
-        self.out.update((one, "aside") for one in batch.members)
+        self.out.update((entity, "aside") for entity in batch.members)
         self.batches.append(Decided(batch, "aside"))
 
     def change(self, batch: Batch, present: Mapping[str, Person], version: int) -> None:
         """Show changed values where old and new ones pass, and those who keep theirs; else the cell is frozen."""
         moved, stay = self._split(batch)
         cell = batch.cell._replace(changed=(*batch.cell.changed, version))
-        units = {one: Unit(cell, (*self.before[one].values, present[one].value)) for one in batch.members}
+        units = {entity: Unit(cell, (*self.before[entity].values, present[entity].value)) for entity in batch.members}
         new = [self.counted(unit.values[-1]) for unit in units.values()]
         moved = Group(cell, (*moved.parts, histogram(Counter(new))), True)
         if self._tried(batch, (moved, stay), self._rows(batch.members), [(cell.block, value) for value in new]):
@@ -104,20 +104,20 @@ class Turn:
             self.changed[row] += by
 
     def _rows(self, members: Iterable[str]) -> list[tuple[Block, Hashable]]:
-        return [(self.before[one].cell.block, self.counted(self.before[one].values[-1])) for one in members]
+        return [(self.before[entity].cell.block, self.counted(self.before[entity].values[-1])) for entity in members]
 
     def _split(self, batch: Batch) -> tuple[Group, Group]:
         """A batch of a cell, and those who stay."""
-        some = set(batch.members)
-        others = [one for one in self.members[batch.cell] if one not in some]
+        moved = set(batch.members)
+        staying = [entity for entity in self.members[batch.cell] if entity not in moved]
         return (
             Group(batch.cell, parts_of(self.before, batch.members, self.counted), True),
-            Group(batch.cell, parts_of(self.before, others, self.counted), True),
+            Group(batch.cell, parts_of(self.before, staying, self.counted), True),
         )
 
     def _remove(self, batch: Batch) -> None:
-        for one in batch.members:
-            del self.shown[one]
+        for entity in batch.members:
+            del self.shown[entity]
         if len(self.members[batch.cell]) == len(batch.members):
             self.taken.add(batch.cell)
             self.frozen.discard(batch.cell)
