@@ -31,14 +31,14 @@ def chain_events(connection: sa.Connection, release: str) -> Sequence[sa.RowMapp
 
 def chain_guarantees(connection: sa.Connection, release: str) -> Sequence[sa.RowMapping]:
     """The guarantees of these events, in their order."""
-    found = _rows(connection, release, *_guarantees(tables(connection)))
-    return sorted(found, key=lambda row: (row["number"], row["position"]))
+    rows = _rows(connection, release, *_guarantees(tables(connection)))
+    return sorted(rows, key=lambda row: (row["number"], row["position"]))
 
 
 def newest(connection: sa.Connection, release: str) -> tuple[int, str] | None:
     """Number and digest of the newest event of a release under any of its names."""
-    found = _rows(connection, release, *_newest(tables(connection)))
-    return (found[0]["number"], found[0]["digest"]) if found else None
+    rows = _rows(connection, release, *_newest(tables(connection)))
+    return (rows[0]["number"], rows[0]["digest"]) if rows else None
 
 
 def _rows(
@@ -49,9 +49,9 @@ def _rows(
     Nearly every release has one name, and a recursive query costs several times what its rows do. The first statement
     sees rows and moves at one moment; names that a release has had do not change once it has them.
     """
-    found = connection.execute(own, {_RELEASE: release}).mappings().all()
-    if found:
-        return found
+    rows = connection.execute(own, {_RELEASE: release}).mappings().all()
+    if rows:
+        return rows
     names = chain_names(connection, release)
     return connection.execute(of_all, {_NAMES: names}).mappings().all() if len(names) > 1 else ()
 

@@ -169,25 +169,25 @@ class Guarantee:
         bounds = {bound.parameter: bound for bound in model.about.bounds}
         parameters = parameters_text(models)
         about = named(names)
-        found = []
+        guarantees = []
         for value in tightest.values:
-            asked = getattr(model, value.parameter)
-            found.append(
+            requested = getattr(model, value.parameter)
+            guarantees.append(
                 cls(
                     stage=stage,
                     model=model.name,
                     sensitive=about,
                     parameters=parameters,
                     parameter=value.parameter,
-                    asked=number_text(asked),
+                    asked=number_text(requested),
                     reached=None if value.value is None else number_text(value.value),
                     reached_number=_double(value.value),
                     attained=value.attained,
                     holds=tightest.holds,
-                    headroom=headroom(asked, value.value, larger=bounds[value.parameter].stricter == "larger"),
+                    headroom=headroom(requested, value.value, larger=bounds[value.parameter].stricter == "larger"),
                 )
             )
-        return tuple(found)
+        return tuple(guarantees)
 
 
 @dataclass(frozen=True)
@@ -204,11 +204,14 @@ def named(sensitive: Sequence[str]) -> str | None:
     return canonical(list(sensitive)) if len(sensitive) > 1 else next(iter(sensitive), None)
 
 
-def headroom(asked: int | Fraction, reached: int | Fraction | Decimal | float | None, *, larger: bool) -> float | None:
-    """(reached - asked) / asked where larger is stricter, else (asked - reached) / asked; None where undefined."""
-    if reached is None or asked == 0 or (isinstance(reached, float) and math.isinf(reached)):
+def headroom(
+    requested: int | Fraction, reached: int | Fraction | Decimal | float | None, *, larger: bool
+) -> float | None:
+    """The distance from requested to reached as a share of requested, positive where reached is stricter; None where
+    undefined."""
+    if reached is None or requested == 0 or (isinstance(reached, float) and math.isinf(reached)):
         return None
-    share = double((Fraction(reached) - asked) / asked)
+    share = double((Fraction(reached) - requested) / requested)
     # Sixty digits leave a rest where the values are equal.
     share = 0.0 if abs(share) < 1e-40 else share
     return share if larger else 0.0 - share

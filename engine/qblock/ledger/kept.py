@@ -61,20 +61,20 @@ class Kept:
             distinct += [text for text in dict.fromkeys(texts) if text not in distinct]
             numbers.append([distinct.index(text) for text in texts])
         columns = [asdict(column) for column in self.columns]
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "columns": columns,
             "distinct": [json.loads(text) for text in distinct],
             "references": numbers,
         }
         if self.counts:
-            found["counts"] = {str(number): list(parts) for number, parts in self.counts.items()}
+            content["counts"] = {str(number): list(parts) for number, parts in self.counts.items()}
         if self.hierarchies:
-            found["hierarchies"] = {name: list(marks) for name, marks in self.hierarchies.items()}
+            content["hierarchies"] = {name: list(marks) for name, marks in self.hierarchies.items()}
         if self.map is not None:
-            found["map"] = dict(self.map)
+            content["map"] = dict(self.map)
         if self.ranges != "text":
-            found["ranges"] = self.ranges
-        return canonical(found)
+            content["ranges"] = self.ranges
+        return canonical(content)
 
     @property
     def stated(self) -> str:
@@ -85,15 +85,15 @@ class Kept:
     def of_text(cls, text: str) -> Kept:
         """What `text` wrote. Raises QblockError for anything else."""
         try:
-            found = json.loads(text)
-            distinct = [_reference(plain) for plain in found["distinct"]]
+            content = json.loads(text)
+            distinct = [_reference(plain) for plain in content["distinct"]]
             return cls(
-                tuple(PublishedColumn(**column) for column in found["columns"]),
-                tuple(tuple(distinct[number] for number in numbers) for numbers in found["references"]),
-                {int(number): parts for number, parts in found.get("counts", {}).items()},
-                found.get("hierarchies", {}),
-                found.get("map"),
-                found.get("ranges", "text"),
+                tuple(PublishedColumn(**column) for column in content["columns"]),
+                tuple(tuple(distinct[number] for number in numbers) for numbers in content["references"]),
+                {int(number): parts for number, parts in content.get("counts", {}).items()},
+                content.get("hierarchies", {}),
+                content.get("map"),
+                content.get("ranges", "text"),
             )
         except (ValueError, TypeError, KeyError, IndexError):
             raise QblockError("the quantities kept with a version cannot be read: they were altered") from None

@@ -44,13 +44,13 @@ def revision(connection: sa.Connection) -> str | None:
 def known_revision(connection: sa.Connection) -> str | None:
     """The revision of the ledger's schema. Raises QblockError where a newer qblock has written it, which this one
     cannot judge."""
-    found = revision(connection)
-    if found is not None and found not in revisions():
+    current = revision(connection)
+    if current is not None and current not in revisions():
         raise QblockError(
-            f"the ledger's schema is at revision {found}, which qblock {__version__} does not know "
+            f"the ledger's schema is at revision {current}, which qblock {__version__} does not know "
             f"(its newest is {revisions()[-1]}): a newer qblock has upgraded it; install that one, or a later one"
         )
-    return found
+    return current
 
 
 def ready(connection: sa.Connection) -> bool:
@@ -58,15 +58,15 @@ def ready(connection: sa.Connection) -> bool:
     seen = connection.info.get(_READY)
     if seen is not None and seen in (moment(), connection.get_transaction()):
         return True
-    found = known_revision(connection)
-    if found not in (None, revisions()[-1]):
+    current = known_revision(connection)
+    if current not in (None, revisions()[-1]):
         raise QblockError(
-            f"the ledger's schema is at revision {found}, and qblock {__version__} works with {revisions()[-1]}; "
+            f"the ledger's schema is at revision {current}, and qblock {__version__} works with {revisions()[-1]}; "
             "upgrade it: qblock ledger upgrade SPEC"
         )
     # Another program may upgrade it between two moments of a run.
-    connection.info[_READY] = (moment() or connection.get_transaction()) if found is not None else None
-    return found is not None
+    connection.info[_READY] = (moment() or connection.get_transaction()) if current is not None else None
+    return current is not None
 
 
 def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:

@@ -19,10 +19,10 @@ FORMAT = 1
 
 def parameters_text(models: Sequence[Model]) -> str:
     """All that was asked of a model; a list where the sensitive attributes of a requirement are asked differently."""
-    asked = [
+    by_model = [
         _short(model.name, {n: parameter_json(value) for n, value in parameters_of(model).items()}) for model in models
     ]
-    return canonical(asked[0] if all(one == asked[0] for one in asked) else asked)
+    return canonical(by_model[0] if all(parameters == by_model[0] for parameters in by_model) else by_model)
 
 
 def parameter_json(value: Any) -> Any:
@@ -37,7 +37,7 @@ def parameter_json(value: Any) -> Any:
     return {"items": len(items), "digest": hashlib.sha256(canonical(items).encode()).hexdigest()}
 
 
-def _short(model: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+def _short(model: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
     defaults = DEFAULTS.get(model, {})
-    same = {name for name in defaults if name in asked and asked[name] == parameter_json(defaults[name])}
-    return {"format": FORMAT, **{name: value for name, value in asked.items() if name not in same}}
+    same = {name for name in defaults if name in parameters and parameters[name] == parameter_json(defaults[name])}
+    return {"format": FORMAT, **{name: value for name, value in parameters.items() if name not in same}}

@@ -175,12 +175,12 @@ class LedgerReader:
 
     def verify_pointer(self, release: str) -> list[str]:
         """What is wrong with the pointer row: it names the newest version that was published and not retired since."""
-        found: list[str] = []
+        problems: list[str] = []
         for _ in self._readings(release):
-            found = self._pointer_problems(release)
-            if not found:
+            problems = self._pointer_problems(release)
+            if not problems:
                 break
-        return found
+        return problems
 
     def _pointer_problems(self, release: str) -> list[str]:
         published = None
@@ -206,10 +206,10 @@ class LedgerReader:
         yield
 
     def _rows(self, release: str) -> _Rows:
-        found = self._kept.get(release) or _Rows(self._connection, release)
+        rows = self._kept.get(release) or _Rows(self._connection, release)
         if self._keep:
-            self._kept[release] = found
-        return found
+            self._kept[release] = rows
+        return rows
 
 
 class _Rows:
@@ -234,11 +234,11 @@ class _Rows:
 
     @cached_property
     def guarantees(self) -> dict[int, list[Mapping[str, Any]]]:
-        found: dict[int, list[Mapping[str, Any]]] = {}
+        by_event: dict[int, list[Mapping[str, Any]]] = {}
         if self._connection is not None:
             for row in chain_guarantees(self._connection, self._release):
-                found.setdefault(row["number"], []).append(dict(row))
-        return found
+                by_event.setdefault(row["number"], []).append(dict(row))
+        return by_event
 
 
 def _read(row: Mapping[str, Any]) -> RecordedEvent:

@@ -76,13 +76,13 @@ def place_of(spec: HasPlace) -> Place:
     if not engine.stores:
         if private is None:
             raise InputError(f"{engine.title} cannot hold the ledger of a release; {REMEDY}")
-        return _apart(private.url.url, spec.directory)
+        return _elsewhere(private.url.url, spec.directory)
     if private is not None:
         raise InputError(f"private: {engine.title} holds private state itself; remove it (it is for sources on Spark)")
     return STORES[engine.name](spec.directory.resolve() / FOLDER, url)
 
 
-def _apart(url: str, directory: Path) -> Place:
+def _elsewhere(url: str, directory: Path) -> Place:
     """The place of private state in another database than the source's."""
     parsed = parse_url(url)
     engine = engine_of(parsed)
@@ -92,9 +92,9 @@ def _apart(url: str, directory: Path) -> Place:
         return _of_file(parsed, directory, "private.url: ")
     from qblock.ledger.stores.postgresql import PostgresqlPlace
 
-    found = STORES[engine.name](directory.resolve() / FOLDER, parsed)
-    assert isinstance(found, PostgresqlPlace)
-    return replace(found, atomic=False)
+    place = STORES[engine.name](directory.resolve() / FOLDER, parsed)
+    assert isinstance(place, PostgresqlPlace)
+    return replace(place, atomic=False)
 
 
 def _of_file(url: sa.URL, directory: Path, where: str = "") -> Place:

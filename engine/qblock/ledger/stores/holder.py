@@ -23,24 +23,24 @@ def session_name(what: str) -> str:
 
 def shown(name: str | None) -> str:
     """The name of a lock's session, for a message."""
-    found = _NAME.fullmatch(name or "")
-    return f"qblock {found['what']} (process {found['pid']})" if found else name or "session"
+    match = _NAME.fullmatch(name or "")
+    return f"qblock {match['what']} (process {match['pid']})" if match else name or "session"
 
 
 def release_of(name: str | None) -> str | None:
     """The release that the session of a lock is for; None where that is not known."""
-    found = re.match(r"qblock (\w+) \(process", name or "")
-    return found[1] if found else None
+    match = re.match(r"qblock (\w+) \(process", name or "")
+    return match[1] if match else None
 
 
 def gone(name: str | None) -> int | None:
     """The process that a session's name gives, where it ran on this machine and has ended; None where it still runs, or
     runs on another machine, of which nothing is known."""
-    found = _NAME.fullmatch(name or "")
-    if found is None or found["machine"] != _machine():
+    match = _NAME.fullmatch(name or "")
+    if match is None or match["machine"] != _machine():
         return None
-    pid = int(found["pid"])
-    return pid if _start(pid) != found["start"] else None
+    pid = int(match["pid"])
+    return pid if _start(pid) != match["start"] else None
 
 
 @cache

@@ -113,9 +113,9 @@ class PostgresqlPlace:
     @contextmanager
     def without_nested_loops(self, session: Session) -> Iterator[None]:
         # A login that does not own the tables cannot ask for statistics.
-        found = session.scalar(WITHOUT_NESTED_LOOPS)
+        setting = session.scalar(WITHOUT_NESTED_LOOPS)
         yield
-        session.run(f"SET LOCAL enable_nestloop = {found}")
+        session.run(f"SET LOCAL enable_nestloop = {setting}")
 
     def lock(self, release: str, deadline: float) -> AbstractContextManager[HeldLock]:
         return advisory_lock(self, release, deadline)
