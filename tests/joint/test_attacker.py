@@ -2,32 +2,61 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+
 import pytest
 
 from qblock.joint.crosswalk import Book
+from qblock.joint.episodes import Mode
 
 from .attacker import attack, least_candidates
 from .histories import history
 from .register import Register, j1, j1_versions
+from .versions import make_spec, publish
 
 pytestmark = pytest.mark.either_engine
 
 SEEDS = range(1200)
 
 
-def holds_at_every_version(register: Register, joint: str) -> bool:
+RULES: dict[Mode | None, Callable[[Register], bool]] = {
+    "episodes": j1,
+    "linked": lambda register: j1_versions(register, changes=True),
+    None: lambda register: j1(register) and j1_versions(register, changes=True),
+}
+"""What each rule says, and the gate of both."""
+
+
+def holds_at_every_version(register: Register, mode: Mode | None) -> bool:
     prefixes = [register.of_versions(v for v in register.versions if v <= last) for last in register.versions]
-    return all(j1_versions(p, changes=True) if joint == "linked" else j1(p) for p in prefixes)
+    return all(map(RULES[mode], prefixes))
 
 
-@pytest.mark.parametrize("joint", ["episodes", "linked"])
-def test_the_gate_is_the_rule_and_no_history_that_it_passes_discloses_a_value(book: Book, joint: str) -> None:
-    tally, refused = attack(book, SEEDS, joint, "attacked")
-    assert refused == {seed for seed in SEEDS if not holds_at_every_version(history(seed), joint)}
+@pytest.mark.parametrize("mode", RULES)
+def test_the_gate_is_the_rule_and_no_history_that_it_passes_discloses_a_value(book: Book, mode: Mode | None) -> None:
+    tally, refused = attack(book, SEEDS, mode, "attacked")
+    assert refused == {seed for seed in SEEDS if not holds_at_every_version(history(seed), mode)}
     assert tally.tried == len(SEEDS)
     assert tally.passed > 200
     assert tally.changing > 5
     assert tally.disclosing == (), str(tally)
+
+
+def test_the_gate_holds_both_rules_at_once(book: Book) -> None:
+    """Each history by itself: as a run asks, which knows only that something fails."""
+    said: Counter[tuple[bool, bool]] = Counter()
+    changing = [s for s in SEEDS if len(history(s).episodes) > len(history(s).people) and j1(history(s))]
+    for seed in changing[:30]:
+        register = history(seed)
+        spec = make_spec(release=f"alone_{seed}")
+        for last, verdict in enumerate(publish(book, register, spec), 1):
+            prefix = register.of_versions(register.versions[:last])
+            first, linked = j1(prefix), j1_versions(prefix, changes=True)
+            assert verdict.passed == (first and linked), (seed, last)
+            assert verdict.mode == ("linked" if first and not linked else "episodes")
+            said[first, linked] += 1
+    assert min(said[True, True], said[True, False]) > 5
 
 
 def test_the_attackers_have_teeth() -> None:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from qblock.errors import InputError, Refused
 from qblock.joint import episodes
 from qblock.joint.crosswalk import Book, decoded, encoded, fresh_name, prepare
-from qblock.joint.episodes import VersionKey
+from qblock.joint.episodes import Mode, VersionKey
 from qblock.joint.gate import check, unchanged
 from qblock.joint.versions import discard, least_rows, record, recorded
 from qblock.ledger.place import Place
@@ -36,9 +36,10 @@ def test_the_plain_rules_say_the_same_of_our_scenarios() -> None:
 
 def test_what_the_gate_says_of_our_scenarios(book: Book) -> None:
     registers = [(number, case.register) for number, case in enumerate(CASES)]
-    for joint in ("episodes", "linked"):
-        refused = refused_seeds(book, make_spec(joint, release=joint), registers)
-        expected = {case.name for case in CASES if not (case.j1 if joint == "episodes" else case.linked)}
+    modes: tuple[Mode | None, ...] = ("episodes", "linked", None)
+    for mode in modes:
+        refused = refused_seeds(book, make_spec(release=f"r_{mode}"), registers, mode=mode)
+        expected = {case.name for case in CASES if not (case.j1 if mode == "episodes" else case.linked)}
         assert {CASES[number].name for number in refused} == expected
 
 

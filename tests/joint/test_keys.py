@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.joint.crosswalk import Book
+from qblock.joint.episodes import Mode
 from qblock.joint.excluded import digests_of, set_apart
 from qblock.joint.gate import Verdict, check
 from qblock.joint.keys import new_key, people
@@ -30,10 +31,10 @@ SEEDS = range(120)
 
 
 def published(
-    book: Book, rows: Sequence[Row], release: str, joint: str, rekeyed: Collection[int] = ()
+    book: Book, rows: Sequence[Row], release: str, mode: Mode, rekeyed: Collection[int] = ()
 ) -> list[Verdict]:
     """Every version of histories, their people known by digests; the key is changed before the versions named."""
-    spec = make_spec(joint, release=release)
+    spec = make_spec(release=release)
     verdicts = []
     for version in sorted({row.version for row in rows}):
         if version in rekeyed:
@@ -42,7 +43,7 @@ def published(
         digests = digests_of(book, [row.person for row in mine])
         known = [replace(row, person=who) for row, who in zip(mine, digests, strict=True)]
         found = candidate_of(book, known, version, 2, release)
-        verdict = check(book, spec, references(spec, known), found)
+        verdict = check(book, spec, references(spec, known), found, mode)
         verdicts.append(verdict)
         record(book, found)
     return verdicts
@@ -59,15 +60,15 @@ def said(verdict: Verdict) -> tuple[Any, ...]:
     return verdict.cells, verdict.failing, verdict.rows, verdict.models, verdict.names
 
 
-@pytest.mark.parametrize("joint", ["episodes", "linked"])
-def test_histories_with_a_new_key_anywhere_give_the_same_joint_cells(book: Book, joint: str) -> None:
+@pytest.mark.parametrize("mode", ["episodes", "linked"])
+def test_histories_with_a_new_key_anywhere_give_the_same_joint_cells(book: Book, mode: Mode) -> None:
     rows = together([(seed, history(seed)) for seed in SEEDS])
-    plain = published(book, rows, "r", joint)
+    plain = published(book, rows, "r", mode)
     assert sum(one.failing for one in plain) > 50
     for rekeyed in ({2}, {3}, {1, 2, 3}):
         # The names of joint cells hold the names of versions, so all are of one release, one after the other.
         forget(book)
-        moved = published(book, rows, "r", joint, rekeyed)
+        moved = published(book, rows, "r", mode, rekeyed)
         assert [said(one) for one in moved] == [said(one) for one in plain]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from qblock.errors import InputError
 from qblock.joint.crosswalk import Book
+from qblock.joint.episodes import Mode
 from qblock.search.run import open_task, run_search
 from qblock.spec import read_spec
 
@@ -48,12 +49,13 @@ def test_the_gate_says_of_each_scenario_what_is_listed(book: Book, scenarios) ->
         scenario = known[scenario_id]
         register = Register.of_csv(scenario["register_csv"], scenario["model"]["k"], scenario["model"]["distinct_l"])
         k, l = register.k, register.l  # noqa: E741
-        for rule, joint in (("J1", "episodes"), ("J1-linked", "linked")):
+        modes: tuple[tuple[str, Mode | None], ...] = (("J1", "episodes"), ("J1-linked", "linked"), ("J1-linked", None))
+        for rule, mode in modes:
             privacy = (f"k_anonymity: {{k: {k}}}", f"distinct_l_diversity: {{l: {l}}}")
-            found = verdict(book, register, make_spec(joint, privacy, release=f"{joint}_{scenario_id}"))
+            found = verdict(book, register, make_spec(privacy, release=f"{mode}_{scenario_id}"), mode)
             assert found.passed == (scenario["verdict"][rule] == "allow"), (scenario_id, rule)
             assert found.versions == len(register.versions)
-            if joint == "episodes":
+            if mode == "episodes":
                 cells = joint_cells(register)
                 failing = [cell for cell in cells.values() if not register.passes(cell)]
                 assert (found.cells, found.failing, found.rows) == (len(cells), len(failing), sum(map(len, failing)))
@@ -79,7 +81,7 @@ def test_rules_that_are_too_weak_say_what_is_listed(book: Book, scenarios) -> No
     # One label for all that is suppressed: no block has as many rows as this k.
     for least in (None, 10**6):
         some = [(n, one) for n, (_, _, one) in enumerate(asked) if one.one_suppressed == (least is not None)]
-        refused |= refused_seeds(book, make_spec(release=f"weak_{least}"), some, least)
+        refused |= refused_seeds(book, make_spec(release=f"weak_{least}"), some, least, "episodes")
     for scenario in scenarios:
         if scenario["id"] in registers:
             for name in WEAK:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from qblock.blocks import Reference
 from qblock.joint.crosswalk import Book, encoded, fresh_name
-from qblock.joint.episodes import VersionKey, shown
+from qblock.joint.episodes import Mode, VersionKey, shown
 from qblock.joint.gate import Verdict, check
 from qblock.joint.types import First, Types
 from qblock.joint.versions import Candidate, RecordedVersion, record
@@ -34,7 +34,7 @@ attributes:
 entity: person
 privacy:
 {privacy}
-versions: {{joint: {joint}, audience: [{audience}]}}
+versions: {{audience: [{audience}]}}
 """
 
 _TEXT = Column("person", "text", "text", "text")
@@ -42,13 +42,12 @@ TYPES = Types({"person": _TEXT, "block": replace(_TEXT, name="block")}, "person"
 
 
 def make_spec(
-    joint: str = "episodes",
     privacy: Iterable[str] = ("k_anonymity: {k: 2}", "distinct_l_diversity: {l: 2}"),
     release: str = "r",
     audience: Iterable[str] = (),
 ) -> Spec:
     entries = "\n".join(f"  - {entry}" for entry in privacy)
-    return read_spec(SPEC.format(release=release, privacy=entries, joint=joint, audience=", ".join(audience)))
+    return read_spec(SPEC.format(release=release, privacy=entries, audience=", ".join(audience)))
 
 
 def candidate_of(
@@ -117,21 +116,26 @@ def references(spec: Spec, rows: Iterable[Row]) -> list[list[Any]]:
 
 
 def publish(
-    book: Book, register: Register, spec: Spec, audience: tuple[str, ...] = (), least: int | None = None
+    book: Book,
+    register: Register,
+    spec: Spec,
+    audience: tuple[str, ...] = (),
+    least: int | None = None,
+    mode: Mode | None = None,
 ) -> list[Verdict]:
     """Record every version of a register as a release's, whatever the check says; the verdict of each.
 
-    least: k of the labels, where it is not the register's.
+    least: k of the labels, where it is not the register's; mode: one of the two rules alone.
     """
     verdicts = []
     for version in register.versions:
         found = candidate_of(book, register.rows, version, least or register.k, spec.release, audience)
         mine = [row for row in register.rows if row.version == version]
-        verdicts.append(check(book, spec, references(spec, mine), found))
+        verdicts.append(check(book, spec, references(spec, mine), found, mode))
         record(book, found)
     return verdicts
 
 
-def verdict(book: Book, register: Register, spec: Spec, least: int | None = None) -> Verdict:
-    """What the check says of all versions of a register together, as of the last one."""
-    return publish(book, register, spec, least=least)[-1]
+def verdict(book: Book, register: Register, spec: Spec, mode: Mode | None = None) -> Verdict:
+    """What the check says of all versions of a register together, as of the last one. mode: by one rule alone."""
+    return publish(book, register, spec, mode=mode)[-1]

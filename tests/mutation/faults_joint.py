@@ -6,6 +6,7 @@ from mutation.mutation import Mutation
 
 APART = "tests/joint/test_apart.py"
 HASHES = "tests/release/test_hashes.py"
+ATTACKER = "tests/joint/test_attacker.py"
 GATE = "tests/joint/test_gate.py"
 STEADY = "tests/release/test_steady_job.py"
 SAID = "tests/release/test_steady_said.py"
@@ -145,6 +146,30 @@ JOINT: tuple[Mutation, ...] = (
         "members(spec, recorded(book))} == set(verdict.considered)",
         "members(spec, recorded(book))} >= set(verdict.considered)",
         tests=(f"{GATE}::test_a_version_recorded_meanwhile_is_seen_at_publication",),
+    ),
+    Mutation(
+        "gate: whoever knows who changed is forgotten",
+        "joint/gate.py",
+        "    return verdict if linked.passed else linked\n",
+        "    return verdict if linked.versions else linked\n",
+        tests=(
+            f"{ATTACKER}::test_the_gate_holds_both_rules_at_once",
+            "tests/release/test_changed.py::test_one_who_comes_among_those_who_changed_is_known_by_who_changed",
+        ),
+    ),
+    Mutation(
+        "gate: whoever does not know who changed is forgotten",
+        "joint/gate.py",
+        '    verdict, latest = judged(mode or "episodes")\n',
+        '    verdict, latest = judged(mode or "linked")\n',
+        tests=(f"{ATTACKER}::test_the_gate_holds_both_rules_at_once",),
+    ),
+    Mutation(
+        "gate: that nobody changed is asked of shown cells alone",
+        "joint/episodes.py",
+        '            sa.func.max(sa.func.max(one.c.episode)).over().label("latest"),\n',
+        '            sa.func.max(one.c.episode).label("latest"),\n',
+        tests=(f"{ATTACKER}::test_the_gate_holds_both_rules_at_once",),
     ),
     Mutation(
         "gate: a cell has the quantities of the newest version",

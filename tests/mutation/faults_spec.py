@@ -44,13 +44,6 @@ SPEC: tuple[Mutation, ...] = (
         tests=(f"{LOAD}::test_suppressed_rows_allowed",),
     ),
     Mutation(
-        "versions: linked rows are not checked together",
-        "spec/model.py",
-        'and self.versions.joint != "none"',
-        'and self.versions.joint == "episodes"',
-        tests=("tests/release/test_together.py::test_another_node_of_the_same_people_is_refused",),
-    ),
-    Mutation(
         "entity: who a row is about is published",
         "spec/checks.py",
         '    if role not in (None, "identifying"):',

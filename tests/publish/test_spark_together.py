@@ -142,7 +142,6 @@ def test_steady_versions_are_those_of_duckdb(twins: Twins) -> None:
     "more",
     [
         "versions: {on_refusal: refuse}",
-        "versions: {on_refusal: refuse, joint: linked}",
         "versions: {on_refusal: refuse, keep: 1}\nsearch: {node: {age: 2, sex: 1, day: 3}}",
     ],
 )

@@ -101,9 +101,8 @@ def crossed(make_job: MakeJob) -> Job:
     return job.set(search={"choose_by": "height"}, versions={"on_refusal": "refuse"})
 
 
-@pytest.mark.parametrize("joint", ["episodes", "linked"])
-def test_another_node_of_the_same_people_is_refused(make_job: MakeJob, joint: str) -> None:
-    job = crossed(make_job).set(versions={"on_refusal": "refuse", "joint": joint})
+def test_another_node_of_the_same_people_is_refused(make_job: MakeJob) -> None:
+    job = crossed(make_job)
     with pytest.raises(Refused, match=r"4 of 4 joint cells fail, with 8 people in them \(distinct_l_diversity"):
         job.run()
 

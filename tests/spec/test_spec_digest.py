@@ -16,7 +16,7 @@ from qblock.spec.digest import DEFAULTS, FORMAT, LEFT_OUT, NO_PART, _plain, cano
 FILES = sorted((Path(__file__).parent / "formats").glob("*.yaml"))
 GOLDEN = {
     "drawn": "dab25ae1e4bb2b74d929bf849838ed5ddcda3f6bdeac612c94a4ff62324bcabc",
-    "every_key": "8edfedab48767787e524f4bbdc1e9785c040df1d171022ed55e58c0677a139b4",
+    "every_key": "3959abea88b335744594da2d29066ac53f14f7e1dcfbafc87c0d5242b0446a87",
     "plain": "4099f37ce6fa2dd85d8aede9658d048d63c7bda5193279ee36f631e8e9194e44",
 }
 CLASSES: list[type] = [

@@ -8,8 +8,7 @@ Within a run of the job, with the release's lock held:
         chosen = ...                                  a node, and what of it is suppressed
         with open_book(place, task.source.session) as book:
             found = candidate(book, task, chosen, version)
-            verdict = check(book, spec, references, found)      J1, or J1-linked; counts only
-            verdict, changed = check_changed(book, spec, references, found, verdict)    J1-linked where many changed
+            verdict = check(book, spec, references, found)      J1 and J1-linked; counts only
             record(book, found); freeze(book, task.source, found)     where it passed, before anything is staged
             explanation(book, spec, task.source.hierarchies, k, found).lines()     where it did not: reports
     ...

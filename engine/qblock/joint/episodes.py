@@ -137,7 +137,8 @@ def placed(book: Book, found: Query, mode: Mode) -> sa.Subquery:
 def joint_cells(book: Book, checked: str, found: Query, mode: Mode) -> Query:
     """One GROUP BY over (joint cell, sensitive value), for the cells that were ever shown.
 
-    Columns: cell, part, value, n, before (the earlier versions that show it, as text), published (1: the newest does).
+    Columns: cell, part, value, n, before (the earlier versions that show it, as text), published (1: the newest does),
+    latest (the highest number of an episode of anybody: with 1 both modes have the same cells).
     """
     one = placed(book, found, mode)
     grouped = (
@@ -148,6 +149,7 @@ def joint_cells(book: Book, checked: str, found: Query, mode: Mode) -> Query:
             sa.func.count().label("n"),
             sa.func.max(one.c.before).label("before"),
             sa.func.max(one.c.published).label("published"),
+            sa.func.max(sa.func.max(one.c.episode)).over().label("latest"),
         )
         .group_by(one.c.cell, one.c.part, one.c.value)
         .subquery("qblock_cells")
@@ -163,6 +165,7 @@ def joint_cells(book: Book, checked: str, found: Query, mode: Mode) -> Query:
             grouped.c.n,
             earlier.label("before"),
             grouped.c.published,
+            grouped.c.latest,
         )
         .select_from(grouped.outerjoin(known, same))
         .where(sa.or_(grouped.c.published == 1, earlier != ""))

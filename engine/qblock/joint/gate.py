@@ -1,4 +1,5 @@
-"""J1 and J1-linked: whether all that an audience was ever shown still satisfies the models.
+"""J1 and J1-linked: whether all that an audience was ever shown still satisfies the models, for readers who do not know
+whose value changed and for those who do.
 
 Sound for candidates: exchanging the values of two episodes of one cell changes no published table and no suppression,
 so every value of a cell stays possible for everybody in it. It does not bound the beliefs of somebody who weighs all
@@ -109,11 +110,10 @@ def check(
     """Check all versions that the audience could ever read, with one that is about to be published or without.
 
     references: of this run, for each requirement one for each of its sensitive attributes; they bring the priors. mode:
-    another one than the spec's. Raises Refused for models that are not defined for joint cells, InputError for an
-    audience that cannot be checked.
+    one of the two rules alone; None for both, with the verdict of the one that fails. Raises Refused for models that
+    are not defined for joint cells, InputError for an audience that cannot be checked.
     """
     versions = [v for v in members(spec, recorded(book)) if candidate is None or v.key != candidate.about.key]
-    mode = mode or mode_of(spec)
     keys = [version.key for version in versions]
     if versions:
         check_models(spec)
@@ -121,12 +121,21 @@ def check(
     found = _episodes(book, spec, candidate)
     if candidate is not None:
         versions, keys = [*versions, candidate.about], [*keys, candidate.about.key]
-    table = book.own.fetch(joint_cells(book, spec.release, found, mode))
-    cells = read_cells(table, keys, with_candidate=candidate is not None, sets=_sets(spec))
-    if len(versions) < 2 and not spec.bundles:
-        # A version alone is checked by the search, with models that joint cells may not have.
-        return Verdict(mode, len(versions), len(cells), 0, 0, (), tuple(keys))
-    return judge(cells, spec.privacy, spec.sensitives, versions, references, mode)
+
+    def judged(rule: Mode) -> tuple[Verdict, int]:
+        table = book.own.fetch(joint_cells(book, spec.release, found, rule))
+        latest = table["latest"][0].as_py() if len(table) else 1
+        cells = read_cells(table, keys, with_candidate=candidate is not None, sets=_sets(spec))
+        if len(versions) < 2 and not spec.bundles:
+            # A version alone is checked by the search, with models that joint cells may not have.
+            return Verdict(rule, len(versions), len(cells), 0, 0, (), tuple(keys)), latest
+        return judge(cells, spec.privacy, spec.sensitives, versions, references, rule), latest
+
+    verdict, latest = judged(mode or "episodes")
+    if mode is not None or not verdict.passed or latest == 1:
+        return verdict
+    linked, _ = judged("linked")
+    return verdict if linked.passed else linked
 
 
 def unchanged(book: Book, spec: Spec, verdict: Verdict) -> bool:
@@ -138,23 +147,17 @@ def unchanged(book: Book, spec: Spec, verdict: Verdict) -> bool:
     return {version.key for version in members(spec, recorded(book))} == set(verdict.considered)
 
 
-def mode_of(spec: Spec) -> Mode:
-    return "linked" if spec.versions.joint == "linked" else "episodes"
-
-
 def _episodes(book: Book, spec: Spec, candidate: Candidate | None) -> Query:
     if candidate is None:
         return episodes(book, spec.release)
     return next_episodes(book, spec.release, candidate.rows, candidate.about.key)
 
 
-def members_of(
-    book: Book, spec: Spec, names: Sequence[str], candidate: Candidate | None = None, mode: Mode | None = None
-) -> Query:
-    """The digests of the entities in some joint cells (column entity), right after `check` with the same candidate
-    and mode."""
-    one = placed(book, _episodes(book, spec, candidate), mode or mode_of(spec))
-    wanted = book.own.load(fresh_name(), pa.table({"cell": pa.array(names, pa.string())}))
+def members_of(book: Book, spec: Spec, verdict: Verdict, candidate: Candidate | None = None) -> Query:
+    """The digests of the entities in the joint cells that fail (column entity), right after the `check` that gave the
+    verdict, with the same candidate."""
+    one = placed(book, _episodes(book, spec, candidate), verdict.mode)
+    wanted = book.own.load(fresh_name(), pa.table({"cell": pa.array(verdict.names, pa.string())}))
     return sa.select(one.c.entity).where(one.c.cell.in_(sa.select(wanted.c.cell))).distinct()
 
 

@@ -19,9 +19,9 @@ def refusal(
     by_rows: bool = False,
     of_map: bool = False,
 ) -> str:
-    """The refusal of a joint check, for the person who must act. changed: why rows count as linked, if they do;
-    leavers: what is said of people who left (`leavers_way_on`); by_rows: whether blocks are split by how many rows
-    somebody has; of_map: whether blocks are the boxes of a recoding map."""
+    """The refusal of a joint check, for the person who must act. changed: how many values changed,
+    where versions fail for those who know whose; leavers: what is said of people who left (`leavers_way_on`); by_rows:
+    whether blocks are split by how many rows somebody has; of_map: whether blocks are the boxes of a recoding map."""
     coarser = "ask for larger boxes (a larger k)" if of_map else "pin a coarser node (search.node)"
     same = "keep the published map (search.node: {version: N})" if of_map else "keep the published node (search.node)"
     models = ", ".join(f"{name} in {n} cells" for name, n in verdict.models)
@@ -37,14 +37,17 @@ def refusal(
             f"in {verdict.failing} of {verdict.cells} blocks, with {verdict.rows} people in them, there is "
             f"{HELD_BY_ALL}, so that being in such a block reveals it. Nothing is published; {coarser}"
         )
-    how = "with rows that can be linked" if verdict.mode == "linked" else "by people whose value did not change"
+    linked = verdict.mode == "linked"
+    how = "to whoever knows whose value changed" if linked else "by people whose value did not change"
+    same_cell = ", and whose value changed in the same ones" if linked else ""
+    groups = "newcomers, leavers and changed values" if linked else "newcomers and leavers"
     because = f"{changed}. " if changed else ""
     more = f"To explain: {'; '.join(why)}. " if why else ""
     return (
         f"{verdict.versions} versions together tell more than each one alone ({how}): {verdict.failing} of "
         f"{verdict.cells} joint cells fail, with {verdict.rows} people in them ({models}). Joint cells are people who "
-        f"look the same in every version ever published. {because}{more}{leavers}Nothing is published; "
-        f"{same}, wait until newcomers and leavers come in larger groups, or write "
+        f"look the same in every version ever published{same_cell}. {because}{more}{leavers}Nothing is published; "
+        f"{same}, wait until {groups} come in larger groups, or write "
         "`versions: {on_refusal: hold_back}`, with which versions lag behind the source until they pass. What else is "
         f"left is {UNPROTECTED}"
     )

@@ -10,7 +10,7 @@ from qblock.joint import withdrawals
 from qblock.joint.admission import Admission, freeze
 from qblock.joint.alone import NotJoint
 from qblock.joint.audience import check_audience
-from qblock.joint.changed import check_changed
+from qblock.joint.changed import changed_values
 from qblock.joint.crosswalk import Book, open_book, own_book, prepare
 from qblock.joint.edits import moved_by_edits
 from qblock.joint.explanation import explanation
@@ -164,8 +164,6 @@ class JointVersions(NotJoint):
             found = candidate(book, task, chosen, version)
             self._compared(book, found)
             verdict = check(book, spec, references, found)
-            verdict, changed = check_changed(book, spec, references, found, verdict)
-            self.detail |= changed.detail if changed else {}
             self._note_edits(book, found)
             if not verdict.passed:
                 again = self._again(book, found, verdict, version, shown)
@@ -175,6 +173,7 @@ class JointVersions(NotJoint):
                 lines = [] if spec.bundles else self._why(book, task, found)
                 leavers = leavers_way_on(book, spec, found)
                 of_map = task.source.recoding is not None
+                changed = changed_values(book, spec, found) if verdict.mode == "linked" else None
                 raise TogetherRefused(refusal(verdict, lines, changed, leavers, by_rows=spec.by_rows, of_map=of_map))
             if self.dry:
                 return

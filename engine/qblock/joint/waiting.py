@@ -72,7 +72,7 @@ def start_over(
     leaving = waiting.leaving
     if not leaving.members:
         return None
-    query = members_of(book, spec, verdict.names, found, verdict.mode)
+    query = members_of(book, spec, verdict, found)
     bad = set(book.own.fetch(query)["entity"].to_pylist())
     if not bad:
         return None

@@ -27,7 +27,7 @@ from qblock.joint.excluded import (
     entities_apart,
     set_apart,
 )
-from qblock.joint.gate import members, mode_of
+from qblock.joint.gate import members
 from qblock.joint.units import owner, owner_of
 from qblock.joint.versions import Candidate, recorded
 from qblock.lattice import Node
@@ -164,7 +164,7 @@ def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
         cells = sa.select(state.c.entity, state.c.cell).where(state.c.release == spec.release).subquery("cells")
     else:
         roll(book, spec.release, [version.key for version in members(spec, recorded(book))])
-        one = placed(book, episodes(book, spec.release), mode_of(spec))
+        one = placed(book, episodes(book, spec.release), "episodes")
         cells = sa.select(one.c.entity, one.c.cell).where(one.c.running).subquery("cells")
     theirs = sa.select(cells.c.cell).where(owner(cells.c.entity).in_(sa.select(wanted.c.entity)))
     query = sa.select(cells.c.entity, cells.c.cell).where(cells.c.cell.in_(theirs)).distinct()

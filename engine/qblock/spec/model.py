@@ -244,7 +244,7 @@ class Versions:
     published although more than a fifth of the people left or came.
     """
 
-    joint: Literal["episodes", "linked", "none"] = "episodes"
+    joint: Literal["episodes", "none"] = "episodes"
     audience: Names = ()
     on_refusal: OnRefusal | None = None
     cohort: Cohort = "auto"

@@ -262,7 +262,7 @@ class LaggingVersions(JointVersions):
         if self.kept is None or self.dry:
             return None
         release = self.spec.release
-        new = never_shown(book, release, members_of(book, self.spec, verdict.names, candidate, verdict.mode), shown)
+        new = never_shown(book, release, members_of(book, self.spec, verdict, candidate), shown)
         return StartOver(FAILED_TOGETHER, lambda own: let_fail(own, release, new)) if new else None
 
     def _compared(self, book: Book, candidate: Candidate) -> None:
