@@ -1,4 +1,4 @@
-"""--result FILE: what it must not replace, what it replaces, and what is written in place."""
+"""--result FILE: what it must not replace, what it replaces, and what is no file."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import json
 import os
 import stat
 from pathlib import Path
-from typing import Any
 
 import pytest
 from release.jobs import ATTRIBUTES, Job
 
 from qblock.cli.app import run
+from qblock.cli.result_file import ResultFile
+from qblock.errors import InputError
 from qblock.ledger.history import history
 
 HIERARCHY = "age,top\n" + "".join(f"{age},*\n" for age in range(100))
@@ -139,54 +140,38 @@ def test_a_result_that_is_replaced_keeps_mode_owner_and_link(job: Job, tmp_path:
 
 
 @pytest.mark.either_engine
-def test_what_is_no_regular_file_is_written_in_place(
-    job: Job, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("force", [False, True])
+def test_what_is_no_regular_file_is_refused_before_anything_is_done(
+    job: Job, tmp_path: Path, capfd: pytest.CaptureFixture[str], force: bool
 ) -> None:
-    fifo, file = tmp_path / "fifo", tmp_path / "file"
+    fifo, link, file = tmp_path / "fifo", tmp_path / "link", tmp_path / "file"
     os.mkfifo(fifo)
-    assert release(job, "--result", fifo) == 0
-    assert capfd.readouterr().err == "qblock: the result file was not written: nobody reads the FIFO\n"
-    reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
-    assert release(job, "--result", fifo) == 0
-    assert json.loads(os.read(reader, 1 << 16))["status"] == "unchanged"
+    link.symlink_to("/dev/stderr")
+    file.write_text("before\n", "utf-8")
+    reader = os.open(fifo, os.O_RDWR)
+    with open(file, "ab") as writer:
+        passed = f"/dev/fd/{writer.fileno()}"
+        shell = "what the shell passes on, not a file"
+        kinds = {fifo: "a pipe (FIFO)", "/dev/null": "a device", tmp_path: "a folder"}
+        kinds |= dict.fromkeys(("/dev/stdout", link, passed, f"/dev/fd/{reader}", "/dev/fd/987"), shell)
+        for result, kind in kinds.items():
+            capfd.readouterr()
+            assert release(job, "--result", result, force=force) == 2
+            remedy = "name a file, or take the result from standard output (--json)"
+            assert capfd.readouterr() == ("", f"qblock: --result {result}: is {kind}; {remedy}\n")
     os.close(reader)
+    assert file.read_text("utf-8") == "before\n"
     assert stat.S_ISFIFO(fifo.stat().st_mode)
-
-    with open(file, "wb", buffering=0) as writer:
-        writer.write(b"before\n")
-        assert release(job, "--result", f"/dev/fd/{writer.fileno()}") == 0
-        writer.write(b"after\n")
-        first, *middle, last = file.read_bytes().splitlines()
-        assert (first, last) == (b"before", b"after")
-        assert json.loads(b"\n".join(middle))["exit_status"] == 0
-
-    capfd.readouterr()
-    assert release(job, "--result", "/dev/stderr") == 0
-    assert json.loads(capfd.readouterr().err)["status"] == "unchanged"
-    assert release(job, "--result", "/dev/null") == 0
-    assert release(job, "--result", "/dev/full") == 0
-    assert capfd.readouterr().err == "qblock: the result file was not written: No space left on device\n"
-    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+    assert history(job.spec)["events"] == []
 
 
 @pytest.mark.either_engine
-def test_a_descriptor_of_a_file_of_the_release_is_that_file(job: Job) -> None:
-    path = job.spec.path
-    text = path.read_bytes()
-    with open(path, "ab", buffering=0) as writer:
-        assert release(job, "--result", f"/dev/fd/{writer.fileno()}") == 2
-        assert path.read_bytes() == text
-    with open(os.devnull, "rb") as reader:
-        assert release(job, "--result", f"/dev/fd/{reader.fileno()}") == 2
-    assert release(job, "--result", "/dev/fd/987") == 2
-
-
-@pytest.mark.either_engine
-def test_the_hook_is_given_a_file_that_it_can_read(job: Job, tmp_path: Path) -> None:
-    heard = tmp_path / "heard"
-    hook = f"sh -c 'cat \"$1\" > {heard}' sh"
-    for result in ("/dev/full", "/dev/null"):
-        heard.unlink(missing_ok=True)
-        assert release(job, "--result", result, "--hook", hook) == 0
-        found: Any = json.loads(heard.read_text("utf-8"))
-        assert found["version"] == 1
+def test_what_has_taken_the_place_of_the_file_meanwhile_is_left_alone(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "result.json"
+    result = ResultFile(file)
+    os.mkfifo(file)
+    with pytest.raises(InputError, match=r"is a pipe \(FIFO\)"):
+        result.write({"status": "published"})
+    assert stat.S_ISFIFO(file.stat().st_mode)

@@ -5,7 +5,6 @@ None of it changes what was published or the exit status.
 
 from __future__ import annotations
 
-import errno
 import os
 import shlex
 import shutil
@@ -194,16 +193,16 @@ class Job:
             self._warn(f"the hook {problem}; what was published is not affected")
 
     def _write(self, result: dict[str, Any]) -> Path | None:
-        """Write the result file; returns it where whoever is given its path can read it."""
+        """Write the result file; returns it where it is written."""
         if self._result is None:
             return None
         try:
             self._result.write(result)
-            return self._result.path.absolute() if self._result.replaced else None
+            return self._result.path.absolute()
         except InputError as error:
             why = str(error).removeprefix(f"--result {self._result.path}: ")
         except OSError as error:
-            why = "nobody reads the FIFO" if error.errno == errno.ENXIO else str(error.strerror)
+            why = str(error.strerror)
         self._warn(f"the result file was not written: {why}")
         return None
 

@@ -29,8 +29,7 @@ Result = Annotated[
     typer.Option(
         metavar="FILE",
         help="Write the result as JSON, however the run ends. A file that is new, empty or the result of an earlier "
-        "run "
-        "is replaced whole; a FIFO, a device or /dev/fd/N is written in place.",
+        "run is replaced whole.",
     ),
 ]
 REPLACE = "Replace the file of --result whatever it holds, except for files of the release."

@@ -1,27 +1,22 @@
 """The file of --result: what may be replaced by it, and how it is written.
 
-A regular file is replaced whole, by renaming, where it is new, empty or the result of an earlier run; a link stays, and
-the file that it names is replaced. Standard output, a descriptor, a FIFO and a device are written in place. A file that
-the release lives on (spec, source, release file, hierarchies, whatever is in the private folder) is never written.
+A file is replaced whole, by renaming, where it is new, empty or the result of an earlier run; a link stays, and the
+file that it names is replaced. A file that the release lives on (spec, source, release file, hierarchies, whatever is
+in the private folder) is never written.
 """
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import json
 import os
 import secrets
-import select
 import stat
-import sys
-import time
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qblock.errors import InputError
-from qblock.files import OwnFile
+from qblock.files import KINDS, OwnFile
 from qblock.printable import printable_json
 
 if TYPE_CHECKING:
@@ -31,10 +26,8 @@ KEYS = {"status", "release", "exit_status"}
 """How a result of an earlier run is recognized."""
 MOST_BYTES = 1 << 26
 """No result is larger."""
-READER_SECONDS = 10.0
-"""How long a reader of a FIFO or pipe may take to make room."""
-FOLDERS = ("/dev/fd", "/proc/self/fd")
 ASK = "give another name, or --result-force to replace it"
+NAME_A_FILE = "name a file, or take the result from standard output (--json)"
 
 
 def refuse(file: OwnFile, option: str, path: Path, real: Path, found: os.stat_result | None) -> None:
@@ -75,13 +68,7 @@ class ResultFile:
         self.path = path
         self._force = force
         self._protected: tuple[OwnFile, ...] | None = None
-        self._number = descriptor(path)
         self._check()
-
-    @property
-    def replaced(self) -> bool:
-        """Whether it is a regular file, which whoever is given its path can read."""
-        return self._number is None and not self._in_place(_stat(self.path))
 
     def protect(self, release: Release) -> None:
         """Raise InputError where the file is one that the release lives on, or may not be replaced."""
@@ -90,48 +77,26 @@ class ResultFile:
 
     def protect_path(self, path: str | Path) -> None:
         """Raise InputError where the file is the spec: before it is read, since it may be one that cannot be read."""
-        refuse(OwnFile(Path(path), "the spec"), "--result", self.path, *self._found())
+        real = Path(os.path.realpath(self.path))
+        refuse(OwnFile(Path(path), "the spec"), "--result", self.path, real, _stat(self.path))
 
     def write(self, found: dict[str, Any]) -> None:
         """Write a result as JSON. Raises OSError, and InputError where something else has taken its place meanwhile."""
         self._check(last=True)
-        data = result_bytes(found)
-        if self._number is not None:
-            sys.stdout.flush()
-            _write_ready(self._number, data)
-        elif self._in_place(_stat(self.path)):
-            opened = os.open(self.path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
-            try:
-                _write_ready(opened, data)
-            finally:
-                os.close(opened)
-        else:
-            replace_whole(Path(os.path.realpath(self.path)), data)
-
-    def _found(self) -> tuple[Path, os.stat_result | None]:
-        if self._number is None:
-            return Path(os.path.realpath(self.path)), _stat(self.path)
-        return Path(os.path.realpath(f"/dev/fd/{self._number}")), os.fstat(self._number)
-
-    @staticmethod
-    def _in_place(found: os.stat_result | None) -> bool:
-        return found is not None and not stat.S_ISREG(found.st_mode)
+        replace_whole(Path(os.path.realpath(self.path)), result_bytes(found))
 
     def _check(self, *, last: bool = False) -> None:
+        if _of_shell(self.path):
+            raise InputError(f"--result {self.path}: is what the shell passes on, not a file; {NAME_A_FILE}")
         try:
-            real, found = self._found()
+            real, found = Path(os.path.realpath(self.path)), _stat(self.path)
         except OSError as error:
             raise InputError(f"--result {self.path}: cannot be written to: {error.strerror}") from None
         for file in self._protected or ():
             refuse(file, "--result", self.path, real, found)
-        if self._number is not None:
-            if fcntl.fcntl(self._number, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
-                raise InputError(f"--result {self.path}: is closed, or open for reading only")
-            return
-        if found is not None and any(is_(found.st_mode) for is_ in (stat.S_ISDIR, stat.S_ISBLK, stat.S_ISSOCK)):
-            raise InputError(f"--result {self.path}: is a folder, a disk or a socket; name a file")
-        if self._in_place(found):
-            return
+        kind = None if found is None else next((name for is_kind, name in KINDS if is_kind(found.st_mode)), None)
+        if kind is not None:
+            raise InputError(f"--result {self.path}: is {kind}; {NAME_A_FILE}")
         if not os.access(real.parent, os.W_OK | os.X_OK):
             raise InputError(f"--result {self.path}: is in a folder that cannot be written to")
         known = self._protected is not None
@@ -155,19 +120,16 @@ def _stat(path: Path) -> os.stat_result | None:
         return None
 
 
-def descriptor(path: Path) -> int | None:
-    """The number of the descriptor that a path names, like /dev/stdout or /dev/fd/3.
-
-    Its file is not opened anew, which would begin at its start, nor replaced, which whoever has it open would not see.
-    """
-    folders = {os.path.realpath(folder) for folder in FOLDERS}
+def _of_shell(path: Path) -> bool:
+    """Whether a path names what the shell has opened, like /dev/stdout or /dev/fd/3, whatever that is: the file of a
+    redirection would be replaced, and whoever has it open would not see it."""
     for _ in range(40):
-        if path.name.isdecimal() and os.path.realpath(path.parent) in folders:
-            return int(path.name)
+        if os.path.realpath(path.parent).startswith(("/proc/", "/dev/fd")):
+            return True
         if not path.is_symlink():
-            return None
+            return False
         path = path.parent / path.readlink()
-    return None
+    return False
 
 
 def _no_result(file: Path, found: os.stat_result) -> str | None:
@@ -181,16 +143,6 @@ def _no_result(file: Path, found: os.stat_result) -> str | None:
         if isinstance(value, dict) and value.keys() >= KEYS:
             return None
     return "holds something other than the result of a run"
-
-
-def _write_ready(number: int, data: bytes) -> None:
-    """Write to a descriptor as far as whoever reads makes room in time. Raises OSError."""
-    left, deadline = memoryview(data), time.monotonic() + READER_SECONDS
-    while left:
-        if not select.select([], [number], [], max(0.0, deadline - time.monotonic()))[1]:
-            raise TimeoutError(errno.ETIMEDOUT, "its reader is not reading")
-        # No more than fits into a pipe that is ready, so that nothing waits in a descriptor that may.
-        left = left[os.write(number, left[: select.PIPE_BUF]) :]
 
 
 def replace_whole(file: Path, data: bytes) -> None:
