@@ -22,9 +22,9 @@ import difflib
 import json
 import os
 import re
+import secrets
 import shlex
 import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -178,7 +178,9 @@ def shell(
     engine_name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Iterator[Shell]:
     """In a folder whose path is as long on every machine, since what is printed is wrapped."""
-    with tempfile.TemporaryDirectory(prefix="qb", dir="/tmp") as folder:
+    folder = Path("/tmp", f"qb{secrets.token_hex(4)}")  # no _, which a report in Markdown would escape
+    folder.mkdir(mode=0o700)
+    try:
         monkeypatch.chdir(folder)
         duckdb = engine_name == "duckdb"
         url = "duckdb:///warehouse.duckdb" if duckdb else request.getfixturevalue("postgresql_url")
@@ -186,6 +188,8 @@ def shell(
         monkeypatch.setenv("COLUMNS", "80")
         monkeypatch.setattr(progress, "EVERY_SECONDS", float("inf"))
         yield Shell(url, capfd)
+    finally:
+        shutil.rmtree(folder)
 
 
 def check(name: str, engine: str, shell: Shell) -> None:
