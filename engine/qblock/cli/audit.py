@@ -111,7 +111,7 @@ def audit(
         if counts is not None:
             keep_own_files("--counts", counts, release)
             check_parquet(counts, "--counts")
-        audited = release.audit(node, asked=believing, rule_out=ruled_out, near=distances).to_dict()
+        audited = release.audit(node, beliefs=believing, rule_out=ruled_out, near=distances).to_dict()
     else:
         if not (table_ and quasi_identifier):
             raise InputError("--url needs --table and at least one --quasi-identifier")

@@ -27,14 +27,14 @@ class Answer:
     answer: str = field(repr=False)
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Self:
+    def of(cls, answer: Mapping[str, Any]) -> Self:
         """From what the command line prints with --json."""
-        return cls(**cls.values(found), answer=json.dumps(found))
+        return cls(**cls.values(answer), answer=json.dumps(answer))
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
         """The fields, but for the answer itself."""
-        return {"release": found["release"], "notes": tuple(found.get("notes", found.get("warnings", ())))}
+        return {"release": answer["release"], "notes": tuple(answer.get("notes", answer.get("warnings", ())))}
 
     @property
     def title(self) -> str:

@@ -86,9 +86,9 @@ def propose_spec(
 
     Raises InputError for a table that cannot be read, or of which no column can be a quasi-identifier.
     """
-    asking = None if ask is None else lambda who: ask([Candidate(**one.to_json()) for one in who.usable])
-    choosing = None if ask_sensitive is None else lambda found: ask_sensitive([_column(p) for p in found])
-    made = init(
+    asking = None if ask is None else lambda who: ask([Candidate(**candidate.to_json()) for candidate in who.usable])
+    choosing = None if ask_sensitive is None else lambda proposals: ask_sensitive([_column(p) for p in proposals])
+    proposal = init(
         url,
         table,
         Path(directory),
@@ -98,14 +98,26 @@ def propose_spec(
         sensitive=sensitive,
         ask_sensitive=choosing,
     )
-    columns = tuple(map(_column, made.proposals))
-    open_ = tuple(made.open.items())
-    sets = tuple((one.columns, one.share) for one in made.unique_sets)
-    alone = sentence(made.unique_sets, made.sampled, made.rows)
-    types = tuple((name, str(type_)) for name, type_ in made.recognized.types.items())
-    entity_ = Entity.of(made.entity)
-    notes = made.recognized.notes
-    return Proposed(columns, made.files, entity_, made.regime, open_, made.nodes, sets, alone, made.rows, types, notes)
+    columns = tuple(map(_column, proposal.proposals))
+    open_ = tuple(proposal.open.items())
+    sets = tuple((names.columns, names.share) for names in proposal.unique_sets)
+    alone = sentence(proposal.unique_sets, proposal.sampled, proposal.rows)
+    types = tuple((name, str(type_)) for name, type_ in proposal.recognized.types.items())
+    entity_ = Entity.of(proposal.entity)
+    notes = proposal.recognized.notes
+    return Proposed(
+        columns,
+        proposal.files,
+        entity_,
+        proposal.regime,
+        open_,
+        proposal.nodes,
+        sets,
+        alone,
+        proposal.rows,
+        types,
+        notes,
+    )
 
 
 def _column(p: Proposal) -> ProposedColumn:

@@ -21,8 +21,8 @@ class Grant:
     when: str
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Grant:
-        return cls(*(found[name.name] for name in fields(cls)))
+    def of(cls, right: Mapping[str, Any]) -> Grant:
+        return cls(*(right[name.name] for name in fields(cls)))
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Grants(Answer):
     files: tuple[tuple[str, str, str, str], ...]
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            **super().values(found),
-            "sql": found["sql"],
-            "grants": tuple(map(Grant.of, found["grants"])),
-            "files": tuple((one["for"], one["access"], one["path"], one["why"]) for one in found["files"]),
+            **super().values(answer),
+            "sql": answer["sql"],
+            "grants": tuple(map(Grant.of, answer["grants"])),
+            "files": tuple((file["for"], file["access"], file["path"], file["why"]) for file in answer["files"]),
         }
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:

@@ -17,9 +17,9 @@ class Levels:
     next: tuple[tuple[str, int], ...] | None
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Levels:
-        after = found["next"]
-        return cls(found["version"], tuple(found["current"].items()), None if after is None else tuple(after.items()))
+    def of(cls, levels: Mapping[str, Any]) -> Levels:
+        after = levels["next"]
+        return cls(levels["version"], tuple(levels["current"].items()), None if after is None else tuple(after.items()))
 
     def __str__(self) -> str:
         current = dict(self.current)
@@ -28,12 +28,12 @@ class Levels:
             return f"a search chooses them; version {self.version} has {named}"
         if self.next == self.current:
             return ", ".join(f"{name} {level}" for name, level in self.next) + f", as version {self.version}"
-        found = []
+        changes = []
         for name, level in self.next:
             before = current.get(name)
             other = "" if before == level else f" (version {self.version}: {'none' if before is None else before})"
-            found.append(f"{name} {level}{other}")
-        return ", ".join(found)
+            changes.append(f"{name} {level}{other}")
+        return ", ".join(changes)
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,6 @@ class Changes:
     why: str
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Changes:
-        values = {field.name: found[field.name] for field in fields(cls)}
-        return cls(**{**values, "cohorts": None if found["cohorts"] is None else tuple(found["cohorts"])})
+    def of(cls, changes: Mapping[str, Any]) -> Changes:
+        values = {field.name: changes[field.name] for field in fields(cls)}
+        return cls(**{**values, "cohorts": None if changes["cohorts"] is None else tuple(changes["cohorts"])})

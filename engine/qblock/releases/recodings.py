@@ -21,9 +21,9 @@ class Shown:
     labels: tuple[tuple[int, str, str, float], ...]
 
     @classmethod
-    def of(cls, found: Mapping[str, Any]) -> Shown:
-        labels = ((one["level"], one["name"], one["form"], one["share"]) for one in found["labels"])
-        return cls(found["attribute"], found["hidden"], tuple(labels))
+    def of(cls, attribute: Mapping[str, Any]) -> Shown:
+        labels = ((label["level"], label["name"], label["form"], label["share"]) for label in attribute["labels"])
+        return cls(attribute["attribute"], attribute["hidden"], tuple(labels))
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,18 @@ class OneRecoding:
     statements: int
 
     @classmethod
-    def of(cls, found: Mapping[str, Any] | None) -> OneRecoding | None:
-        if found is None:
+    def of(cls, recoding: Mapping[str, Any] | None) -> OneRecoding | None:
+        if recoding is None:
             return None
         return cls(
-            None if found["levels"] is None else tuple(found["levels"]),
-            found["blocks"],
-            found["suppressed"],
-            tuple(found["metrics"].items()),
-            tuple(map(Shown.of, found["attributes"])),
-            tuple(map(Guarantee.of, found["tightest"])),
-            found["seconds"],
-            found["statements"],
+            None if recoding["levels"] is None else tuple(recoding["levels"]),
+            recoding["blocks"],
+            recoding["suppressed"],
+            tuple(recoding["metrics"].items()),
+            tuple(map(Shown.of, recoding["attributes"])),
+            tuple(map(Guarantee.of, recoding["tightest"])),
+            recoding["seconds"],
+            recoding["statements"],
         )
 
 
@@ -70,12 +70,12 @@ class ComparedRecodings(Answer):
     refused: str | None = None
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
-        both = {name: OneRecoding.of(one) for name, one in found["recodings"].items()}
-        return {**super().values(found), **both, "rows": found["rows"], "why": tuple(found["why"].items())}
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
+        both = {name: OneRecoding.of(recoding) for name, recoding in answer["recodings"].items()}
+        return {**super().values(answer), **both, "rows": answer["rows"], "why": tuple(answer["why"].items())}
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
-        both = [_figures(one) for one in (self.full_domain, self.multidimensional)]
+        both = [_figures(recoding) for recoding in (self.full_domain, self.multidimensional)]
         names = next((list(figures) for figures in both if figures), [])
         return [(name, *(figures.get(name) for figures in both)) for name in names]
 
@@ -85,14 +85,14 @@ class ComparedRecodings(Answer):
             raise Refused(self.refused)
 
 
-def _figures(one: OneRecoding | None) -> dict[str, Number]:
-    if one is None:
+def _figures(recoding: OneRecoding | None) -> dict[str, Number]:
+    if recoding is None:
         return {}
     return {
-        "blocks": one.blocks,
-        "suppressed": one.suppressed,
-        **dict(one.metrics),
-        **{f"hidden: {shown.attribute}": shown.hidden for shown in one.shown},
-        "seconds": one.seconds,
-        "statements": one.statements,
+        "blocks": recoding.blocks,
+        "suppressed": recoding.suppressed,
+        **dict(recoding.metrics),
+        **{f"hidden: {shown.attribute}": shown.hidden for shown in recoding.shown},
+        "seconds": recoding.seconds,
+        "statements": recoding.statements,
     }

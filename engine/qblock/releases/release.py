@@ -94,15 +94,15 @@ class Release:
         from qblock.search.run import open_task, refusal, run_search
         from qblock.source.in_words import levels_in_words
 
-        asked = forecast = None
+        expected_churn = forecast = None
         if churn is not None:
             from qblock.release.forecast import churn_of
 
-            asked = churn_of(self.spec, churn)
+            expected_churn = churn_of(self.spec, churn)
         spec = self.spec if within is None else _with_time(self.spec, within)
         with open_task(spec, name_values=self.name_values) as task:
-            best_only = task.spec.search.answer == "best" and not all_nodes and asked is None
-            found = run_search(
+            best_only = task.spec.search.answer == "best" and not all_nodes and expected_churn is None
+            result = run_search(
                 task,
                 strategy=strategy,
                 progress=progress,
@@ -111,16 +111,16 @@ class Release:
                 stated=self._named_map(),
             )
             task.warnings += later_versions(self.spec)
-            refused = None if found.chosen is not None else str(refusal(found))
-            shows_nothing = [one.to_json() for one in hidden(found)]
+            refused = None if result.chosen is not None else str(refusal(result))
+            shows_nothing = [attribute.to_json() for attribute in hidden(result)]
             if lags(self.spec):
                 from qblock.release.forecast import forecast_of_search
 
-                forecast = forecast_of_search(found, asked)
-            made = found.to_json() | {"hidden": shows_nothing}
-            made |= {} if forecast is None else {"forecast": forecast.to_json()}
+                forecast = forecast_of_search(result, expected_churn)
+            answer = result.to_json() | {"hidden": shows_nothing}
+            answer |= {} if forecast is None else {"forecast": forecast.to_json()}
             words = levels_in_words(self.spec, task.source.hierarchies)
-            return replace(Searched.of(made), refused=refused, in_words=tuple(words.items()))
+            return replace(Searched.of(answer), refused=refused, in_words=tuple(words.items()))
 
     def in_words(self, levels: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
         """What readers see of each quasi-identifier at these levels, as far as the spec and its files tell."""
@@ -133,8 +133,8 @@ class Release:
         from qblock.source.in_words import node_in_words
 
         if levels:
-            return node_in_words(self.spec, levels, {name: one.labels for name, one in seen.items()})
-        return tuple((name, one.in_words()) for name, one in seen.items())
+            return node_in_words(self.spec, levels, {name: column.labels for name, column in seen.items()})
+        return tuple((name, column.in_words()) for name, column in seen.items())
 
     def explain_sql(self, node: str | None = None) -> list[tuple[str, str]]:
         """Titles and statements of a node, for each engine. node: `a=2,b=1`, `2,1`, `bottom` or `top`."""
@@ -152,7 +152,7 @@ class Release:
         prior: str | Path | None = None,
         rule_out: Mapping[str, Sequence[Any]] | None = None,
         near: Mapping[str, Any] | None = None,
-        asked: BayesAdversary | None = None,
+        beliefs: BayesAdversary | None = None,
         **thresholds: Threshold,
     ) -> Audited:
         """The tightest parameter of every model, attacks and utility at a node; by default the pinned one or the
@@ -160,18 +160,18 @@ class Release:
 
         adversary: `bayes` for the beliefs of somebody who knows a population (l-diversity, section 3), too; prior:
         which one: `table` for the source itself, a table of its warehouse, or a CSV file of weights. thresholds: rho1,
-        rho2 (0.1, 0.5), delta, epsilon (0.1, 0.1), factor (2); asked: all of these as one. Raises InconsistentPrior (an
-        InputError), with counts, where the table has what the population has not. rule_out, near: what an attacker
+        rho2 (0.1, 0.5), delta, epsilon (0.1, 0.1), factor (2); beliefs: all of these as one. Raises InconsistentPrior
+        (an InputError), with counts, where the table has what the population has not. rule_out, near: what an attacker
         knows: {"disease": ["flu"]}, values that they rule out; {"income": 50}, how near numbers are alike.
         """
         from qblock.search.attackers import Attacker
         from qblock.search.audit import audit_spec
         from qblock.search.beliefs import BayesAdversary
 
-        asked = asked or BayesAdversary.of(adversary, prior, thresholds)
+        beliefs = beliefs or BayesAdversary.of(adversary, prior, thresholds)
         attacker = Attacker.of(rule_out, near)
         stated = None if node is not None else self._named_map()
-        return Audited.of(audit_spec(self.spec, node, stated=stated, adversary=asked, attacker=attacker))
+        return Audited.of(audit_spec(self.spec, node, stated=stated, adversary=beliefs, attacker=attacker))
 
     def frequency_set(self, node: str) -> pa.Table:
         """How often each combination of labels and sensitive values occurs at a node: a row for each, with `count`.
@@ -230,8 +230,8 @@ class Release:
 
         check_both(self.spec)  # before the source is scanned
         with open_task(self.spec, name_values=self.name_values) as task:
-            found = compare_recodings(task, progress=progress)
-            return replace(ComparedRecodings.of(found.to_json()), refused=found.refused)
+            recodings = compare_recodings(task, progress=progress)
+            return replace(ComparedRecodings.of(recodings.to_json()), refused=recodings.refused)
 
     def plan(self, *, churn: float | None = None) -> Planned:
         """The steps of `publish`. churn: as of `search`; before a first version the lattice is searched for it."""
@@ -258,8 +258,8 @@ class Release:
         and with `missing` how many are missing; else nobody is looked up."""
         from qblock.release.leaving import Asked, planned_erasure
 
-        asked = Asked.of(self.spec, people, missing=missing, confirm=confirm, now=now)
-        return _planned(planned_erasure(self.spec, asked, wait))
+        request = Asked.of(self.spec, people, missing=missing, confirm=confirm, now=now)
+        return _planned(planned_erasure(self.spec, request, wait))
 
     def grants(self, *, job: str | None = None, officer: str | None = None) -> Grants:
         """The SQL that the job's login, the readers and an officer need; on DuckDB files and folders. Reads the catalog
@@ -286,8 +286,8 @@ class Release:
         """
         from qblock.release.apply import release
 
-        found = release(self.spec, force=force, wait=wait, progress=progress, log=log, entries=entries)
-        return self._published(found)
+        result = release(self.spec, force=force, wait=wait, progress=progress, log=log, entries=entries)
+        return self._published(result)
 
     def dry_run(self, *, wait: float = 0) -> DryRun:
         """Decide what `publish` would come to, and publish nothing. What it came to is in the ledger alone (`history`),
@@ -303,8 +303,8 @@ class Release:
         """
         from qblock.release.verify import verify
 
-        found = verify(self.spec, expected_head=head)
-        return replace(Verified.of(found.to_json()), in_words=self._seen(found.node, found.seen))
+        result = verify(self.spec, expected_head=head)
+        return replace(Verified.of(result.to_json()), in_words=self._seen(result.node, result.seen))
 
     def report(
         self,
@@ -327,10 +327,10 @@ class Release:
 
         if prior is not None and not (internal or candidate):
             raise InputError("a prior is about an internal report: its figures are of the source; add internal")
-        found = read_report(
+        report = read_report(
             self.spec, internal=internal, candidate=candidate, version=version, prior=prior, progress=progress
         )
-        return Reported.of_report(found)
+        return Reported.of_report(report)
 
     def history(self) -> History:
         """The ledger of the release."""
@@ -346,8 +346,8 @@ class Release:
 
         return self._published(rollback(self.spec, version, wait=wait, log=log, entries=entries))
 
-    def _published(self, found: ReleaseResult) -> Published:
-        return replace(Published.of(found.to_json()), in_words=self._seen(found.node, found.seen))
+    def _published(self, result: ReleaseResult) -> Published:
+        return replace(Published.of(result.to_json()), in_words=self._seen(result.node, result.seen))
 
     def erase(
         self,
@@ -371,7 +371,7 @@ class Release:
         """
         from qblock.release.erase import erase
 
-        found = erase(
+        result = erase(
             self.spec,
             people,
             missing=missing,
@@ -383,7 +383,7 @@ class Release:
             log=log,
             entries=entries,
         )
-        return Erased.of(found.to_json())
+        return Erased.of(result.to_json())
 
     def retire(self, *, wait: float = 0, log: Say | None = None) -> Ended:
         """Take the view away from its readers; versions, ledger and crosswalk stay."""
@@ -417,7 +417,7 @@ class Release:
         from qblock.search.run import open_task
 
         with open_task(self.spec, name_values=self.name_values) as task:
-            found = [
+            hierarchies = [
                 {
                     "attribute": hierarchy.attribute,
                     "levels": list(hierarchy.level_names),
@@ -427,7 +427,7 @@ class Release:
                 }
                 for hierarchy in task.source.hierarchies
             ]
-            return Checked.of({"rows": task.source.rows, "hierarchies": found})
+            return Checked.of({"rows": task.source.rows, "hierarchies": hierarchies})
 
     def load_hierarchies(self) -> list[str]:
         """Write the hierarchies as dimension tables; their names."""
@@ -445,8 +445,8 @@ class Release:
         return own_files(self.spec)
 
 
-def _planned(made: Plan) -> Planned:
-    return Planned.of(made.to_json())
+def _planned(plan: Plan) -> Planned:
+    return Planned.of(plan.to_json())
 
 
 def _with_time(spec: Spec, within: str) -> Spec:

@@ -28,7 +28,7 @@ class Reported(Answer):
     def of_report(cls, report: Report) -> Self:
         """From a report that was read."""
         shown = report.published
-        holds = None if shown is None else all(one.holds for one in shown.guarantees)
+        holds = None if shown is None else all(guarantee.holds for guarantee in shown.guarantees)
         version, answer = None if shown is None else shown.version, json.dumps(report.to_json())
         return cls(report.release, (), answer, version=version, holds=holds, report=report)
 
@@ -40,4 +40,4 @@ class Reported(Answer):
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
         shown = () if self.report.published is None else self.report.published.guarantees
-        return [(one.model, one.sensitive, one.asked, one.reached, one.holds) for one in shown]
+        return [(g.model, g.sensitive, g.asked, g.reached, g.holds) for g in shown]

@@ -33,16 +33,16 @@ class Expected:
     never: float
 
     @classmethod
-    def all_of(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+    def all_of(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
         """The fields of an answer that has a forecast, or may have one."""
-        made = found.get("forecast")
-        if made is None:
+        forecast = answer.get("forecast")
+        if forecast is None:
             return {"forecast": (), "recommended": None}
-        nodes = ({"levels": tuple(one["node"]), **one} for one in made["nodes"])
+        nodes = ({"levels": tuple(node["node"]), **node} for node in forecast["nodes"])
         names = [field.name for field in fields(cls)]
         return {
-            "forecast": tuple(cls(**{name: one[name] for name in names}) for one in nodes),
-            "recommended": tuple(made["recommended"]),
+            "forecast": tuple(cls(**{name: node[name] for name in names}) for node in nodes),
+            "recommended": tuple(forecast["recommended"]),
         }
 
 
@@ -69,19 +69,19 @@ class Searched(Answer):
     in_words: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
-        chosen = found["chosen"] or {"node": {}, "suppressed": 0, "tightest": (), "metrics": {}}
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
+        chosen = answer["chosen"] or {"node": {}, "suppressed": 0, "tightest": (), "metrics": {}}
         return {
-            **super().values(found),
-            "rows": found["rows"],
+            **super().values(answer),
+            "rows": answer["rows"],
             "levels": tuple(chosen["node"].items()),
-            "minimal": tuple(map(tuple, found["minimal"])),
+            "minimal": tuple(map(tuple, answer["minimal"])),
             "suppressed": chosen["suppressed"],
             "guarantees": tuple(map(Guarantee.of, chosen["tightest"])),
             "metrics": tuple(chosen["metrics"].items()),
-            "why": found["why"],
+            "why": answer["why"],
             "boxes": chosen.get("boxes"),
-            **Expected.all_of(found),
+            **Expected.all_of(answer),
         }
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
@@ -126,21 +126,21 @@ class Compared(Answer):
     granted: tuple[Granted, ...] = ()
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            **super().values(found),
-            "nodes": found["nodes_total"],
-            "definitions": tuple(one["name"] for one in found["definitions"]),
-            "more_useful": tuple((pair["more"], pair["less"]) for pair in found["more_useful"]),
-            "granted": tuple(map(Granted.of, found["granted"])),
+            **super().values(answer),
+            "nodes": answer["nodes_total"],
+            "definitions": tuple(definition["name"] for definition in answer["definitions"]),
+            "more_useful": tuple((pair["more"], pair["less"]) for pair in answer["more_useful"]),
+            "granted": tuple(map(Granted.of, answer["granted"])),
         }
 
     def to_frame(self) -> pd.DataFrame:
         """A row for each node: its levels, and the tightest value of each definition."""
-        found = self.to_dict()
-        names = found["quasi_identifiers"]
-        rows = [(*node["levels"], *node["tightest"].values()) for node in found["nodes"]]
-        return frame((*names, *(c for one in found["definitions"] for c in one["columns"])), rows)
+        answer = self.to_dict()
+        names = answer["quasi_identifiers"]
+        rows = [(*node["levels"], *node["tightest"].values()) for node in answer["nodes"]]
+        return frame((*names, *(c for definition in answer["definitions"] for c in definition["columns"])), rows)
 
 
 @dataclass(frozen=True)
@@ -163,18 +163,18 @@ class Planned(Answer):
     changes: Changes | None = None
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            **super().values(found),
-            "levels": Levels.of(found["levels"]) if "levels" in found else None,
-            "changes": Changes.of(found["changes"]) if "changes" in found else None,
-            "missing": found.get("missing"),
-            "sharing": _sharing(found.get("sharing")),
-            "view": found["view"],
-            "current_version": found["current_version"],
-            "steps": tuple((step["step"], step["description"]) for step in found["steps"]),
-            "missing_rights": tuple(map(Grant.of, found.get("missing_rights", ()))),
-            **Expected.all_of(found),
+            **super().values(answer),
+            "levels": Levels.of(answer["levels"]) if "levels" in answer else None,
+            "changes": Changes.of(answer["changes"]) if "changes" in answer else None,
+            "missing": answer.get("missing"),
+            "sharing": _sharing(answer.get("sharing")),
+            "view": answer["view"],
+            "current_version": answer["current_version"],
+            "steps": tuple((step["step"], step["description"]) for step in answer["steps"]),
+            "missing_rights": tuple(map(Grant.of, answer.get("missing_rights", ()))),
+            **Expected.all_of(answer),
         }
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
@@ -208,16 +208,16 @@ class Published(Answer):
     in_words: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
         same = ("status", "run", "version", "view", "rows", "suppressed", "protected", "digest", "ledger_head")
         return {
-            **super().values(found),
-            **{name: found[name] for name in same},
-            "levels": tuple(found["node"].items()),
-            "guarantees": tuple(map(Guarantee.of, found["tightest"])),
-            "waiting": tuple(found["waiting"].items()),
-            "lag": tuple((name, tuple(n) if isinstance(n, list) else n) for name, n in found["lag"].items()),
-            "boxes": found.get("boxes"),
+            **super().values(answer),
+            **{name: answer[name] for name in same},
+            "levels": tuple(answer["node"].items()),
+            "guarantees": tuple(map(Guarantee.of, answer["tightest"])),
+            "waiting": tuple(answer["waiting"].items()),
+            "lag": tuple((name, tuple(n) if isinstance(n, list) else n) for name, n in answer["lag"].items()),
+            "boxes": answer.get("boxes"),
         }
 
     @property
@@ -236,8 +236,8 @@ class DryRun(Answer):
     status: str
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
-        return {**super().values(found), "run": found["run"], "status": found["status"]}
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
+        return {**super().values(answer), "run": answer["run"], "status": answer["status"]}
 
 
 @dataclass(frozen=True)
@@ -257,12 +257,12 @@ class Verified(Answer):
     in_words: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            **super().values(found),
-            **{name: found[name] for name in ("status", "version", "view", "rows", "ledger_head")},
-            "guarantees": tuple(map(Guarantee.of, found["tightest"])),
-            "problems": tuple(found["problems"]),
+            **super().values(answer),
+            **{name: answer[name] for name in ("status", "version", "view", "rows", "ledger_head")},
+            "guarantees": tuple(map(Guarantee.of, answer["tightest"])),
+            "problems": tuple(answer["problems"]),
         }
 
     @property
@@ -304,12 +304,12 @@ class History(Answer):
     events: tuple[Event, ...]
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
         names = ("number", "recorded_at", "state", "version", "rows_published", "reason")
         return {
-            **super().values(found),
-            **{name: found[name] for name in ("current", "age_seconds", "stale", "ledger_head")},
-            "events": tuple(Event(*(event[name] for name in names)) for event in found["events"]),
+            **super().values(answer),
+            **{name: answer[name] for name in ("current", "age_seconds", "stale", "ledger_head")},
+            "events": tuple(Event(*(event[name] for name in names)) for event in answer["events"]),
         }
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
@@ -331,13 +331,13 @@ class Erased(Answer):
     sharing: Sharing | None = None
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
         return {
-            **super().values(found),
-            **{name: found[name] for name in ("status", "asked", "shown", "companions")},
-            "retired": tuple(found["retired"]),
-            "published": None if found["published"] is None else Published.of(found["published"]),
-            "sharing": _sharing(found["sharing"]),
+            **super().values(answer),
+            **{name: answer[name] for name in ("status", "asked", "shown", "companions")},
+            "retired": tuple(answer["retired"]),
+            "published": None if answer["published"] is None else Published.of(answer["published"]),
+            "sharing": _sharing(answer["sharing"]),
         }
 
 
@@ -352,9 +352,9 @@ class Ended(Answer):
     ledger_head: str | None
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
         same = ("status", "version", "view", "ledger_head")
-        return {**super().values(found), **{name: found[name] for name in same}}
+        return {**super().values(answer), **{name: answer[name] for name in same}}
 
 
 @dataclass(frozen=True)
@@ -368,9 +368,9 @@ class Retyped(Answer):
     changes: tuple[tuple[str, str, str, int], ...]
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
-        changes = [tuple(one[name] for name in cls.columns) for one in found["columns"]]
-        return {**super().values(found), "status": found["status"], "changes": tuple(changes)}
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
+        changes = [tuple(change[name] for name in cls.columns) for change in answer["columns"]]
+        return {**super().values(answer), "status": answer["status"], "changes": tuple(changes)}
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
         return self.changes
@@ -387,15 +387,18 @@ class Checked(Answer):
     hierarchies: tuple[tuple[str, int, tuple[int, ...]], ...]
 
     @classmethod
-    def values(cls, found: Mapping[str, Any]) -> dict[str, Any]:
-        of = [(one["attribute"], one["height"], tuple(one["labels"])) for one in found["hierarchies"]]
-        return {"release": found.get("release", ""), "notes": (), "rows": found["rows"], "hierarchies": tuple(of)}
+    def values(cls, answer: Mapping[str, Any]) -> dict[str, Any]:
+        of = [
+            (hierarchy["attribute"], hierarchy["height"], tuple(hierarchy["labels"]))
+            for hierarchy in answer["hierarchies"]
+        ]
+        return {"release": answer.get("release", ""), "notes": (), "rows": answer["rows"], "hierarchies": tuple(of)}
 
     def rows_shown(self) -> Sequence[Sequence[Any]]:
         return [(name, height, " > ".join(map(str, labels))) for name, height, labels in self.hierarchies]
 
 
-def _sharing(found: Mapping[str, Any] | None) -> Sharing | None:
+def _sharing(sharing: Mapping[str, Any] | None) -> Sharing | None:
     from qblock.joint.sharing import Sharing
 
-    return None if found is None else Sharing(**found)
+    return None if sharing is None else Sharing(**sharing)

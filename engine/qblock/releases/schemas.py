@@ -191,9 +191,9 @@ WHY = {"reason": TEXT, "confirm": TEXT}
 
 def _ended(status: Schema, more: Mapping[str, Schema]) -> Schema:
     """How a run ended: with all figures, or with a reason, or as a dry run, which has neither."""
-    made = keys({"status": status, **RUN}, {**DONE, **WHY, **more})
+    schema = keys({"status": status, **RUN}, {**DONE, **WHY, **more})
     told = [{"required": list(DONE)}, {"required": ["reason"]}, {"properties": {"status": {"const": "dry_run"}}}]
-    return {**made, "anyOf": told}
+    return {**schema, "anyOf": told}
 
 
 VERIFY = keys(
