@@ -29,8 +29,8 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "cohort: smaller than a block must be",
         "joint/cohorts.py",
-        "    if asked < least:",
-        "    if asked < 0:",
+        "    if declared < least:",
+        "    if declared < 0:",
         tests=(f"{APART}::test_a_cohort_is_no_smaller_than_any_block",),
     ),
     Mutation(

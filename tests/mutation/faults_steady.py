@@ -66,7 +66,7 @@ STEADY: tuple[Mutation, ...] = (
     Mutation(
         "gate: a cell of bundles passes in which everybody holds one value",
         "joint/cells.py",
-        "found |= blocks.largest == people",
+        "common |= blocks.largest == people",
         "pass",
         tests=("tests/release/test_bundles.py::test_a_value_that_everybody_holds_is_refused",),
     ),

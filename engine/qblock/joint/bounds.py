@@ -48,12 +48,12 @@ class Evidence:
     @cached_property
     def blocks(self) -> dict[tuple[int, int], Ints]:
         """The cells of each published block."""
-        found: dict[tuple[int, int], list[int]] = {}
+        cells_of: dict[tuple[int, int], list[int]] = {}
         for cell, vector in enumerate(self.vectors):
             for version, label in enumerate(vector):
                 if label and label[0] == "P":
-                    found.setdefault((version, label[1]), []).append(cell)
-        return {key: np.array(cells, dtype=np.int64) for key, cells in found.items()}
+                    cells_of.setdefault((version, label[1]), []).append(cell)
+        return {key: np.array(cells, dtype=np.int64) for key, cells in cells_of.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,11 +178,11 @@ def equal_signatures(evidence: Evidence, failed: Mapping[tuple[int, int], Ints])
     members: dict[int, list[int]] = {}
     for cell in range(len(owner)):
         members.setdefault(find(cell), []).append(cell)
-    found = []
+    components = []
     for root, cells in members.items():
         held_sets = sets.get(root, set())
         alone = next(iter(held_sets)) if len(held_sets) == 1 else None
         rows = int(evidence.rows[cells][evidence.shown[cells]].sum())
         values = None if alone is None else len(np.frombuffer(alone, dtype=np.int64))
-        found.append(Component(len(cells), rows, values))
-    return sorted(found, key=lambda c: (c.values is not None, -c.rows))
+        components.append(Component(len(cells), rows, values))
+    return sorted(components, key=lambda c: (c.values is not None, -c.rows))

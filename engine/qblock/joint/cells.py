@@ -68,17 +68,17 @@ def read_cells(table: pa.Table, keys: Sequence[VersionKey], *, with_candidate: b
 
 def held_by_all(cells: Cells, attributes: int) -> Mask:
     """bool[C]: the cells of bundles in which everybody holds some value of one of the sensitive attributes."""
-    found = np.zeros(len(cells), dtype=bool)
+    common = np.zeros(len(cells), dtype=bool)
     if not cells.bundles or not len(cells):
-        return found
+        return common
     everything = np.ones(len(cells.cell), dtype=bool)
     people = np.bincount(cells.cell, weights=cells.count, minlength=len(cells)).astype(np.int64)
     for index in range(attributes):
         texts = frozenset[str | None]().union(*(value[index] or () for value in cells.values))
         codes = {text: code for code, text in enumerate(sorted(texts, key=lambda t: (t is None, t or "")))}
         blocks = Blocks.from_pairs(*by_value(cells, index, codes, everything))
-        found |= blocks.largest == people
-    return found
+        common |= blocks.largest == people
+    return common
 
 
 def by_value(cells: Cells, index: int, codes: Mapping[str | None, int], chosen: Mask) -> tuple[Ints, Ints, Ints]:
@@ -87,8 +87,8 @@ def by_value(cells: Cells, index: int, codes: Mapping[str | None, int], chosen: 
     index: of the sensitive attribute; codes: of its values, others get -1; chosen: bool[R].
     """
     sets = [[codes.get(text, -1) for text in value[index] or ()] for value in cells.values]
-    lengths = np.array([len(one) for one in sets], dtype=np.int64)
-    flat = np.array([code for one in sets for code in one], dtype=np.int64)
+    lengths = np.array([len(held) for held in sets], dtype=np.int64)
+    flat = np.array([code for held in sets for code in held], dtype=np.int64)
     start = np.cumsum(lengths) - lengths
     of = cells.value[chosen]
     n = lengths[of]

@@ -20,27 +20,27 @@ def check_cohorts(spec: Spec) -> None:
 
 def cohort_size(spec: Spec) -> int:
     """The size that a spec declares, or the least that it could. Raises InputError for one that no block may have."""
-    least, asked = least_rows(spec.privacy), spec.versions.cohort
-    if asked == "auto":
+    least, declared = least_rows(spec.privacy), spec.versions.cohort
+    if declared == "auto":
         return least
-    if asked < least:
+    if declared < least:
         raise InputError(
             f"{spec.at('versions', 'cohort')}: newcomers wait until there are `cohort` of them; give a number of at "
             f"least {least}, the rows that every block must have, or `auto`; several times as many make it likely that "
             "a cohort passes"
         )
-    return asked
+    return declared
 
 
 def in_blocks(
-    book: Book, source: SourceTable, node: Node, some: sa.FromClause
+    book: Book, source: SourceTable, node: Node, people: sa.FromClause
 ) -> dict[tuple[int, ...], tuple[str, ...]]:
     """The digests of the people of another relation in each block of a node."""
     joined, codes = coded(source, node)
     columns = [entity_of(book, source).label("entity"), *(c.label(f"q{i}") for i, c in codes.items())]
     rows = sa.select(*columns).select_from(joined).subquery("rows")
-    query = sa.select(*rows.c).join(some, some.c.entity == rows.c.entity).order_by(rows.c.entity)
-    found: dict[tuple[int, ...], list[str]] = {}
+    query = sa.select(*rows.c).join(people, people.c.entity == rows.c.entity).order_by(rows.c.entity)
+    blocks: dict[tuple[int, ...], list[str]] = {}
     for row in source.session.fetch(query).to_pylist():
-        found.setdefault(tuple(int(row.get(f"q{i}", 0)) for i in range(len(node))), []).append(row["entity"])
-    return {key: tuple(entities) for key, entities in found.items()}
+        blocks.setdefault(tuple(int(row.get(f"q{i}", 0)) for i in range(len(node))), []).append(row["entity"])
+    return {key: tuple(entities) for key, entities in blocks.items()}

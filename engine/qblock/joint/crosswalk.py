@@ -94,10 +94,10 @@ class Book:
     def key_numbers(self) -> list[int]:
         """The numbers of the keys of the digests, oldest first. Raises QblockError where there is none."""
         t = self.tables.key
-        found = self.own.fetch(sa.select(t.c.id).order_by(t.c.id))["id"].to_pylist()
-        if not found:
+        numbers = self.own.fetch(sa.select(t.c.id).order_by(t.c.id))["id"].to_pylist()
+        if not numbers:
             raise QblockError("the crosswalk has no key: it was altered")
-        return [int(number) for number in found]
+        return [int(number) for number in numbers]
 
 
 def fresh_name() -> str:
@@ -147,18 +147,18 @@ def encoded(texts: Sequence[sa.ColumnElement[Any]]) -> sa.ColumnElement[Any]:
 
 def decoded(text: str) -> tuple[str | None, ...]:
     """The texts that `encoded` joined."""
-    found: list[str | None] = []
+    texts: list[str | None] = []
     at = 0
     while at < len(text):
         if text[at] == "N":
-            found.append(None)
+            texts.append(None)
             at += 1
             continue
         length, _, _ = text[at + 1 :].partition(":")
         start = at + 2 + len(length)
-        found.append(text[start : start + int(length)])
+        texts.append(text[start : start + int(length)])
         at = start + int(length)
-    return tuple(found)
+    return tuple(texts)
 
 
 def prepare(place: Place) -> None:

@@ -13,29 +13,35 @@ from qblock.joint.versions import Candidate, recorded
 from qblock.spec import Spec
 
 
-def moved_by_edits(book: Book, spec: Spec, found: Candidate) -> tuple[list[str], int]:
+def moved_by_edits(book: Book, spec: Spec, candidate: Candidate) -> tuple[list[str], int]:
     """The attributes whose hierarchies differ from those of the release's newest version, and how many people are shown
     under another label because of it: of those whom both versions show, where both have the same node."""
-    earlier = [v for v in recorded(book, spec.release) if v.key != found.about.key]
+    earlier = [v for v in recorded(book, spec.release) if v.key != candidate.about.key]
     if not earlier:
         return [], 0
-    before, now = json.loads(earlier[-1].hierarchies), json.loads(found.about.hierarchies)
+    before, now = json.loads(earlier[-1].hierarchies), json.loads(candidate.about.hierarchies)
     changed = [name for name in now if name in before and now[name] != before[name]]
-    if not changed or (earlier[-1].node, earlier[-1].quasi_identifiers) != (found.about.node, spec.quasi_identifiers):
+    if not changed or (earlier[-1].node, earlier[-1].quasi_identifiers) != (
+        candidate.about.node,
+        spec.quasi_identifiers,
+    ):
         return changed, 0
     t, key = book.tables, earlier[-1].key
     labels = book.own.load(
         fresh_name(),
         pa.table(
-            {"block": pa.array(range(len(found.labels)), pa.int64()), "label": pa.array(found.labels, pa.string())}
+            {
+                "block": pa.array(range(len(candidate.labels)), pa.int64()),
+                "label": pa.array(candidate.labels, pa.string()),
+            }
         ),
     )
     same_block = sa.and_(
         t.block.c.release == t.row.c.release, t.block.c.version == t.row.c.version, t.block.c.block == t.row.c.block
     )
     old = t.row.join(t.block, same_block)
-    both = old.join(found.rows, found.rows.c.entity == t.row.c.entity).join(
-        labels, labels.c.block == found.rows.c.block
+    both = old.join(candidate.rows, candidate.rows.c.entity == t.row.c.entity).join(
+        labels, labels.c.block == candidate.rows.c.block
     )
     query = (
         sa.select(sa.func.count())
@@ -44,7 +50,7 @@ def moved_by_edits(book: Book, spec: Spec, found: Candidate) -> tuple[list[str],
             t.row.c.release == key.release,
             t.row.c.version == key.version,
             t.row.c.shown == PUBLISHED,
-            found.rows.c.shown == PUBLISHED,
+            candidate.rows.c.shown == PUBLISHED,
             t.block.c.label != labels.c.label,
         )
     )

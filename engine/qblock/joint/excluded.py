@@ -30,10 +30,10 @@ def set_apart(book: Book, release: str, entities: Sequence[str], why: str, state
     known = book.own.load(fresh_name(), pa.table({"entity": pa.array(entities, pa.string())}))
     members = sa.select(known.c.entity).distinct()
     book.own.run(sa.delete(t).where(t.c.release == release, t.c.entity.in_(members)))
-    one = members.subquery()
+    people = members.subquery()
     columns = [sa.cast(sa.literal(text), sa.Text) for text in (release, why, state)]
     number = sa.cast(sa.literal(version), sa.BigInteger)
-    query = sa.select(one.c.entity, *columns, number)
+    query = sa.select(people.c.entity, *columns, number)
     book.own.run(sa.insert(t).from_select(["entity", "release", "why", "state", "version"], query))
     book.own.drop(known)
 
@@ -49,17 +49,17 @@ def counts(book: Book, release: str) -> dict[str, int]:
     """How many people are in each state, by `why state`: for the private ledger, never for readers."""
     t = book.tables.apart
     query = sa.select(t.c.why, t.c.state, sa.func.count().label("n")).where(t.c.release == release)
-    found = book.own.fetch(query.group_by(t.c.why, t.c.state)).to_pylist()
-    return {f"{row['why']} {row['state']}": row["n"] for row in sorted(found, key=lambda r: (r["why"], r["state"]))}
+    rows = book.own.fetch(query.group_by(t.c.why, t.c.state)).to_pylist()
+    return {f"{row['why']} {row['state']}": row["n"] for row in sorted(rows, key=lambda r: (r["why"], r["state"]))}
 
 
 def digests_of(book: Book, texts: Sequence[str], *, hashed: bool = False) -> list[str]:
     """The digests of entities given as text, as `Book.entity` makes them. hashed: of the SHA-256 of the text."""
-    key, found = book.tables.key, [_digest(text) if hashed else text for text in texts]
+    key, digests = book.tables.key, [_digest(text) if hashed else text for text in texts]
     for number in book.key_numbers():
         secret = book.own.scalar(sa.select(key.c.secret).where(key.c.id == number))
-        found = [_digest(secret + _digest(secret + text)) for text in found]
-    return found
+        digests = [_digest(secret + _digest(secret + text)) for text in digests]
+    return digests
 
 
 def _digest(text: str) -> str:

@@ -72,12 +72,12 @@ class Explanation:
             counts = Counter(change.what for other, change in self.changes if other == key)
             parts = [f"{what} {plural(n, 'block')}" for what, n in counts.items()]
             said.append(f"since version {key.version} of {key.release} too few people {', '.join(parts)}")
-        for one in self.left:
+        for left in self.left:
             said.append(
-                f"{one.attribute}: an attacker who knows the blocks of one person only is left with at least "
-                f"{plural(one.supports, 'value')}, and certain about {plural(one.supports_certain, 'person')}; one "
-                f"who counts over all blocks is left with at least {plural(one.bounds, 'value')}, and certain about "
-                f"{plural(one.bounds_certain, 'person')}"
+                f"{left.attribute}: an attacker who knows the blocks of one person only is left with at least "
+                f"{plural(left.supports, 'value')}, and certain about {plural(left.supports_certain, 'person')}; one "
+                f"who counts over all blocks is left with at least {plural(left.bounds, 'value')}, and certain about "
+                f"{plural(left.bounds_certain, 'person')}"
             )
         harmless = sum(c.rows for c in self.components if c.values is not None and c.values > 1)
         if harmless:
@@ -91,8 +91,8 @@ class Explanation:
 
 def plural(n: int, word: str) -> str:
     """A number of things: 1 block, 2 blocks, 3 people."""
-    several = "people" if word == "person" else f"{word}s"
-    return f"{n:,} {word if n == 1 else several}"
+    plural_form = "people" if word == "person" else f"{word}s"
+    return f"{n:,} {word if n == 1 else plural_form}"
 
 
 def explanation(
@@ -122,11 +122,11 @@ def explanation(
 
 
 def _left(name: str, evidence: Evidence) -> Left:
-    found = []
+    values = []
     for possible in (supports(evidence), bounds(evidence).upper > 0):
         certain = (possible.sum(axis=1) < 2) & evidence.shown
-        found += [fewest(possible, evidence) or 0, int(evidence.rows[certain].sum())]
-    return Left(name, *found)
+        values += [fewest(possible, evidence) or 0, int(evidence.rows[certain].sum())]
+    return Left(name, *values)
 
 
 def _rows(book: Book, versions: Sequence[RecordedVersion], candidate: Candidate | None) -> sa.TableClause:
@@ -159,17 +159,17 @@ def _vectors(book: Book, rows: sa.TableClause, versions: int) -> tuple[list[tupl
     numbered = sa.select(changed, run).subquery()
     label = sa.cast(numbered.c.at, sa.Text).concat(numbered.c.shown).concat(sa.cast(numbered.c.block, sa.Text))
     vector = sa.func.string_agg(label, sa.literal_column("' '")).aggregate_order_by(numbered.c.at)
-    one = (
+    vectors = (
         sa.select(vector.label("vector"))
         .where(numbered.c.shown != NOTHING)
         .group_by(numbered.c.entity, numbered.c.run)
         .subquery()
     )
-    query = sa.select(one.c.vector, sa.func.count().label("n")).group_by(one.c.vector).limit(LIMIT + 1)
-    found = book.own.fetch(query)
-    if len(found) > LIMIT:
+    query = sa.select(vectors.c.vector, sa.func.count().label("n")).group_by(vectors.c.vector).limit(LIMIT + 1)
+    table = book.own.fetch(query)
+    if len(table) > LIMIT:
         return None
-    return [_labels(text, versions) for text in found["vector"].to_pylist()], np.array(found["n"].to_pylist(), np.int64)
+    return [_labels(text, versions) for text in table["vector"].to_pylist()], np.array(table["n"].to_pylist(), np.int64)
 
 
 def _labels(text: str, versions: int) -> tuple[Label, ...]:
@@ -194,12 +194,12 @@ def evidence_of(
     texts = [decoded(row["value"])[attribute] for row in margins]
     values = sorted(set(texts), key=lambda text: (text is not None, text))
     number = {text: i for i, text in enumerate(values)}
-    found: dict[str, dict[tuple[int, int], Ints]] = {PUBLISHED: {}, FAILED: {}}
+    by_kind: dict[str, dict[tuple[int, int], Ints]] = {PUBLISHED: {}, FAILED: {}}
     for row, text in zip(margins, texts, strict=True):
-        counts = found[row["shown"]].setdefault((row["at"], row["block"]), np.zeros(len(values), dtype=np.int64))
+        counts = by_kind[row["shown"]].setdefault((row["at"], row["block"]), np.zeros(len(values), dtype=np.int64))
         counts[number[text]] += row["n"]
     names = tuple("" if text is None else text for text in values)
-    return Evidence(tuple(vectors), rows, names, found[PUBLISHED]), found[FAILED]
+    return Evidence(tuple(vectors), rows, names, by_kind[PUBLISHED]), by_kind[FAILED]
 
 
 def _changes(
@@ -215,7 +215,7 @@ def _changes(
         return [], 0
     newest, at = versions[-1], len(versions) - 1
     names = tuple(hierarchy.attribute for hierarchy in hierarchies)
-    found: list[tuple[VersionKey, Change]] = []
+    changes: list[tuple[VersionKey, Change]] = []
     compared = 0
     for other in reversed(range(max(0, at - COMPARED), at)):
         earlier = versions[other]
@@ -235,18 +235,18 @@ def _changes(
             )
             for row in book.own.fetch(_pairs(rows, other, at)).to_pylist()
         ]
-        found += [(earlier.key, change) for change in delta_check(pairs, k)]
-    return found, compared
+        changes += [(earlier.key, change) for change in delta_check(pairs, k)]
+    return changes, compared
 
 
 def _pairs(rows: sa.TableClause, earlier: int, later: int) -> Any:
-    one, two = (
+    before, after = (
         sa.select(rows.c.entity, rows.c.block).where(rows.c.at == at, rows.c.shown == PUBLISHED).subquery()
         for at in (earlier, later)
     )
-    both = one.outerjoin(two, one.c.entity == two.c.entity, full=True)
-    columns = one.c.block.label("before"), two.c.block.label("after")
-    return sa.select(*columns, sa.func.count().label("n")).select_from(both).group_by(one.c.block, two.c.block)
+    both = before.outerjoin(after, before.c.entity == after.c.entity, full=True)
+    columns = before.c.block.label("before"), after.c.block.label("after")
+    return sa.select(*columns, sa.func.count().label("n")).select_from(both).group_by(before.c.block, after.c.block)
 
 
 def _labels_of(book: Book, version: RecordedVersion, candidate: Candidate | None) -> dict[int, list[str]]:
@@ -254,9 +254,9 @@ def _labels_of(book: Book, version: RecordedVersion, candidate: Candidate | None
         return {block: json.loads(label) for block, label in enumerate(candidate.labels)}
     t = book.tables.block
     same = (t.c.release == version.key.release, t.c.version == version.key.version)
-    found = book.own.fetch(sa.select(t.c.block, t.c.label).where(*same))
+    table = book.own.fetch(sa.select(t.c.block, t.c.label).where(*same))
     return dict(
-        zip(found["block"].to_pylist(), (json.loads(label) for label in found["label"].to_pylist()), strict=True)
+        zip(table["block"].to_pylist(), (json.loads(label) for label in table["label"].to_pylist()), strict=True)
     )
 
 
@@ -268,10 +268,10 @@ def joined_labels(
         dict(zip(hierarchy.shown(fine), hierarchy.shown(coarse), strict=True))
         for hierarchy, fine, coarse in zip(hierarchies, node, join, strict=True)
     ]
-    found = {}
+    joined = {}
     for block, texts in labels.items():
         coarser = [known.get(text) for known, text in zip(maps, texts, strict=True)]
         if any(text is None for text in coarser):
             return None
-        found[block] = ", ".join(str(text) for text in coarser)
-    return found
+        joined[block] = ", ".join(str(text) for text in coarser)
+    return joined

@@ -58,13 +58,13 @@ def owed(book: Book, release: str) -> list[dict[str, Any]]:
 def settle(place: Place, release: str) -> None:
     """Write into the ledger of a release what a `rekey` that was killed left out. May be called again. Under a lock."""
     with own_book(place) as book:
-        found = owed(book, release)
-    if not found:
+        rows = owed(book, release)
+    if not rows:
         return
     with ledger_reader(place) as reader:
         said = {event.detail.get("key") for event in reader.history(release) if event.state == "rekeyed"}
     with ledger_transaction(place) as connection:
-        for row in found:
+        for row in rows:
             if row["key"] not in said:
                 record(connection, rekeyed_event(row))
     with own_book(place) as book:

@@ -15,8 +15,8 @@ WITHOUT_ENTITY = "none (no entity)"
 def joint_check(spec: Spec) -> str:
     """How the versions of a release are checked together, for the ledger and results: `versions.joint`, or
     WITHOUT_ENTITY where nothing says who a row is about."""
-    asked = spec.versions.joint
-    return WITHOUT_ENTITY if spec.entity is None and asked != "none" else asked
+    joint = spec.versions.joint
+    return WITHOUT_ENTITY if spec.entity is None and joint != "none" else joint
 
 
 def later_versions(spec: Spec) -> list[str]:

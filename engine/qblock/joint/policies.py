@@ -24,5 +24,5 @@ def joint_versions(spec: Spec, place: Place, run: str, notes: list[str]) -> NotJ
             f"{spec.at('versions', 'audience')}: releases of people with several rows (`count: entities`) are "
             "not checked together with other ones; leave them out, or write `versions: {joint: none}`"
         )
-    made = LaggingVersions if spec.on_refusal == "hold_back" else JointVersions
-    return made(spec, place, run, notes)
+    policy = LaggingVersions if spec.on_refusal == "hold_back" else JointVersions
+    return policy(spec, place, run, notes)

@@ -36,16 +36,16 @@ class Sharing:
     def __str__(self) -> str:
         cells = "joint cell" if self.cells == 1 else f"{self.cells:,} joint cells"
         if self.companions:
-            others = _people(self.companions, "other person shares", "other people share")
-            others = f"{others} their {cells}, and would leave with them"
+            companions = _people(self.companions, "other person shares", "other people share")
+            companions = f"{companions} their {cells}, and would leave with them"
         else:
-            others = f"nobody else is in their {cells}" if self.cells else "they are in no joint cell"
+            companions = f"nobody else is in their {cells}" if self.cells else "they are in no joint cell"
         who = _people(self.leaving, "person withdraws", "people withdraw")
-        return f"{who}; {others}; {_people(self.staying, 'person', 'people')} would stay"
+        return f"{who}; {companions}; {_people(self.staying, 'person', 'people')} would stay"
 
 
-def _people(n: int, one: str, several: str) -> str:
-    return f"{n:,} {one if n == 1 else several}"
+def _people(n: int, singular: str, plural: str) -> str:
+    return f"{n:,} {singular if n == 1 else plural}"
 
 
 def sharing(book: Book, spec: Spec, digests: Sequence[str], published: Collection[int]) -> Sharing:
@@ -57,8 +57,8 @@ def sharing(book: Book, spec: Spec, digests: Sequence[str], published: Collectio
     gone = set(entities_apart(book, spec.release, [OUT]))
     leaving = sorted(set(digests) - gone)
     going = book.own.load(fresh_name(), pa.table({"entity": pa.array([*leaving, *removal.companions], pa.string())}))
-    t, apart = book.tables.row, book.tables.apart
-    out = sa.select(apart.c.entity).where(apart.c.release == spec.release, apart.c.state == OUT)
+    t, excluded = book.tables.row, book.tables.apart
+    out = sa.select(excluded.c.entity).where(excluded.c.release == spec.release, excluded.c.state == OUT)
     # Of people with several rows a unit may leave while others of the same person stay.
     person = owner(t.c.entity)
     shown = sa.select(sa.func.count(sa.distinct(person))).where(
@@ -72,5 +72,5 @@ def sharing(book: Book, spec: Spec, digests: Sequence[str], published: Collectio
     )
     staying = int(book.own.scalar(shown))
     book.own.drop(going)
-    companions = len({owner_of(one) for one in removal.companions})
+    companions = len({owner_of(companion) for companion in removal.companions})
     return Sharing(len(leaving), companions, removal.cells, staying)

@@ -88,7 +88,7 @@ class Tables:
         )
         self.waiting = table("crosswalk_waiting", release=text, entity=text, since=number, seen=text, times=number)
         self.steady = table("crosswalk_steady", release=text, state=text)
-        self.of_entities = [one for one in metadata.tables.values() if "entity" in one.c]
+        self.of_entities = [relation for relation in metadata.tables.values() if "entity" in relation.c]
         """All tables that hold digests of entities."""
 
 

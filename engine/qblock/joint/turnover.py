@@ -79,10 +79,10 @@ def turnover(book: Book, source: SourceTable, admission: Admission, published: C
     # Somebody may have several rows.
     now = book.bring(sa.select(admission.everybody.c[DIGEST].label("entity")).distinct())
     own.analyze(now)
-    apart = sa.select(t.apart.c.entity).where(t.apart.c.release == release)
+    excluded = sa.select(t.apart.c.entity).where(t.apart.c.release == release)
     here = sa.select(now.c.entity)
-    waiting = own.store(fresh_name(), _without(here, sa.union(everybody, apart)))
-    gone = own.store(fresh_name(), _without(shown, sa.union(here, apart)))
+    waiting = own.store(fresh_name(), _without(here, sa.union(everybody, excluded)))
+    gone = own.store(fresh_name(), _without(shown, sa.union(here, excluded)))
     came, waits = _since(book, waiting, release, WAITING)
     went, left = _since(book, gone, release, GONE)
     number = _number(book, shown)
@@ -93,13 +93,13 @@ def turnover(book: Book, source: SourceTable, admission: Admission, published: C
     return Turnover(newest, number, went, came, *digests)
 
 
-def keep(book: Book, release: str, found: Turnover) -> None:
+def keep(book: Book, release: str, counted: Turnover) -> None:
     """Keep who waits and who is gone for the next run. In a book of its own: it outlasts a run that is refused."""
     t = book.tables.turnover
-    if found.waiting is None or found.gone is None:
+    if counted.waiting is None or counted.gone is None:
         return
     padding.clear(book, t, release)
-    for state, digests in ((WAITING, found.waiting), (GONE, found.gone)):
+    for state, digests in ((WAITING, counted.waiting), (GONE, counted.gone)):
         loaded = book.own.load(fresh_name(), digests)
         same = [sa.cast(sa.literal(text), sa.Text) for text in (release, state)]
         query = sa.select(loaded.c.entity, *same)
@@ -113,8 +113,8 @@ def _known(book: Book, release: str, versions: Collection[int]) -> Query:
     t = book.tables
     text = book.own.scalar(sa.select(t.rolled.c.versions).where(t.rolled.c.release == release))
     rolled = {VersionKey.of_text(key) for key in json.loads(text)} if text else set()
-    others = [version for version in versions if VersionKey(release, version) not in rolled]
-    of_others = (t.row.c.release == release, t.row.c.version.in_(others))
+    unrolled = [version for version in versions if VersionKey(release, version) not in rolled]
+    of_others = (t.row.c.release == release, t.row.c.version.in_(unrolled))
     both = sa.union(
         sa.select(t.episode.c.entity).where(t.episode.c.release == release), sa.select(t.row.c.entity).where(*of_others)
     ).subquery()
@@ -122,14 +122,14 @@ def _known(book: Book, release: str, versions: Collection[int]) -> Query:
 
 
 def _owners(units: Query) -> Query:
-    one = units.subquery()
-    return sa.select(owner(one.c.entity).label("entity")).distinct()
+    rows = units.subquery()
+    return sa.select(owner(rows.c.entity).label("entity")).distinct()
 
 
-def _without(people: Query, others: sa.SelectBase) -> Query:
-    one, two = people.subquery(), others.subquery()
-    joined = one.outerjoin(two, two.c.entity == one.c.entity)
-    return sa.select(one.c.entity).select_from(joined).where(two.c.entity.is_(None))
+def _without(people: Query, without: sa.SelectBase) -> Query:
+    rows, known = people.subquery(), without.subquery()
+    joined = rows.outerjoin(known, known.c.entity == rows.c.entity)
+    return sa.select(rows.c.entity).select_from(joined).where(known.c.entity.is_(None))
 
 
 def _since(book: Book, people: sa.TableClause, release: str, state: str) -> tuple[int, int]:

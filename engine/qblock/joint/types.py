@@ -54,10 +54,10 @@ class Types:
     def of_text(cls, text: str) -> Types:
         """What `text` wrote. Raises QblockError for anything else."""
         try:
-            found = json.loads(text)
-            first, entity = dict(found["first"]), found["entity"]
+            content = json.loads(text)
+            first, entity = dict(content["first"]), content["entity"]
             name, hashed = first.pop("column"), bool(first.pop("hashed", False))
-            columns = {name: Column(name, **column) for name, column in found["columns"].items()}
+            columns = {name: Column(name, **column) for name, column in content["columns"].items()}
             return cls(columns, columns[entity].name, First(Column(name, **first), hashed))
         except (ValueError, TypeError, KeyError, AttributeError):
             raise QblockError("the column types in the crosswalk cannot be read: they were altered") from None

@@ -42,8 +42,8 @@ def owner_of(unit: str) -> str:
 def bundle(session: Session, text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
     """The rows of a group as one text (`row_of`, `rows_of`)."""
     escaped = sa.func.replace(text, _ESCAPE, _ESCAPE.concat("0"))
-    one = sa.func.replace(escaped, _SEPARATOR, _ESCAPE.concat("1"), type_=sa.Text)
-    return sa.func.string_agg(one, _SEPARATOR, type_=sa.Text).aggregate_order_by(session.bytewise(one))
+    row = sa.func.replace(escaped, _SEPARATOR, _ESCAPE.concat("1"), type_=sa.Text)
+    return sa.func.string_agg(row, _SEPARATOR, type_=sa.Text).aggregate_order_by(session.bytewise(row))
 
 
 def size(text: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
