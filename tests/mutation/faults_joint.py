@@ -15,15 +15,15 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "admission: people set apart are let in",
         "joint/admission.py",
-        "            query = query.where(who.not_in(sa.select(self.apart.c.entity)))\n",
+        "            query = query.where(who.not_in(sa.select(self.excluded.c.entity)))\n",
         "            query = query.where(who.is_not(None))\n",
         tests=("tests/joint/test_admission.py::test_people_set_apart_are_left_out",),
     ),
     Mutation(
         "admission: only what is published is frozen",
         "joint/admission.py",
-        ".where(found.rows.c.shown != NOTHING, known.c.entity.is_(None)),",
-        '.where(found.rows.c.shown == "P", known.c.entity.is_(None)),',
+        ".where(candidate.rows.c.shown != NOTHING, known.c.entity.is_(None)),",
+        '.where(candidate.rows.c.shown == "P", known.c.entity.is_(None)),',
         tests=("tests/joint/test_admission.py::test_who_was_suppressed_for_the_values_of_a_block_is_frozen",),
     ),
     Mutation(

@@ -13,8 +13,10 @@ import qblock
 ENGINE = Path(qblock.__file__).parent
 NOT_NAMES = {"found", "made", "asked", "apart", "one", "several"}
 """The thing it is instead: rows, problems, match, person, block, batch, plan, result."""
-STILL = ("joint", "ledger", "release", "releases", "spec", "cli", "report", "tables", "profiling", "api.py")
+STILL = ("joint", "release", "releases", "spec", "cli", "report", "tables", "profiling", "api.py")
 """Rooms in which they have not been replaced yet."""
+AS_STORED = {("ledger/events.py", "asked")}
+"""Fields with the names of columns of the ledger."""
 
 
 def bound(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -40,5 +42,6 @@ def test_names_say_what_they_hold() -> None:
         if place.parts[0] in STILL:
             continue
         names = bound(ast.parse(path.read_text("utf-8")))
-        problems += [f"{place}:{line}: call `{name}` what it is" for line, name in names if name in NOT_NAMES]
+        bad = {(line, name) for line, name in names if name in NOT_NAMES and (place.as_posix(), name) not in AS_STORED}
+        problems += [f"{place}:{line}: call `{name}` what it is" for line, name in sorted(bad)]
     assert problems == []

@@ -41,7 +41,7 @@ class Admission:
 
     leaving: digests of people whose withdrawal takes effect; shown: the versions that were published, whose column
     types those of the source must be (None: not checked); read_only: as of `open_book`. After the call, `known` and
-    `apart` are what it left beside the source: the frozen quasi-identifiers (entity, names, place) and the entities
+    `excluded` are what it left beside the source: the frozen quasi-identifiers (entity, names, place) and the entities
     left out (entity), or None; `everybody` is the whole source with the digests (column DIGEST).
     """
 
@@ -51,7 +51,7 @@ class Admission:
     shown: Collection[int] | None = None
     read_only: bool = field(default=False, kw_only=True)
     known: sa.FromClause | None = field(default=None, init=False)
-    apart: sa.FromClause | None = field(default=None, init=False)
+    excluded: sa.FromClause | None = field(default=None, init=False)
     everybody: sa.FromClause | None = field(default=None, init=False)
     _moves: Query | None = field(default=None, init=False)
 
@@ -71,7 +71,7 @@ class Admission:
             t = book.tables
             gone = sa.select(t.apart.c.entity).where(t.apart.c.release == release, t.apart.c.state.in_(GONE))
             if book.own.scalar(sa.select(sa.func.count()).select_from(gone.subquery())):
-                self.apart = book.lend(gone)
+                self.excluded = book.lend(gone)
             layouts = book.own.fetch(sa.select(t.frozen.c.names).where(t.frozen.c.release == release).distinct())
             names = layouts["names"].to_pylist()
             if names:
@@ -84,7 +84,7 @@ class Admission:
             read = [column for column in table.c if column.name in columns_read(self.spec)]
             rows = sa.select(*read, who).subquery("qblock_source")
             self.everybody = rows
-            if not names and self.apart is None and not self.leaving:
+            if not names and self.excluded is None and not self.leaving:
                 # Where everybody's digest was asked for, it is not asked for again.
                 return rows if book.hashes else table
         joined: sa.FromClause = rows
@@ -128,8 +128,8 @@ class Admission:
                     continue
                 text = part_of(self.known.c.place, position)
                 same = self.known.c.names == sa.cast(sa.literal(layout), sa.Text)
-                found = session.fetch(sa.select(text.label("value")).where(same).distinct())["value"].to_pylist()
-                if not all(value is None or fits(value, columns[name]) for value in found):
+                values = session.fetch(sa.select(text.label("value")).where(same).distinct())["value"].to_pylist()
+                if not all(value is None or fits(value, columns[name]) for value in values):
                     raise Refused(
                         f"column {name} has become {columns[name].type}, and the values with which people were first "
                         "published are not values of that type; nothing is published. Change the column's type back, "
@@ -152,8 +152,8 @@ class Admission:
 
     def _without(self, session: Session, query: Query, rows: sa.FromClause) -> Query:
         who = rows.c[DIGEST]
-        if self.apart is not None:
-            query = query.where(who.not_in(sa.select(self.apart.c.entity)))
+        if self.excluded is not None:
+            query = query.where(who.not_in(sa.select(self.excluded.c.entity)))
         if self.leaving:
             leaving = session.load(fresh_name(), pa.table({"entity": pa.array(self.leaving, pa.string())}))
             query = query.where(who.not_in(sa.select(leaving.c.entity)))
@@ -175,22 +175,22 @@ def frozen(book: Book, release: str) -> Query:
     return sa.select(*columns).select_from(t.frozen.join(newest, same)).where(t.frozen.c.release == release)
 
 
-def freeze(book: Book, source: SourceTable, found: Candidate) -> None:
+def freeze(book: Book, source: SourceTable, candidate: Candidate) -> None:
     """Freeze the quasi-identifiers of all whom the candidate is the first to show, in the transaction that records it.
 
     A block that failed for its values is shown by its label, so its people are frozen too. source: opened by an
     Admission, whose values of earlier entities already are the frozen ones.
     """
-    t, about = book.tables.frozen, found.about
+    t, about = book.tables.frozen, candidate.about
     names = canonical(list(source.quasi_identifiers))
     layout = sa.cast(sa.literal(names), sa.Text)
     known = frozen(book, about.key.release).subquery("known")
-    same = sa.and_(known.c.entity == found.rows.c.entity, known.c.names == layout)
+    same = sa.and_(known.c.entity == candidate.rows.c.entity, known.c.names == layout)
     new = book.own.store(
         fresh_name(),
-        sa.select(found.rows.c.entity)
-        .select_from(found.rows.outerjoin(known, same))
-        .where(found.rows.c.shown != NOTHING, known.c.entity.is_(None)),
+        sa.select(candidate.rows.c.entity)
+        .select_from(candidate.rows.outerjoin(known, same))
+        .where(candidate.rows.c.shown != NOTHING, known.c.entity.is_(None)),
     )
     if book.own.scalar(sa.select(sa.func.count()).select_from(new)):
         wanted = book.lend(sa.select(new.c.entity))

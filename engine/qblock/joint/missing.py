@@ -54,8 +54,8 @@ def missing(
     name = TableName.parse(spec.source.table)
     columns = checked_columns(spec, session, name)
     table = session.relation(name)
-    some = sa.select(sa.literal_column("1").label("one")).select_from(table).limit(1).subquery()
-    if not session.scalar(sa.select(sa.func.count()).select_from(some)):
+    first_row = sa.select(sa.literal_column("1").label("one")).select_from(table).limit(1).subquery()
+    if not session.scalar(sa.select(sa.func.count()).select_from(first_row)):
         raise Refused(EMPTY.format(name))
     check_entity(spec, session, table.c[spec.entity], columns[spec.entity])
     own = recorded(book, spec.release)
@@ -74,19 +74,19 @@ def missing(
     left = done.c.entity.is_(None)
     people = int(book.own.scalar(sa.select(sa.func.count()).select_from(both).where(left)))
     query = sa.select(known.c.entity).select_from(both.outerjoin(here, here.c.entity == known.c.entity))
-    found = book.own.fetch(query.where(left, here.c.entity.is_(None)).order_by(known.c.entity))
+    absent = book.own.fetch(query.where(left, here.c.entity.is_(None)).order_by(known.c.entity))
     book.own.drop(here)
-    return Missing(people, tuple(found["entity"].to_pylist()))
+    return Missing(people, tuple(absent["entity"].to_pylist()))
 
 
-def leavers_way_on(book: Book, spec: Spec, found: Candidate) -> str:
+def leavers_way_on(book: Book, spec: Spec, candidate: Candidate) -> str:
     """What a refusal says of people whom the newest version shows and a candidate does not, but for who is out.
 
     It is how many they are, and the command that takes them out; empty where there are none.
     """
-    t, apart, rows = book.tables.row, book.tables.apart, found.rows
-    versions = [v.key.version for v in recorded(book, spec.release) if v.key != found.about.key]
-    gone = sa.select(apart.c.entity).where(apart.c.release == spec.release, apart.c.state.in_((OUT, LEAVING)))
+    t, excluded, rows = book.tables.row, book.tables.apart, candidate.rows
+    versions = [v.key.version for v in recorded(book, spec.release) if v.key != candidate.about.key]
+    gone = sa.select(excluded.c.entity).where(excluded.c.release == spec.release, excluded.c.state.in_((OUT, LEAVING)))
     query = sa.select(sa.func.count(sa.distinct(t.c.entity))).where(
         t.c.release == spec.release,
         t.c.version == max(versions, default=0),

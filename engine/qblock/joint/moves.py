@@ -39,7 +39,7 @@ def moves_to(
     for version in own:
         for name, reference in version.references.items():
             texts.setdefault(name, set()).update(text for text in reference.domain if text is not None)
-    found, problems = {}, []
+    moves, problems = {}, []
     for name, kept in texts.items():
         if name not in now.columns:
             continue
@@ -49,13 +49,13 @@ def moves_to(
         bad = sum(n for target, n in targets.items() if target is None or n > 1)
         if bad:
             problems.append(f"{bad} of {len(kept)} values of column {name}, of type {now.columns[name].type} now")
-        found[name] = {text: target for text, target in moved.items() if target is not None and target != text}
+        moves[name] = {text: target for text, target in moved.items() if target is not None and target != text}
     if problems:
         raise Refused(
             f"{'; '.join(problems)}, do not read the same in the earlier type and in the present one: nothing was "
             f"changed. Give the column its type again, or write {UNPROTECTED}"
         )
-    return found
+    return moves
 
 
 def _moved(text: str, before: Column | None, now: Column) -> str | None:
@@ -148,21 +148,21 @@ def _content(version: RecordedVersion, moves: Moves, now: Types) -> str:
 
 def _reference(reference: Reference, moves: Mapping[str, str], column: Column | None) -> Reference:
     domain = tuple(None if text is None else moves.get(text, text) for text in reference.domain)
-    found = replace(reference, domain=domain)
+    moved = replace(reference, domain=domain)
     if column is None:
-        return found
+        return moved
     known = [text for text in domain if text is not None]
     numeric = column.kind in NUMERIC and len(known) == len(domain) and all(is_value(t, "decimal") for t in known)
     numbers = tuple(map(Fraction, known)) if numeric else None
     if numbers is None or reference.numbers is not None:
-        return replace(found, numbers=numbers)
+        return replace(moved, numbers=numbers)
     # The column was text before: its domain was in the order of texts, and numbers have their own.
     order = np.array(sorted(range(len(numbers)), key=lambda i: numbers[i]), dtype=np.int64)
     plain = replace(
-        found,
+        moved,
         domain=tuple(domain[i] for i in order),
         totals=reference.totals[order],
         numbers=tuple(numbers[i] for i in order),
         prior=None if reference.prior is None else tuple(reference.prior[i] for i in order),
     )
-    return found if reference.taxonomy is not None or reference.guarded is not None else plain
+    return moved if reference.taxonomy is not None or reference.guarded is not None else plain

@@ -36,8 +36,8 @@ def kept_people(book: Book, release: str, names: Sequence[str]) -> Digests | Non
     if not own:
         return None
     types = own[-1].types
-    found = _digests(book, names, types.columns[types.entity], types.first)
-    return found if not _unknown(found, _kept(book, release, found)) else None
+    digests = _digests(book, names, types.columns[types.entity], types.first)
+    return digests if not _unknown(digests, _kept(book, release, digests)) else None
 
 
 def looked_up(book: Book, spec: Spec, session: Session, names: Sequence[str]) -> tuple[Digests, int]:
@@ -54,12 +54,12 @@ def looked_up(book: Book, spec: Spec, session: Session, names: Sequence[str]) ->
         first, column = types.first, types.columns[types.entity]
     else:
         first, column = first_of(book, recorded(book), spec, columns), columns[spec.entity]
-    found = _digests(book, names, column, first)
-    wanted = session.load(fresh_name(), pa.table({"entity": pa.array([d for d in found if d], pa.string())}))
+    digests = _digests(book, names, column, first)
+    wanted = session.load(fresh_name(), pa.table({"entity": pa.array([d for d in digests if d], pa.string())}))
     who = people_of(book, spec, session, table, columns, first)
     query = sa.select(who.c.entity).where(who.c.entity.in_(sa.select(wanted.c.entity))).distinct()
     there = set(session.fetch(query)["entity"].to_pylist())
-    return found, _unknown(found, there | _kept(book, spec.release, found))
+    return digests, _unknown(digests, there | _kept(book, spec.release, digests))
 
 
 def _digests(book: Book, names: Sequence[str], column: Column, first: First) -> Digests:
@@ -76,9 +76,9 @@ def _is_text_of(name: str, column: Column) -> bool:
     return canonical_text(name, column) == name
 
 
-def _kept(book: Book, release: str, found: Digests) -> set[str]:
+def _kept(book: Book, release: str, digests: Digests) -> set[str]:
     """Those of the digests that the crosswalk has of a release."""
-    known = book.own.load(fresh_name(), pa.table({"entity": pa.array([d for d in found if d], pa.string())}))
+    known = book.own.load(fresh_name(), pa.table({"entity": pa.array([d for d in digests if d], pa.string())}))
     wanted = sa.select(known.c.entity)
     parts = [
         sa.select(owner(t.c.entity).label("entity")).where(t.c.release == release, owner(t.c.entity).in_(wanted))
@@ -89,5 +89,5 @@ def _kept(book: Book, release: str, found: Digests) -> set[str]:
     return there
 
 
-def _unknown(found: Digests, there: set[str]) -> int:
-    return sum(digest is None or digest not in there for digest in found)
+def _unknown(digests: Digests, there: set[str]) -> int:
+    return sum(digest is None or digest not in there for digest in digests)

@@ -64,29 +64,31 @@ def changed(spec: Spec, known: Types, columns: Mapping[str, Column]) -> list[tup
     pairs = [(name, known.columns[name], now[name]) for name in names if name in known.columns]
     if spec.entity is not None:
         pairs.insert(0, (spec.entity, known.columns[known.entity], now[spec.entity]))
-    found = {name: (before, column) for name, before, column in reversed(pairs)}
-    return [(name, b.type, c.type) for name, (b, c) in reversed(found.items()) if b.type != c.type or b.base != c.base]
+    by_name = {name: (before, column) for name, before, column in reversed(pairs)}
+    return [
+        (name, b.type, c.type) for name, (b, c) in reversed(by_name.items()) if b.type != c.type or b.base != c.base
+    ]
 
 
 def kept_texts(book: Book, release: str) -> dict[str, set[str]]:
     """Every text that the crosswalk keeps of a release's sensitive attributes and frozen quasi-identifiers."""
-    found: dict[str, set[str]] = {}
+    texts: dict[str, set[str]] = {}
     row, frozen = book.tables.row, book.tables.frozen
     for version in recorded(book, release):
         same = (row.c.release == release, row.c.version == version.key.version)
         values = book.own.fetch(sa.select(row.c.value).where(*same).distinct())["value"].to_pylist()
-        _collect(found, version.sensitive, map(decoded, values))
+        _collect(texts, version.sensitive, map(decoded, values))
     places = sa.select(frozen.c.names, frozen.c.place).where(frozen.c.release == release).distinct()
     for layout in book.own.fetch(places).to_pylist():
-        _collect(found, json.loads(layout["names"]), [parts_of(layout["place"])])
-    return found
+        _collect(texts, json.loads(layout["names"]), [parts_of(layout["place"])])
+    return texts
 
 
-def _collect(found: dict[str, set[str]], names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> None:
+def _collect(collected: dict[str, set[str]], names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> None:
     for texts in rows:
         for name, text in zip(names, texts, strict=True):
             if text is not None:
-                found.setdefault(name, set()).add(text)
+                collected.setdefault(name, set()).add(text)
 
 
 def parts_of(place: str) -> list[str | None]:
@@ -138,8 +140,8 @@ def write_types(book: Book, release: str, types: Types) -> None:
 def _check_audience(book: Book, spec: Spec, columns: Mapping[str, Column], versions: Sequence[RecordedVersion]) -> None:
     """The releases that the same readers may hold must write people and values as this one does."""
     first = first_of(book, versions, spec, columns)
-    others = {v.key.release: v.types for v in members(spec, versions)}
-    for release, theirs in others.items():
+    audience = {v.key.release: v.types for v in members(spec, versions)}
+    for release, theirs in audience.items():
         if release == spec.release:
             continue
         if first.hashed != theirs.first.hashed:
@@ -149,18 +151,18 @@ def _check_audience(book: Book, spec: Spec, columns: Mapping[str, Column], versi
                 "nothing is published. Release both from one engine, or write "
                 f"{UNPROTECTED}"
             )
-        one, other = first.column, theirs.first.column
-        if not same_kind(one.kind, other.kind):
-            raise _disagree(f"people by column {one.name}", spec.release, one.type, release, other.type)
+        here, there = first.column, theirs.first.column
+        if not same_kind(here.kind, there.kind):
+            raise _disagree(f"people by column {here.name}", spec.release, here.type, release, there.type)
         for name in spec.sensitives:
             if name in theirs.columns and not same_kind(columns[name].kind, theirs.columns[name].kind):
                 types = named(columns[name]).type, theirs.columns[name].type
                 raise _disagree(f"values of column {name}", spec.release, types[0], release, types[1])
 
 
-def _disagree(what: str, release: str, one: str, other: str, theirs: str) -> Refused:
+def _disagree(what: str, release: str, ours: str, other: str, theirs: str) -> Refused:
     return Refused(
-        f"release {release} writes {what} in type {one}, and release {other}, which the same readers may hold, in type "
-        f"{theirs}: what is the same would look different, and versions could not be checked together; nothing is "
+        f"release {release} writes {what} in type {ours}, and release {other}, which the same readers may hold, in "
+        f"type {theirs}: what is the same would look different, and versions could not be checked together; nothing is "
         f"published. Give both columns one type, and convert what is kept of the one that changes: {WAY_ON}"
     )

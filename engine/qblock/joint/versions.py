@@ -76,8 +76,8 @@ class RecordedVersion:
     @property
     def counted(self) -> str:
         """As `Spec.counted`."""
-        found: str = json.loads(self.content).get("counted", "rows")
-        return found
+        counted: str = json.loads(self.content).get("counted", "rows")
+        return counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,36 +120,36 @@ def candidate(book: Book, task: Task, chosen: Assessment, version: int) -> Candi
     rows = book.bring(candidate_rows(book, task, chosen, least))
     book.own.analyze(rows)
     number = sa.cast(sa.func.coalesce(sa.func.sum(rows.c.n), 0), sa.BigInteger) if spec.bundles else sa.func.count()
-    found = book.own.scalar(sa.select(number).select_from(rows).where(rows.c.block.is_not(None)))
-    if found != task.source.rows:
+    total = book.own.scalar(sa.select(number).select_from(rows).where(rows.c.block.is_not(None)))
+    if total != task.source.rows:
         raise QblockError(
-            f"the crosswalk would hold {found} rows of {task.source.rows}; this is a fault of qblock or of the "
+            f"the crosswalk would hold {total} rows of {task.source.rows}; this is a fault of qblock or of the "
             "database: nothing may be published from it"
         )
     kept, sizes = chosen.kept.tolist(), chosen.counts.rows.tolist()
     labels = ["P" if k else "S" if n >= least else "-" for k, n in zip(kept, sizes, strict=True)]
     about = _describe(book, task, VersionKey(spec.release, version), least, chosen.node)
-    made = Candidate(about, rows, tuple(block_labels(task, chosen)), tuple(labels), tuple(sizes))
-    return _by_rows(book, made) if spec.by_rows else made
+    proposed = Candidate(about, rows, tuple(block_labels(task, chosen)), tuple(labels), tuple(sizes))
+    return _by_rows(book, proposed) if spec.by_rows else proposed
 
 
-def _by_rows(book: Book, found: Candidate) -> Candidate:
+def _by_rows(book: Book, candidate: Candidate) -> Candidate:
     """With a block of its own, labelled by its number last, for people who have as many rows."""
-    own, rows = book.own, found.rows
+    own, rows = book.own, candidate.rows
     pairs = own.fetch(sa.select(rows.c.block, rows.c.n).distinct().order_by(rows.c.block, rows.c.n))
     number = pa.array(range(len(pairs)), pa.int64())
     parts = own.load(fresh_name(), pairs.append_column("number", number))
     same = sa.and_(parts.c.block == rows.c.block, parts.c.n == rows.c.n)
-    others = [column for column in rows.c if column.key != "block"]
-    made = own.store(
-        fresh_name(), sa.select(parts.c.number.label("block"), *others).select_from(rows.join(parts, same))
+    columns = [column for column in rows.c if column.key != "block"]
+    split = own.store(
+        fresh_name(), sa.select(parts.c.number.label("block"), *columns).select_from(rows.join(parts, same))
     )
     own.drop(parts)
     blocks, counts = pairs["block"].to_pylist(), pairs["n"].to_pylist()
-    labels = [with_rows(json.loads(found.labels[block]), n) for block, n in zip(blocks, counts, strict=True)]
-    shown = tuple(found.shown[block] for block in blocks)
-    sizes = tuple(found.sizes[block] for block in blocks)
-    return Candidate(found.about, made, tuple(map(canonical, labels)), shown, sizes)
+    labels = [with_rows(json.loads(candidate.labels[block]), n) for block, n in zip(blocks, counts, strict=True)]
+    shown = tuple(candidate.shown[block] for block in blocks)
+    sizes = tuple(candidate.sizes[block] for block in blocks)
+    return Candidate(candidate.about, split, tuple(map(canonical, labels)), shown, sizes)
 
 
 def candidate_rows(book: Book, task: Task, chosen: Assessment, least: int) -> Query:
@@ -301,13 +301,13 @@ def _content(spec: Spec, references: tuple[tuple[Reference, ...], ...]) -> str:
     return text if spec.counted == "rows" else canonical({**json.loads(text), "counted": spec.counted})
 
 
-def record(book: Book, found: Candidate, stamp: str | None = None) -> None:
+def record(book: Book, candidate: Candidate, stamp: str | None = None) -> None:
     """Write a version into the crosswalk: before it is staged, so that nothing is ever shown that is not in it.
 
     stamp: that the ledger has written down for it. A version of the same number that was recorded before, and never
     shown, must have been discarded, in another transaction (`discard`).
     """
-    t, own, about = book.tables, book.own, found.about
+    t, own, about = book.tables, book.own, candidate.about
     key = about.key
     position = int(own.scalar(sa.select(sa.func.coalesce(sa.func.max(t.version.c.position), 0)))) + 1
     lists = {
@@ -326,16 +326,16 @@ def record(book: Book, found: Candidate, stamp: str | None = None) -> None:
         sa.literal(key.version).label("version"),
     ]
     names = ["entity", "block", "shown", "block_rows", "value"]
-    query = sa.select(*same, *(found.rows.c[name] for name in names))
+    query = sa.select(*same, *(candidate.rows.c[name] for name in names))
     own.run(sa.insert(t.row).from_select(["release", "version", *names], query))
     blocks = own.load(
         fresh_name(),
         pa.table(
             {
-                "block": pa.array(range(len(found.labels)), pa.int64()),
-                "shown": pa.array(found.shown, pa.string()),
-                "rows": pa.array(found.sizes, pa.int64()),
-                "label": pa.array(found.labels, pa.string()),
+                "block": pa.array(range(len(candidate.labels)), pa.int64()),
+                "shown": pa.array(candidate.shown, pa.string()),
+                "rows": pa.array(candidate.sizes, pa.int64()),
+                "label": pa.array(candidate.labels, pa.string()),
             }
         ),
     )

@@ -59,20 +59,20 @@ class Written:
     @property
     def problems(self) -> list[str]:
         """Why nothing may be done by this ledger, whatever else is there: events are missing or were altered."""
-        found = list(self.broken[:SHOWN])
+        sentences = list(self.broken[:SHOWN])
         if self.pointer is not None and self.pointer not in self.shown:
-            found.append(f"the pointer row names version {self.pointer}, {self.why(self.pointer)}")
-        return found
+            sentences.append(f"the pointer row names version {self.pointer}, {self.why(self.pointer)}")
+        return sentences
 
     @property
     def shown(self) -> dict[int, RecordedEvent]:
         """The versions that readers were shown, each with the newest event that says so, in the order of these."""
-        found: dict[int, RecordedEvent] = {}
+        newest: dict[int, RecordedEvent] = {}
         for event in self.events:
             if event.state in PUBLISHING and event.version is not None:
-                found.pop(event.version, None)
-                found[event.version] = event
-        return found
+                newest.pop(event.version, None)
+                newest[event.version] = event
+        return newest
 
     @property
     def left(self) -> int:
