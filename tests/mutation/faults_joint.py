@@ -167,8 +167,8 @@ JOINT: tuple[Mutation, ...] = (
     Mutation(
         "gate: that nobody changed is asked of shown cells alone",
         "joint/episodes.py",
-        '            sa.func.max(sa.func.max(one.c.episode)).over().label("latest"),\n',
-        '            sa.func.max(one.c.episode).label("latest"),\n',
+        '            sa.func.max(sa.func.max(rows.c.episode)).over().label("latest"),\n',
+        '            sa.func.max(rows.c.episode).label("latest"),\n',
         tests=(f"{ATTACKER}::test_the_gate_holds_both_rules_at_once",),
     ),
     Mutation(

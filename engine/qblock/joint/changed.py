@@ -28,23 +28,23 @@ class Changed:
         )
 
 
-def changed_values(book: Book, spec: Spec, found: Candidate) -> Changed | None:
+def changed_values(book: Book, spec: Spec, candidate: Candidate) -> Changed | None:
     """What changed since the newest version of the first release that the audience may hold, its own before others, of
     which anything has."""
-    newest = {v.key.release: v.key for v in members(spec, recorded(book)) if v.key != found.about.key}
+    newest = {v.key.release: v.key for v in members(spec, recorded(book)) if v.key != candidate.about.key}
     keys = sorted(newest.values(), key=lambda key: key.release != spec.release)
-    return next((since for key in keys if (since := _since(book, found, key)).changed), None)
+    return next((since for key in keys if (since := _since(book, candidate, key)).changed), None)
 
 
-def _since(book: Book, found: Candidate, key: VersionKey) -> Changed:
+def _since(book: Book, candidate: Candidate, key: VersionKey) -> Changed:
     t = book.tables.row
     before = (
         sa.select(t.c.entity, t.c.value)
         .where(t.c.release == key.release, t.c.version == key.version, t.c.shown == PUBLISHED)
         .subquery("before")
     )
-    both = before.join(found.rows, found.rows.c.entity == before.c.entity)
-    differs = sa.func.coalesce(sa.func.sum(sa.case((before.c.value != found.rows.c.value, 1), else_=0)), 0)
+    both = before.join(candidate.rows, candidate.rows.c.entity == before.c.entity)
+    differs = sa.func.coalesce(sa.func.sum(sa.case((before.c.value != candidate.rows.c.value, 1), else_=0)), 0)
     query = sa.select(sa.func.count().label("stayed"), sa.cast(differs, sa.BigInteger).label("changed"))
     (row,) = book.own.fetch(query.select_from(both)).to_pylist()
     return Changed(key, int(row["stayed"]), int(row["changed"]))

@@ -117,41 +117,41 @@ def episodes(book: Book, checked: str) -> Query:
     ).where(old.c.release == checked)
 
 
-def placed(book: Book, found: Query, mode: Mode) -> sa.Subquery:
+def placed(book: Book, query: Query, mode: Mode) -> sa.Subquery:
     """Episodes with the joint cell that they are in: the columns of `next_episodes`, and cell and part.
 
     mode "episodes": the cell is the signature. "linked": cells are persons by their whole label vector and by the steps
     that changed the value (J1-linked, releases.md section 2); each of their episodes is a part of its own.
     """
-    one = found.subquery("qblock_episodes")
+    rows = query.subquery("qblock_episodes")
     if mode == "episodes":
-        return sa.select(*one.c, one.c.signature.label("cell"), sa.literal_column("0").label("part")).subquery()
+        return sa.select(*rows.c, rows.c.signature.label("cell"), sa.literal_column("0").label("part")).subquery()
     # The first episode's beginning is not a change; the labels show who comes late.
-    step = sa.case((one.c.episode > 1, one.c.begun), else_="").concat("|").concat(one.c.signature)
-    whole = sa.func.string_agg(step, sa.literal_column("';'")).aggregate_order_by(one.c.episode)
-    person = sa.select(one.c.entity, digest(book.own, whole).label("cell")).group_by(one.c.entity).subquery("persons")
-    joined = one.join(person, person.c.entity == one.c.entity)
-    return sa.select(*one.c, person.c.cell, one.c.episode.label("part")).select_from(joined).subquery()
+    step = sa.case((rows.c.episode > 1, rows.c.begun), else_="").concat("|").concat(rows.c.signature)
+    whole = sa.func.string_agg(step, sa.literal_column("';'")).aggregate_order_by(rows.c.episode)
+    person = sa.select(rows.c.entity, digest(book.own, whole).label("cell")).group_by(rows.c.entity).subquery("persons")
+    joined = rows.join(person, person.c.entity == rows.c.entity)
+    return sa.select(*rows.c, person.c.cell, rows.c.episode.label("part")).select_from(joined).subquery()
 
 
-def joint_cells(book: Book, checked: str, found: Query, mode: Mode) -> Query:
+def joint_cells(book: Book, checked: str, query: Query, mode: Mode) -> Query:
     """One GROUP BY over (joint cell, sensitive value), for the cells that were ever shown.
 
     Columns: cell, part, value, n, before (the earlier versions that show it, as text), published (1: the newest does),
     latest (the highest number of an episode of anybody: with 1 both modes have the same cells).
     """
-    one = placed(book, found, mode)
+    rows = placed(book, query, mode)
     grouped = (
         sa.select(
-            one.c.cell,
-            one.c.part,
-            one.c.value,
+            rows.c.cell,
+            rows.c.part,
+            rows.c.value,
             sa.func.count().label("n"),
-            sa.func.max(one.c.before).label("before"),
-            sa.func.max(one.c.published).label("published"),
-            sa.func.max(sa.func.max(one.c.episode)).over().label("latest"),
+            sa.func.max(rows.c.before).label("before"),
+            sa.func.max(rows.c.published).label("published"),
+            sa.func.max(sa.func.max(rows.c.episode)).over().label("latest"),
         )
-        .group_by(one.c.cell, one.c.part, one.c.value)
+        .group_by(rows.c.cell, rows.c.part, rows.c.value)
         .subquery("qblock_cells")
     )
     known = book.tables.signature

@@ -71,7 +71,7 @@ def members(spec: Spec, versions: Sequence[RecordedVersion]) -> list[RecordedVer
     newest = {v.key.release: v for v in versions}
     named = {spec.release, *spec.versions.audience}
     named |= {release for release, v in newest.items() if spec.release in v.audience}
-    found = []
+    readable = []
     for version in versions:
         if version.key.release not in named:
             continue
@@ -96,8 +96,8 @@ def members(spec: Spec, versions: Sequence[RecordedVersion]) -> list[RecordedVer
                 f"{OF_COUNT[spec.counted]}: they cannot be checked together. {remedy}, or write "
                 "`versions: {joint: none}`"
             )
-        found.append(version)
-    return found
+        readable.append(version)
+    return readable
 
 
 def check(
@@ -118,12 +118,12 @@ def check(
     if versions:
         check_models(spec)
     roll(book, spec.release, keys)
-    found = _episodes(book, spec, candidate)
+    query = _episodes(book, spec, candidate)
     if candidate is not None:
         versions, keys = [*versions, candidate.about], [*keys, candidate.about.key]
 
     def judged(rule: Mode) -> tuple[Verdict, int]:
-        table = book.own.fetch(joint_cells(book, spec.release, found, rule))
+        table = book.own.fetch(joint_cells(book, spec.release, query, rule))
         latest = table["latest"][0].as_py() if len(table) else 1
         cells = read_cells(table, keys, with_candidate=candidate is not None, sets=_sets(spec))
         if len(versions) < 2 and not spec.bundles:
@@ -156,9 +156,9 @@ def _episodes(book: Book, spec: Spec, candidate: Candidate | None) -> Query:
 def members_of(book: Book, spec: Spec, verdict: Verdict, candidate: Candidate | None = None) -> Query:
     """The digests of the entities in the joint cells that fail (column entity), right after the `check` that gave the
     verdict, with the same candidate."""
-    one = placed(book, _episodes(book, spec, candidate), verdict.mode)
+    rows = placed(book, _episodes(book, spec, candidate), verdict.mode)
     wanted = book.own.load(fresh_name(), pa.table({"cell": pa.array(verdict.names, pa.string())}))
-    return sa.select(one.c.entity).where(one.c.cell.in_(sa.select(wanted.c.cell))).distinct()
+    return sa.select(rows.c.entity).where(rows.c.cell.in_(sa.select(wanted.c.cell))).distinct()
 
 
 OTHER_VALUES = "the crosswalk holds values that are not in the domain of the version that shows them: it was altered"
@@ -238,15 +238,15 @@ def references_of(
     """The quantities of a version for a requirement, with the prior of the run that checks."""
     if not requirement.sensitive:
         return [Reference(version.rows, (), np.zeros(0, dtype=np.int64))]
-    found = []
+    references = []
     for name, now in zip(requirement.sensitive, current, strict=True):
         reference = known[name]
         if now.prior is not None:
             weights = dict(zip(now.domain, now.prior, strict=True))
             reference = replace(reference, prior=tuple(weights.get(value, Fraction(0)) for value in reference.domain))
         # Versions that were kept before only `order` ordered have their values as the domain was written.
-        found.append(replace(reference.like(now), ordered=now.ordered))
-    return found
+        references.append(replace(reference.like(now), ordered=now.ordered))
+    return references
 
 
 def passing(

@@ -140,10 +140,10 @@ class JointVersions(NotJoint):
 
     def opened(self, source: SourceTable) -> None:
         assert self.admission is not None
-        found = {"quarantined": self.waiting.quarantined if self.waiting else source.quarantined}
-        found |= {"moves_waiting": self.admission.moves(source.session)}
-        found |= self.waiting.counts if self.waiting else {}
-        self.detail = {name: n for name, n in found.items() if n}
+        figures = {"quarantined": self.waiting.quarantined if self.waiting else source.quarantined}
+        figures |= {"moves_waiting": self.admission.moves(source.session)}
+        figures |= self.waiting.counts if self.waiting else {}
+        self.detail = {name: n for name, n in figures.items() if n}
 
     def check(
         self,
@@ -156,50 +156,50 @@ class JointVersions(NotJoint):
     ) -> None:
         spec = self.spec
         with open_book(self.place, task.source.session) as book:
-            known = [one.key.version for one in recorded(book, spec.release)]
+            known = [earlier.key.version for earlier in recorded(book, spec.release)]
             # A dry run has not discarded what no reader was shown (discard_unseen).
             version = self.least = max([version, *(number + 1 for number in known if number not in shown)])
             check_audience(book, spec, self.place)
             _check_recorded(spec, self.place, shown, known)
-            found = candidate(book, task, chosen, version)
-            self._compared(book, found)
-            verdict = check(book, spec, references, found)
-            self._note_edits(book, found)
+            proposed = candidate(book, task, chosen, version)
+            self._compared(book, proposed)
+            verdict = check(book, spec, references, proposed)
+            self._note_edits(book, proposed)
             if not verdict.passed:
-                again = self._again(book, found, verdict, version, shown)
+                again = self._again(book, proposed, verdict, version, shown)
                 if again is not None:
                     raise again
                 # Bounds on bundles are not known.
-                lines = [] if spec.bundles else self._why(book, task, found)
-                leavers = leavers_way_on(book, spec, found)
+                lines = [] if spec.bundles else self._why(book, task, proposed)
+                leavers = leavers_way_on(book, spec, proposed)
                 of_map = task.source.recoding is not None
-                changed = changed_values(book, spec, found) if verdict.mode == "linked" else None
+                changed = changed_values(book, spec, proposed) if verdict.mode == "linked" else None
                 raise TogetherRefused(refusal(verdict, lines, changed, leavers, by_rows=spec.by_rows, of_map=of_map))
             if self.dry:
                 return
-            record(book, found, begin(version))
+            record(book, proposed, begin(version))
             # Those who leave are in no version from this one on.
-            left(book, spec, self.waiting.leaving if self.waiting else NOBODY, found)
+            left(book, spec, self.waiting.leaving if self.waiting else NOBODY, proposed)
             self._condemn_doubted(book, version)
             if not spec.bundles:
-                freeze(book, task.source, found)
-            self._recorded(book, task.source, found)
+                freeze(book, task.source, proposed)
+            self._recorded(book, task.source, proposed)
         self.verdict = verdict
 
-    def _why(self, book: Book, task: Task, found: Candidate) -> list[str]:
+    def _why(self, book: Book, task: Task, candidate: Candidate) -> list[str]:
         least = least_rows(self.spec.privacy)
-        return list(explanation(book, self.spec, task.source.hierarchies, least, found).lines())
+        return list(explanation(book, self.spec, task.source.hierarchies, least, candidate).lines())
 
     def _again(
-        self, book: Book, found: Candidate, verdict: Verdict, version: int, shown: Collection[int]
+        self, book: Book, candidate: Candidate, verdict: Verdict, version: int, shown: Collection[int]
     ) -> StartOver | None:
         """Without whom a version that failed may pass; None where that is nobody."""
-        return start_over(book, self.spec, self.waiting, verdict, found, version) if self.waiting else None
+        return start_over(book, self.spec, self.waiting, verdict, candidate, version) if self.waiting else None
 
-    def _compared(self, book: Book, found: Candidate) -> None:
+    def _compared(self, book: Book, candidate: Candidate) -> None:
         """Raise StartOver where a candidate is not what was decided."""
 
-    def _recorded(self, book: Book, source: SourceTable, found: Candidate) -> None:
+    def _recorded(self, book: Book, source: SourceTable, candidate: Candidate) -> None:
         """What else is kept of a version that passed, with its record.
 
         What was shown is the source now: a state from which versions lagged holds no more, but for its frozen cells.
@@ -234,8 +234,8 @@ class JointVersions(NotJoint):
             current = reader.pointer(self.spec.release)
         return [v for v in showing if v in kept and v != current]
 
-    def _note_edits(self, book: Book, found: Candidate) -> None:
-        changed, people = moved_by_edits(book, self.spec, found)
+    def _note_edits(self, book: Book, candidate: Candidate) -> None:
+        changed, people = moved_by_edits(book, self.spec, candidate)
         if changed:
             moved = (
                 f"{people} people are shown under another label" if people else "it changes nobody's label at this node"

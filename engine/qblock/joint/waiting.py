@@ -66,13 +66,13 @@ def waiting_at(book: Book, source: SourceTable, node: Node, doubted: bool) -> Wa
 
 
 def start_over(
-    book: Book, spec: Spec, waiting: Waiting, verdict: Verdict, found: Candidate, version: int
+    book: Book, spec: Spec, waiting: Waiting, verdict: Verdict, candidate: Candidate, version: int
 ) -> StartOver | None:
     """Who is to be set apart after a check that failed; None where nobody can be, and the version is refused."""
     leaving = waiting.leaving
     if not leaving.members:
         return None
-    query = members_of(book, spec, verdict, found)
+    query = members_of(book, spec, verdict, candidate)
     bad = set(book.own.fetch(query)["entity"].to_pylist())
     if not bad:
         return None

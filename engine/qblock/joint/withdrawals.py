@@ -93,7 +93,7 @@ def _with_never_shown(book: Book, spec: Spec, digests: Sequence[str]) -> list[st
 def batch(book: Book, source: SourceTable, node: Node, size: int) -> Batch:
     """The queued people of each block of a node where they are `size` many, by sizes and quasi-identifiers alone.
 
-    source: with the queued people still in it. Open the source again with Admission(leaving=found.members), check, and
+    source: with the queued people still in it. Open the source again with Admission(leaving=batch.members), check, and
     call `left` or `failed`.
     """
     queued = entities_apart(book, source.spec.release, [QUEUED])
@@ -106,7 +106,7 @@ def batch(book: Book, source: SourceTable, node: Node, size: int) -> Batch:
     return Batch(leaving, len(closing), len(queued) - len(leaving))
 
 
-def left(book: Book, spec: Spec, found: Batch, candidate: Candidate) -> None:
+def left(book: Book, spec: Spec, batch: Batch, candidate: Candidate) -> None:
     """The version has passed: the batch's people leave with it, and so do queued people who are not in it anyway.
 
     In the book that records the version. `settle_leaving` says that they are out, once it is published.
@@ -118,7 +118,7 @@ def left(book: Book, spec: Spec, found: Batch, candidate: Candidate) -> None:
         who = owner(rows.c.entity)
         query = sa.select(who.label("entity")).where(who.in_(sa.select(known.c.entity)))
         queued -= set(book.own.fetch(query)["entity"].to_pylist())
-    leaving = [*found.members, *sorted(queued - set(found.members))]
+    leaving = [*batch.members, *sorted(queued - set(batch.members))]
     set_apart(book, spec.release, leaving, WITHDRAWN, LEAVING, candidate.about.key.version)
 
 
@@ -134,9 +134,9 @@ def settle_leaving(book: Book, spec: Spec, published: Collection[int]) -> int:
     """
     t = book.tables.apart
     query = sa.select(t.c.entity, t.c.version).where(t.c.release == spec.release, t.c.state == LEAVING)
-    found = book.own.fetch(query).to_pylist()
+    rows = book.own.fetch(query).to_pylist()
     out: dict[int, list[str]] = {}
-    for row in found:
+    for row in rows:
         out.setdefault(row["version"], []).append(row["entity"])
     done = 0
     for version, people in out.items():
@@ -146,9 +146,9 @@ def settle_leaving(book: Book, spec: Spec, published: Collection[int]) -> int:
     return done
 
 
-def failed(book: Book, spec: Spec, found: Batch, version: int) -> None:
+def failed(book: Book, spec: Spec, batch: Batch, version: int) -> None:
     """The batch has failed, and its people can leave at once only. In a book of its own."""
-    set_apart(book, spec.release, found.members, WITHDRAWN, FAILED, version)
+    set_apart(book, spec.release, batch.members, WITHDRAWN, FAILED, version)
 
 
 def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
@@ -164,12 +164,12 @@ def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
         cells = sa.select(state.c.entity, state.c.cell).where(state.c.release == spec.release).subquery("cells")
     else:
         roll(book, spec.release, [version.key for version in members(spec, recorded(book))])
-        one = placed(book, episodes(book, spec.release), "episodes")
-        cells = sa.select(one.c.entity, one.c.cell).where(one.c.running).subquery("cells")
+        rows = placed(book, episodes(book, spec.release), "episodes")
+        cells = sa.select(rows.c.entity, rows.c.cell).where(rows.c.running).subquery("cells")
     theirs = sa.select(cells.c.cell).where(owner(cells.c.entity).in_(sa.select(wanted.c.entity)))
     query = sa.select(cells.c.entity, cells.c.cell).where(cells.c.cell.in_(theirs)).distinct()
     pairs = [(row["entity"], row["cell"]) for row in book.own.fetch(query).to_pylist() if row["entity"] not in gone]
-    found = {entity for entity, _ in pairs}
+    everybody = {entity for entity, _ in pairs}
     t = book.tables.row
     shows = sa.select(t.c.version).where(
         t.c.release == spec.release, t.c.shown == PUBLISHED, owner(t.c.entity).in_(sa.select(wanted.c.entity))
@@ -177,7 +177,7 @@ def whole_cells(book: Book, spec: Spec, entities: Sequence[str]) -> Removal:
     numbers = sorted(book.own.fetch(shows.distinct())["version"].to_pylist())
     keys = tuple(VersionKey(spec.release, number) for number in numbers)
     withdrawn = set(entities)
-    companions = tuple(one for one in sorted(found) if owner_of(one) not in withdrawn)
+    companions = tuple(entity for entity in sorted(everybody) if owner_of(entity) not in withdrawn)
     return Removal(tuple(sorted(withdrawn)), companions, keys, len({cell for _, cell in pairs}))
 
 
