@@ -15,7 +15,7 @@ import qblock
 from qblock.api import answer_schema, json_schema
 from qblock.cli.app import app
 from qblock.cli.examples import EXAMPLES
-from qblock.models import REGISTRY, asked
+from qblock.models import REGISTRY, parameters_of
 from qblock.models.about import Parameter, Range
 from qblock.models.examples import example
 from qblock.models.table import markdown
@@ -139,7 +139,7 @@ def models() -> Lines:
             default = "required" if field.default is dataclasses.MISSING else _default(field.default)
             rows.append((f"`{field.name}`", "" if one is None else _valid(one), default))
         yield from table(("parameter", "valid", "where it is left out"), rows)
-        shown_ = {name: value for name, value in asked(example(model)).items() if value is not None}
+        shown_ = {name: value for name, value in parameters_of(example(model)).items() if value is not None}
         shown = ", ".join(f"{name}: {_written(value)}" for name, value in shown_.items())
         yield f"An example: `{model.name}: {{{shown}}}`. Source: {about.citation}.\n"
 

@@ -19,7 +19,7 @@ from people import SENSITIVE, People
 from qblock import attacks
 from qblock.models.embeddings import epsilon_of_c2, epsilon_of_t
 from qblock.search.answer import number_json
-from qblock.search.comparison.compare import Comparison, Row, compare
+from qblock.search.comparison.compare import Comparison, NodeRow, compare
 from qblock.search.comparison.tables import best, inclusions, violations, write_csv
 from qblock.search.definitions import Definition
 from qblock.search.run import open_task, run_search
@@ -126,7 +126,7 @@ def utility(people: People, quasi: int, say: Say) -> Rows:
     for data, sample in (("all", False), ("sample", True)):
         with open_task(people.spec(quasi, list(asked), sample=sample)) as task:
             found = compare(task)
-        for definition, (model, name, parameter) in zip(found.asked, asked.values(), strict=True):
+        for definition, (model, name, parameter) in zip(found.requested, asked.values(), strict=True):
             metrics = best(found, definition)
             values = [
                 metrics[m]["value"] if metrics else "" for m in ("height", "average_block_size", "discernibility")
@@ -147,7 +147,7 @@ class Epsilons:
     named: dict[tuple[str, str], Definition]
     sets: dict[str, list[str]]
 
-    def smallest(self, row: Row, sensitive: str, name: str) -> Any:
+    def smallest(self, row: NodeRow, sensitive: str, name: str) -> Any:
         """The smallest epsilon of an adversary at a node."""
         return row.values[self.found.definitions.index(self.named[sensitive, name])][0].value
 

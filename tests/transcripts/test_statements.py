@@ -34,7 +34,7 @@ FILE = Path(__file__).parent / "recorded" / "statements.txt"
 ROWS = 500
 WORKLOADS = [q.name for q in QUESTIONS.values() if q.engine == "duckdb" and not q.process and "x10" not in q.table]
 MASKS = (
-    (r"(?<=[a-z]_)\d+(?=_)", "N"),  # what is numbered within a process
+    (r"(?<=[a-z]_)\d+(?=_)|(?<=qblock_joint_)\d+", "N"),  # what is numbered within a process
     (r"'[^']*/[^']*'", "'PATH'"),
     (r"\b[0-9a-f]{8,64}\b|(?<=_)[0-9a-f]{8,32}\b", "HEX"),
     (r"\s+", " "),

@@ -167,18 +167,6 @@ def test_a_number_has_the_same_text_in_every_type(warehouse, number: str, tmp_pa
     opened.close()
 
 
-@pytest.mark.parametrize(
-    ("type_", "literal", "text"),
-    [("NUMERIC(10,2)", "1.50", "1.50"), ("DOUBLE PRECISION", "1.50", "1.5"), ("INTEGER", "1", "1")],
-)
-def test_the_first_form_writes_what_it_wrote(warehouse, type_: str, literal: str, text: str, tmp_path: Path) -> None:
-    opened = open_warehouse(warehouse("old", {"x": [literal]}, {"x": type_}), tmp_path)
-    with opened.snapshot() as session:
-        column, value = described(session, "old")
-        assert session.scalar(sa.select(session.text_of(value, column.kind, 1))) == text
-    opened.close()
-
-
 FORMS = [
     ("INTEGER", "+01", "1"),
     ("NUMERIC(10,2)", "1.5e0", "1.5"),
