@@ -18,7 +18,7 @@ from qblock.publish.bounds import bounds_of
 from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
 
-from .test_labels import KINDS, TABLES, duckdb
+from .test_labels import KINDS, duckdb
 
 Value = Any
 Cell = Callable[[Value], Any]
@@ -158,7 +158,7 @@ def published(task: Task) -> list[tuple[Any, ...]]:
     )
 
 
-@pytest.mark.parametrize("seed", range(TABLES))
+@pytest.mark.parametrize("seed", range(60))
 def test_where_in_its_cell_of_the_cuts_a_value_lies_changes_no_label(tmp_path: Path, seed: int) -> None:
     draw = random.Random(seed)
     pair = next(pair for pair in iter(lambda: Pair(draw), None) if pair.moved)
