@@ -291,18 +291,6 @@ def test_tables_of_other_columns_are_dropped_in_their_time(job: Job, monkeypatch
     assert (len(job.published()[0]), verify(job.spec).problems) == (4, [])
 
 
-def test_a_version_from_before_stamps_is_known_by_what_it_published(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table that is shown has got a column since, by a run that was not published."""
-    job.set(attributes=ADDED)
-    with monkeypatch.context() as patch:
-        patch.setattr(PostgresqlTarget, "layout", lambda *_: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            job.run()
-    assert ("floor",) in job.query("SELECT attname FROM pg_attribute WHERE attrelid = 'qblock.data_people'::regclass")
-    job.change("COMMENT ON TABLE qblock.v1_people IS NULL")
-    assert verify(job.set(attributes=ATTRIBUTES).spec).problems == []
-    assert job.set(attributes=ADDED).run().version == 3
-
 
 def test_columns_come_and_go_for_ever(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table has room for so many columns only; then there is another one."""
