@@ -291,7 +291,6 @@ def test_tables_of_other_columns_are_dropped_in_their_time(job: Job, monkeypatch
     assert (len(job.published()[0]), verify(job.spec).problems) == (4, [])
 
 
-
 def test_columns_come_and_go_for_ever(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table has room for so many columns only; then there is another one."""
     monkeypatch.setattr("qblock.publish.targets.layout.MOST_COLUMNS", 6)
