@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -216,7 +217,9 @@ def copy_job(
             if server:
                 url = stack.enter_context(database(server, sa.make_url(template.url).database or ""))
             made = new_job(engine_name, tmp_path, url)
-            return made.set(**{k: v for k, v in template.settings.items() if k not in ("source", "publish")})
+            # A test that changes what is in them changes its own.
+            settings = copy.deepcopy(template.settings)
+            return made.set(**{k: v for k, v in settings.items() if k not in ("source", "publish")})
 
         yield copied
 
