@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
-from qblock.blocks import Floats
-from qblock.lattice import Lattice, Node
+from qblock.lattice import Node
 from qblock.search import search
 from qblock.search.choose import candidates as sure_candidates
 from qblock.search.choose import choose
-from qblock.search.run import SearchResult
+from qblock.search.run import BySizes, SearchResult
 from qblock.search.strategies.tags import minimal_mask, nodes_of
 from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
@@ -19,39 +18,6 @@ TIMES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 """How large the smallest block of a candidate is at least, in what closes a cohort in time."""
 MINIMAL = 4
 """Minimal nodes that are compared, the one with most blocks first."""
-
-
-class _AtLeast:
-    """The search for nodes whose blocks all have so many rows: one GROUP BY for each node that is asked."""
-
-    sizes_monotone = True
-    monotone = True
-    sizes_only = True
-
-    def __init__(self, task: Task, least: float) -> None:
-        self._task, self._least = task, least
-        self.lattice: Lattice = task.lattice
-
-    def sizes_pass(self, node: Node) -> bool:
-        sizes = self._task.sizes(node)
-        small = sizes.size < self._least
-        return int((sizes.size[small] * sizes.blocks[small]).sum()) <= self._task.budget
-
-    def passes(self, node: Node) -> bool:
-        return self.sizes_pass(node)
-
-    @property
-    def max_concurrency(self) -> int:
-        return 1
-
-    def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
-        return self._task.evaluate_many(nodes, ask)
-
-    def plan_hubs(self, wanted: Floats, *, sizes: bool) -> Floats:
-        return self._task.plan_hubs(wanted, sizes=True)
-
-    def equivalent_range(self, node: Node) -> tuple[Node, Node]:
-        return self._task.equivalent_range(node)
 
 
 def candidates(found: SearchResult, enough: float) -> list[Node]:
@@ -68,7 +34,7 @@ def candidates(found: SearchResult, enough: float) -> list[Node]:
     metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
     nodes = [found.chosen.node, *sorted(outcome.minimal, key=lambda node: (-task.sizes(node).number, node))[:MINIMAL]]
     for times in TIMES if outcome.optimality != "within" else ():
-        larger = search(_AtLeast(task, enough * times)).satisfied
+        larger = search(BySizes(task, partial(_at_least, task, enough * times))).satisfied
         assert larger is not None
         assert outcome.satisfied is not None
         large = larger & outcome.satisfied
@@ -78,3 +44,10 @@ def candidates(found: SearchResult, enough: float) -> list[Node]:
         sure = sure_candidates(among, by, suppression=task.budget > 0, best=metrics.bounds(by))
         nodes.append(choose(sure, lambda n: metrics.rank(n, by), by, lambda n: metrics.bound(n, by)))
     return list(dict.fromkeys(nodes))
+
+
+def _at_least(task: Task, least: float, node: Node) -> bool:
+    """Whether the blocks of a node all have so many rows, but for those that may be suppressed."""
+    sizes = task.sizes(node)
+    small = sizes.size < least
+    return int((sizes.size[small] * sizes.blocks[small]).sum()) <= task.budget

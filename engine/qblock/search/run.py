@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
@@ -182,35 +182,23 @@ class SearchResult:
         return {"levels": None, "node": {}, **self.recoded.to_json()}
 
 
-class _BySizes:
-    """The search for a node by block sizes alone: the least size that the models imply decides."""
+class BySizes:
+    """The evaluator of a search that asks nothing but the block sizes of a node. passes: whether they pass there."""
 
     sizes_monotone = True
     monotone = True
     sizes_only = True
 
-    def __init__(self, task: Task) -> None:
-        self._task = task
+    def __init__(self, task: Task, passes: Callable[[Node], bool], max_concurrency: int = 1) -> None:
         self.lattice: Lattice = task.lattice
-
-    def sizes_pass(self, node: Node) -> bool:
-        return self._task.sizes_pass(node)
-
-    def passes(self, node: Node) -> bool:
-        return self._task.sizes_pass(node)
-
-    @property
-    def max_concurrency(self) -> int:
-        return self._task.max_concurrency
-
-    def evaluate_many(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
-        return self._task.evaluate_many(nodes, ask)
+        self.sizes_pass = self.passes = passes
+        self.max_concurrency = max_concurrency
+        self.evaluate_many = task.evaluate_many
+        self.equivalent_range = task.equivalent_range
+        self._task = task
 
     def plan_hubs(self, wanted: Floats, *, sizes: bool) -> Floats:
         return self._task.plan_hubs(wanted, sizes=True)
-
-    def equivalent_range(self, node: Node) -> tuple[Node, Node]:
-        return self._task.equivalent_range(node)
 
 
 def run_search(
@@ -325,7 +313,7 @@ def _node_of_lattice(
 ) -> tuple[Outcome, Node | None]:
     """What a search of the lattice finds, and the node that it chooses; None where none satisfies."""
     by, by_sizes = task.spec.search.choose_by, task.spec.search.choose_from == "sizes"
-    evaluator = _BySizes(task) if by_sizes else task
+    evaluator = BySizes(task, task.sizes_pass, task.max_concurrency) if by_sizes else task
     ranked = Metrics(task, by_sizes=by_sizes)
     whole = not deadline.limited or len(task.lattice) <= MOST_DECIDED
     rule = ranked.best_only(by) if best_only and strategy == "chains" and whole else None

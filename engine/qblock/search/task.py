@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -21,7 +23,6 @@ from qblock.models.multi import monotone, split
 from qblock.recoding.unions import united
 from qblock.search.assessment import Assessment, NodeCounts, Part, combine, held_by_all
 from qblock.search.missing_inputs import how_to_give, missing_inputs
-from qblock.search.prefilter import Prefilter
 from qblock.source import SourceTable
 from qblock.source.guards import GuardSets
 from qblock.source.population import Population, RecodedPopulation
@@ -31,10 +32,38 @@ from qblock.spec import GuardTable, Requirement, Spec
 QUARANTINED = "{} rows wait until their hierarchies cover them (uncovered: quarantine)"
 SOME, SIZES = 0.1, 0.3
 """What counting some blocks costs of counting all, and sizes of counting values."""
+AGAIN = 16
+"""A test that seldom rejects is run again at every so many nodes: the next may be others."""
 CONTAINING = 64
 """Bytes that a pair of a block and a value takes in each generalization of a node, about."""
 TASKS = itertools.count()
 """Several tasks may share one session, each with temporary tables of its own."""
+
+
+class Prefilter:
+    """Cheap necessary conditions, tried first while they reject often enough to pay.
+
+    It counts how often each has rejected a node, in all threads; the verdicts are the same whichever is run.
+    """
+
+    def __init__(self) -> None:
+        self._tried: Counter[str] = Counter()
+        self._rejected: Counter[str] = Counter()
+        self._left_out: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def rejects(self, test: str, cost: float, run: Callable[[], bool]) -> bool:
+        """Whether a test rejects the node, if it is run. cost: its share of what the whole verdict costs."""
+        with self._lock:
+            if (self._rejected[test] + 1) / (self._tried[test] + 1.5) < cost:
+                self._left_out[test] += 1
+                if self._left_out[test] % AGAIN:
+                    return False
+            self._tried[test] += 1
+        rejected = run()
+        with self._lock:
+            self._rejected[test] += rejected
+        return rejected
 
 
 class Task:
