@@ -116,15 +116,15 @@ RELEASE: tuple[Mutation, ...] = (
     Mutation(
         "erase: any number may be missing",
         "release/leaving.py",
-        "    if asked.confirm is None and turnover.ONE_IN * number > found.people:\n",
-        "    if asked.confirm is None and number > found.people:\n",
+        "    if request.confirm is None and turnover.ONE_IN * number > absent.people:\n",
+        "    if request.confirm is None and number > absent.people:\n",
         tests=(f"{MISSING}::test_more_than_a_fifth_has_to_be_confirmed_by_its_number",),
     ),
     Mutation(
         "erase: another number than was confirmed",
         "release/leaving.py",
-        "    if asked.confirm not in (None, number):\n",
-        "    if asked.confirm is not None and asked.confirm < 0:\n",
+        "    if request.confirm not in (None, number):\n",
+        "    if request.confirm is not None and request.confirm < 0:\n",
         tests=(f"{MISSING}::test_more_than_a_fifth_has_to_be_confirmed_by_its_number",),
     ),
     Mutation(

@@ -126,8 +126,8 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "helpers: rows that nobody sees make a version of their own",
         "release/run.py",
-        "            and self._kept_now(event) == self.chosen.kept.stated",
-        "            and event.reference_digest == kept_digest(self.chosen.kept.text())",
+        "            and self._baseline_now(event) == self.chosen.baseline.stated",
+        "            and event.reference_digest == kept_digest(self.chosen.baseline.text())",
         tests=(f"{SEE}::test_nothing_is_told_of_changes_that_show_nothing",),
     ),
     Mutation(
@@ -161,8 +161,8 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "helpers: verify does not count their labels",
         "release/verify.py",
-        "        if said and found != expected:",
-        "        if not said and found != expected:",
+        "        if said and listed != expected:",
+        "        if not said and listed != expected:",
         tests=(f"{HELPERS}::test_labels_that_are_not_those_published_are_found",),
     ),
     Mutation(

@@ -12,7 +12,7 @@ from release.jobs import Job, MakeJob
 from qblock.errors import InputError, Refused
 from qblock.publish import copy
 from qblock.publish.bounds import Bound
-from qblock.release.foresee import foreseen
+from qblock.release.preview import preview
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 
@@ -176,7 +176,7 @@ def test_ranges_of_the_engine(make_job: MakeJob) -> None:
         with pytest.raises(InputError, match=r"spec.yaml:\d+: .*DuckDB has no types of ranges; write `columns`"):
             job.run()
         with pytest.raises(InputError, match="DuckDB has no types of ranges"):
-            foreseen(job.spec)
+            preview(job.spec)
         return
     job.run()
     assert columns_of(job) == [
@@ -195,7 +195,7 @@ def test_ranges_of_the_engine(make_job: MakeJob) -> None:
 def test_a_name_that_is_taken_is_said_before_anything_is_written(make_job: MakeJob) -> None:
     taken = {**VISITS, "AGE_low": [1] * 16}
     job = make_job(taken, attributes=QUASI, privacy=[{"k_anonymity": {"k": 1}}], search={"node": [1, 1, 1, 1]})
-    for look in (foreseen, lambda spec: job.run()):
+    for look in (preview, lambda spec: job.run()):
         with pytest.raises(InputError, match="bounds of age would be published as age_low, and that is a column alr"):
             look(job.spec)
     job.settings["publish"]["names"] = {"age_low": "age_least"}

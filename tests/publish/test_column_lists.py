@@ -17,7 +17,7 @@ from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.release.apply import release
-from qblock.release.foresee import foreseen
+from qblock.release.preview import preview
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
 from qblock.warehouse import lock_waits
@@ -166,11 +166,11 @@ def test_what_stands_in_the_way_is_named_before_the_search_and_in_the_plan(
     assert "column ward is no longer published, so published.people must be dropped" in str(raised.value)
     assert begun[-1] == "check_readers"
     with pytest.raises(InputError, match=re.escape(named.format(analyst))):
-        foreseen(job.spec)
+        preview(job.spec)
     assert job.published() == before
     # A run that changes nothing is not in anybody's way.
     assert job.set(attributes=ATTRIBUTES).run().status == "unchanged"
-    foreseen(job.spec)
+    preview(job.spec)
 
 
 @pytest.mark.parametrize(

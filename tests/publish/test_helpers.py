@@ -22,8 +22,8 @@ from qblock.ledger.stores import place_of
 from qblock.publish.helpers import KINDS
 from qblock.publish.targets import target_of
 from qblock.release.apply import release
-from qblock.release.foresee import foreseen
 from qblock.release.move import move
+from qblock.release.preview import preview
 from qblock.release.retire import retire
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
@@ -175,7 +175,7 @@ def test_everything_says_what_it_is(job: Job) -> None:
 )
 def test_names_that_cannot_be_are_said_before_anything_is_written(job: Job, names: Any, message: str) -> None:
     job.settings["publish"]["names"] = names
-    for look in (foreseen, release):
+    for look in (preview, release):
         with pytest.raises(InputError, match=message):
             look(job.spec)
 
@@ -279,7 +279,7 @@ def test_an_altered_helper_view_is_found_and_made_again(job: Job) -> None:
 def test_something_else_of_that_name_is_left_alone(job: Job) -> None:
     job.change("CREATE SCHEMA published")
     job.change("CREATE VIEW published.people_levels AS SELECT 1 AS one")
-    for look in (foreseen, release):
+    for look in (preview, release):
         with pytest.raises(InputError, match=r"published.people_levels already exists, a view that does not belong to"):
             look(job.spec)
     job.settings["publish"]["names"] = {"levels": "people_labels"}

@@ -15,7 +15,7 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from qblock.release.dry_run import dry_run
 from qblock.release.erase import erase
-from qblock.release.foresee import foreseen
+from qblock.release.preview import preview
 from qblock.release.rekey import rekey
 from qblock.release.retype import retype
 from qblock.release.rollback import rollback
@@ -138,7 +138,7 @@ def test_who_leaves_and_who_waits(make_job: MakeJob) -> None:
     job.change(insert_one)
     found = job.run()
     assert (found.status, found.waiting) == ("unchanged", {"newcomers": 1, "leavers": 2})
-    said = foreseen(job.spec)
+    said = preview(job.spec)
     assert [step.name for step in said.steps if step.name.startswith(("search", "check_map"))] == ["check_map"]
     assert said.changes is not None
     assert (said.changes["newcomers"], said.changes["leavers"]) == (1, 2)
@@ -239,7 +239,7 @@ def test_an_audit_is_of_the_map(make_job: MakeJob) -> None:
 def test_the_type_of_a_source_column_is_not_that_of_its_labels(make_job: MakeJob) -> None:
     job = map_job(make_job)
     job.begin()
-    said = foreseen(job.spec)
+    said = preview(job.spec)
     assert not [note for note in said.notes if "types have changed" in note]
     assert retype(job.spec).to_json()["columns"] == []
 
@@ -265,7 +265,7 @@ def test_a_version_has_the_map_that_the_spec_names(make_job: MakeJob) -> None:
     before = boxes(job)
     job.change(MORE)
     job.set(search=NAMED)
-    said = foreseen(job.spec)
+    said = preview(job.spec)
     assert [(step.name, step.describe()) for step in said.steps if step.name == "check_map"] == [
         (
             "check_map",
@@ -330,7 +330,7 @@ def test_maps_that_cannot_be_named(make_job: MakeJob) -> None:
     job.set(search={"choose_by": "loss"}).run(force=True)
     for number, said in ((9, "was never published; name one of 1"), (2, "was published at a node and has no")):
         job.set(search={**SEARCH, "node": {"version": number}})
-        for command in (job.run, lambda: foreseen(job.spec), lambda: qblock.Release(job.spec).audit()):
+        for command in (job.run, lambda: preview(job.spec), lambda: qblock.Release(job.spec).audit()):
             with pytest.raises(InputError, match=rf"version {number} .*{said}"):
                 command()
     for node in ([0, 0], {"age": 0, "town": 1}, {"version": 1, "age": 2}, {"version": "one"}):
@@ -419,7 +419,7 @@ def test_a_named_map_is_of_the_same_quasi_identifiers(make_job: MakeJob) -> None
     fewer = {**own, "town": "identifying"}
     for attributes in (turned, fewer):
         job.set(search=NAMED, attributes=attributes)
-        for command in (job.run, lambda: foreseen(job.spec), lambda: qblock.Release(job.spec).search()):
+        for command in (job.run, lambda: preview(job.spec), lambda: qblock.Release(job.spec).search()):
             with pytest.raises(
                 InputError, match=r"version 1 is of age, town, and .* are (town, age|age); write them as they were"
             ):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from qblock.errors import InputError, QblockError, Refused
-from qblock.release.foresee import foreseen
+from qblock.release.preview import preview
 from qblock.search.run import open_task, refusal, run_search
 from release.jobs import Job, MakeJob
 
@@ -59,7 +59,7 @@ def test_plan_ends_as_a_run_does(make_job: MakeJob, case: str) -> None:
     columns, settings, error = CASES[case]
     job = job_of(make_job, columns, **settings)
     with pytest.raises(error) as planned:
-        foreseen(job.spec)
+        preview(job.spec)
     with pytest.raises(error) as run:
         job.run()
     if case != "more people asked than there are":
@@ -76,13 +76,13 @@ def test_what_search_refuses_for_sizes_plan_refuses(make_job: MakeJob) -> None:
             assert not fails or "k_anonymity asks k 13" in str(refusal(found))
         if fails:
             with pytest.raises(Refused, match="at least 13 rows, and the source has 12"):
-                foreseen(job.spec)
+                preview(job.spec)
         else:
-            assert foreseen(job.spec).current is None
+            assert preview(job.spec).current is None
 
 
 def test_a_plan_that_can_run_is_as_before(make_job: MakeJob) -> None:
     job = job_of(make_job)
-    steps = foreseen(job.spec).steps
+    steps = preview(job.spec).steps
     assert job.run().status == "published"
-    assert [step.name for step in foreseen(job.spec).steps] == [step.name for step in steps]
+    assert [step.name for step in preview(job.spec).steps] == [step.name for step in steps]

@@ -12,7 +12,7 @@ from integration.sources import make_spec
 from qblock.cli.app import run
 from qblock.errors import InputError
 from qblock.release.apply import release
-from qblock.release.foresee import foreseen
+from qblock.release.preview import preview
 from qblock.search.audit import audit_spec
 from release.jobs import PEOPLE, Job, MakeJob
 from release.logins import own_login
@@ -91,7 +91,7 @@ def test_a_number_that_cannot_be_read_stops_no_run(make_job: MakeJob) -> None:
     number = "CAST(CASE WHEN age > 20 THEN 'x' || disease END AS INTEGER) AS patient_id"
     job.change(f"CREATE VIEW seen AS SELECT {number}, zip, age, disease FROM people")
     job.set(source={**job.settings["source"], "table": "seen"})
-    assert not any("people's" in note for note in foreseen(job.spec).notes)
+    assert not any("people's" in note for note in preview(job.spec).notes)
     result = release(job.spec)
     assert (result.status, len(job.published())) == ("published", 12)
     assert not any("people's" in note for note in result.notes)
@@ -101,7 +101,7 @@ def test_a_login_that_may_not_read_the_column_publishes_as_before(postgresql_url
     with own_login(postgresql_url, tmp_path) as made:
         made.execute("UPDATE clinic.people SET name = 'somebody'", "REVOKE SELECT ON clinic.people FROM LOGIN_")
         made.execute("GRANT SELECT (zip, age, disease, ward) ON clinic.people TO LOGIN_")
-        assert not [note for note in foreseen(made.job.spec).notes if "people" in note]
+        assert not [note for note in preview(made.job.spec).notes if "people" in note]
         result = made.job.run()
         assert (result.status, result.rows) == ("published", 12)
 
@@ -110,8 +110,8 @@ def test_a_plan_is_shown_where_the_source_cannot_be_reached(make_job: MakeJob) -
     job = visits_job(make_job)
     job.change("DROP TABLE people")
     if job.engine == "duckdb":
-        (note,) = foreseen(job.spec).notes
+        (note,) = preview(job.spec).notes
         assert note.startswith("whether rows repeat people could not be checked: table people does not exist")
     else:
         with pytest.raises(InputError, match="table people does not exist"):
-            foreseen(job.spec)
+            preview(job.spec)

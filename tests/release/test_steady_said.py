@@ -17,7 +17,7 @@ from qblock.joint.crosswalk import own_book
 from qblock.joint.lag.policy import rules_of
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
-from qblock.release.foresee import foreseen
+from qblock.release.preview import preview
 from qblock.spec import read_spec
 from release.jobs import Job, MakeJob
 from release.test_steady_job import SIXTEEN
@@ -118,7 +118,7 @@ def test_a_run_that_lags_by_more_than_the_spec_allows_says_so_to_the_hook(
 )
 def test_a_plan_says_which_rules_versions_lag_by(make_job: MakeJob, privacy: list[Any], said: str | None) -> None:
     job = people_job(make_job, SIXTEEN, **HOLD_BACK).set(privacy=privacy)
-    notes = [note for note in foreseen(job.spec).notes if "versions lag by the core" in note]
+    notes = [note for note in preview(job.spec).notes if "versions lag by the core" in note]
     assert bool(notes) == (said is not None)
     assert said is None or re.search(said, notes[0])
 

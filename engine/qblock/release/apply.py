@@ -18,13 +18,18 @@ from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
 from qblock.release import roles, runner, steps
-from qblock.release.ahead import check_begun, check_source_ahead, other_content, published_node_ahead, refused_ahead
-from qblock.release.as_before import as_before, fingerprint, remember
 from qblock.release.chosen import Chosen
 from qblock.release.log import Entries
-from qblock.release.maps import KEPT_MAP, kept_map, named_map
+from qblock.release.maps import KEPT_MAP, inherited_map, named_map
 from qblock.release.outcome import published
 from qblock.release.plan import plan
+from qblock.release.prechecks import (
+    check_comparable_versions,
+    other_content,
+    precheck_published_node,
+    precheck_source,
+    spec_refusal,
+)
 from qblock.release.recover import clear_leftovers, record_failure
 from qblock.release.result import ReleaseResult
 from qblock.release.retire import check_not_retired
@@ -32,6 +37,7 @@ from qblock.release.run import Run, retirable
 from qblock.release.runner import run_steps
 from qblock.release.shown import shown_by
 from qblock.release.turnover import check_turnover
+from qblock.release.unchanged import fingerprint, is_unchanged, remember
 from qblock.search.progress import Progress
 from qblock.search.recoding import Recoded
 from qblock.search.run import open_snapshot, recoded, refusal, run_search, task_over
@@ -59,10 +65,10 @@ def release(
     can be published, InputError for a spec or data that must be fixed, Busy, and QblockError for faults; refusals and
     faults are in the ledger then, and what was published before stays published.
     """
-    made = plan(spec, force=force, wait=wait, judge=False)
-    run = Run(made, progress, log, entries, force=force)
+    planned = plan(spec, force=force, wait=wait, judge=False)
+    run = Run(planned, progress, log, entries, force=force)
     run.joint.forced = force
-    run_steps(run, made.steps, PERFORM, record_failure)
+    run_steps(run, planned.steps, PERFORM, record_failure)
     return run.result()
 
 
@@ -90,22 +96,22 @@ def _clear(run: Run, _: steps.ClearLeftovers) -> None:
 
 
 def _readers(run: Run, _: steps.CheckReaders) -> None:
-    found = run.target.find_exposures()
-    if found:
-        raise Refused(exposure(found))
+    exposures = run.target.find_exposures()
+    if exposures:
+        raise Refused(exposure(exposures))
     check_view(run.spec, run.target, run.ranges)
 
 
 def _snapshot(run: Run, _: steps.Snapshot) -> None:
-    ahead = refused_ahead(run)
+    refused = spec_refusal(run)
     spec = run.joint.begin(run.current, run.published_digests)
     run.joint.check_withdrawn()
-    check_begun(run)
+    check_comparable_versions(run)
     session = run.transaction.enter_context(open_snapshot(spec, name_values=False))
-    stated = kept_map(spec, run.place, run.current)
-    check_source_ahead(run, session, ahead, labels=stated is not None)
+    stated = inherited_map(spec, run.place, run.current)
+    precheck_source(run, session, refused, labels=stated is not None)
     run.fingerprint = fingerprint(run, session)
-    if as_before(run):
+    if is_unchanged(run):
         _stays(run)
         return
     source = open_recoded(spec, session, stated, relation=run.joint.admission)
@@ -127,28 +133,28 @@ def _disclosure(run: Run, _: steps.CheckDisclosure) -> None:
 
 
 def _search(run: Run, _: steps.Search | steps.CheckNode | steps.SearchMap | steps.CheckMap) -> None:
-    before = published_node_ahead(run)
+    before = precheck_published_node(run)
     # Of versions that are checked together a result tells every minimal node.
     best_only = run.spec.search.answer == "best" and not run.spec.checked_together
     stated = None if run.named is None else run.named.stated
-    found = run_search(run.task, progress=run.progress, best_only=best_only, stated=stated)
-    kept = KEPT_MAP if run.task.source.recoding is not None else KEPT if run.joint.inherited is not None else None
-    if kept is not None:
-        found = replace(found, why=kept + ("" if found.chosen is not None else f", and fails: {found.why}"))
-    if found.chosen is None:
-        raise _with_more(refusal(found), run.joint.refused())
-    run.found = found
-    if found.recoded is not None:
-        _recode(run, found.recoded)
+    result = run_search(run.task, progress=run.progress, best_only=best_only, stated=stated)
+    inherited = KEPT_MAP if run.task.source.recoding is not None else KEPT if run.joint.inherited is not None else None
+    if inherited is not None:
+        result = replace(result, why=inherited + ("" if result.chosen is not None else f", and fails: {result.why}"))
+    if result.chosen is None:
+        raise _with_more(refusal(result), run.joint.refused())
+    run.searched = result
+    if result.recoded is not None:
+        _recode(run, result.recoded)
         return
-    known = before is not None and before.assessment.node == found.chosen.node
-    run.chosen = before if before is not None and known else Chosen.of(run.spec, run.task, found.chosen, run.ranges)
+    known = before is not None and before.assessment.node == result.chosen.node
+    run.chosen = before if before is not None and known else Chosen.of(run.spec, run.task, result.chosen, run.ranges)
 
 
-def _recode(run: Run, found: Recoded) -> None:
+def _recode(run: Run, recoding: Recoded) -> None:
     """Go on with the source as the map shows it."""
     warned = run.task.warnings
-    run.task = run.transaction.enter_context(recoded(run.task, found, run.joint.admission))
+    run.task = run.transaction.enter_context(recoded(run.task, recoding, run.joint.admission))
     run.task.warnings = list(dict.fromkeys([*warned, *run.task.warnings]))
     run.chosen = Chosen.of(run.spec, run.task, run.task.assess(run.task.lattice.bottom), run.ranges)
 
@@ -183,10 +189,12 @@ def check_earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
 
 
 def _check_together(run: Run) -> None:
-    begin = partial(run.begin, joint=run.spec.versions.joint)
+    reserve = partial(run.reserve_version, joint=run.spec.versions.joint)
     chosen = run.chosen
     try:
-        run.joint.check(run.task, chosen.assessment, chosen.kept.references, run.version, run.published_digests, begin)
+        run.joint.check(
+            run.task, chosen.assessment, chosen.baseline.references, run.version, run.published_digests, reserve
+        )
     except TogetherRefused as error:
         raise _with_more(error, run.joint.refused()) from None
 
@@ -197,13 +205,13 @@ def _with_more(error: Refused, more: str) -> Refused:
 
 
 def _check_same_content(run: Run) -> None:
-    others = [version for version, digest in run.published_digests.items() if digest != run.chosen.digest]
-    if others:
-        raise other_content(run, max(others))
+    differing = [version for version, digest in run.published_digests.items() if digest != run.chosen.digest]
+    if differing:
+        raise other_content(run, max(differing))
 
 
 def _copy(run: Run, _: steps.CopyVersion) -> None:
-    run.begin(run.version)
+    run.reserve_version(run.version)
     shown = shown_by(run)
     run.target.stage(run.task.source.session, run.chosen.copy, shown, run.version, run.stamp, run.record)
     # The snapshot ends here: what follows reads only the copy.
@@ -215,7 +223,7 @@ def _recheck(run: Run, _: steps.Recheck) -> None:
     chosen = run.chosen
     run.checked = run.transaction.enter_context(run.target.checking(run.version, chosen.copy.columns))
     rows = run.checked.rows
-    counted = count_again(run.spec, rows.session, rows.rows, chosen.copy.columns, chosen.kept.references)
+    counted = count_again(run.spec, rows.session, rows.rows, chosen.copy.columns, chosen.baseline.references)
     check_copied(rows.session, rows.rows, chosen.copy.bounds)
     problems = differences(run.spec, counted, chosen.assessment, chosen.labels)
     if content_digest(rows.session, rows.rows, chosen.copy.columns) != chosen.digest:

@@ -20,19 +20,19 @@ MINIMAL = 4
 """Minimal nodes that are compared, the one with most blocks first."""
 
 
-def candidates(found: SearchResult, enough: float) -> list[Node]:
+def candidates(result: SearchResult, enough: float) -> list[Node]:
     """At most a dozen nodes that satisfy the spec, without repetition. enough: rows of a block in which a cohort closes
     in time.
 
     Beside the chosen and minimal nodes the best by `choose_by` among those without blocks of fewer rows than some
     multiples of `enough`: a job goes on as its smallest blocks do.
     """
-    task, outcome = found.task, found.outcome
+    task, outcome = result.task, result.outcome
     assert outcome is not None
-    assert found.chosen is not None
+    assert result.chosen is not None
     by = task.spec.search.choose_by
     metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
-    nodes = [found.chosen.node, *sorted(outcome.minimal, key=lambda node: (-task.sizes(node).number, node))[:MINIMAL]]
+    nodes = [result.chosen.node, *sorted(outcome.minimal, key=lambda node: (-task.sizes(node).number, node))[:MINIMAL]]
     for times in TIMES if outcome.optimality != "within" else ():
         larger = search(BySizes(task, partial(_at_least, task, enough * times))).satisfied
         assert larger is not None

@@ -19,12 +19,12 @@ from qblock.spec.model import RangesShown
 @dataclass(frozen=True, eq=False)
 class Chosen:
     """assessment: of the node; labels: for each quasi-identifier, the code of each label; copy: what is to be
-    published; kept: what the version is checked with later; digest: of the copy's content."""
+    published; baseline: what the version is checked with later; digest: of the copy's content."""
 
     assessment: Assessment
     labels: list[dict[str, int]]
     copy: Copy
-    kept: Kept
+    baseline: Kept
     digest: str
 
     @classmethod
@@ -35,14 +35,14 @@ class Chosen:
         copy = copy_of(task, assessment, ranges)
         references = tuple(tuple(part.reference for part in parts) for parts in counts.parts)
         more = {
-            number: found
+            number: counted
             for number, (requirement, parts) in enumerate(zip(spec.privacy, counts.parts, strict=True))
-            if needs_more(spec, requirement) and (found := plain_parts(parts, assessment.kept)) is not None
+            if needs_more(spec, requirement) and (counted := plain_parts(parts, assessment.kept)) is not None
         }
         stated = stated_attributes(spec)
         marks = {h.attribute: leaf_marks(h) for h in source.origins if h.attribute in stated}
         marks |= {name: leaf_marks(v.hierarchy) for name, v in source.sensitives.items() if name in stated}
         recoding = None if source.recoding is None else source.recoding.stated
-        kept = Kept(copy.columns, references, more, marks, recoding, ranges)
+        baseline = Kept(copy.columns, references, more, marks, recoding, ranges)
         digest = content_digest(source.session, copy.query.subquery("qblock_copy"), copy.columns)
-        return cls(assessment, label_codes(task, assessment.node), copy, kept, digest)
+        return cls(assessment, label_codes(task, assessment.node), copy, baseline, digest)

@@ -45,13 +45,13 @@ def dry_run(spec: Spec, *, wait: float = 0) -> DryRunResult:
     wait: seconds to wait for another run of the release. Raises what `release` raises, but for what a version would be
     refused for.
     """
-    made = plan(spec, wait=wait, judge=False)
-    decided = tuple(step for step in made.steps if not isinstance(step, NOT_MADE))
-    made = replace(made, steps=(*decided, steps.RecordVerdict(spec.release)))
-    run = _DryRun(made)
+    planned = plan(spec, wait=wait, judge=False)
+    decided = tuple(step for step in planned.steps if not isinstance(step, NOT_MADE))
+    planned = replace(planned, steps=(*decided, steps.RecordVerdict(spec.release)))
+    run = _DryRun(planned)
     run.joint.dry = True
     try:
-        run_steps(run, made.steps, {step: _once(perform) for step, perform in DECIDE.items()}, _failed)
+        run_steps(run, planned.steps, {step: _once(perform) for step, perform in DECIDE.items()}, _failed)
     except QblockError:
         if not run.told:
             raise

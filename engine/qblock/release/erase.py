@@ -24,7 +24,7 @@ from qblock.ledger.stamps import record_refusal
 from qblock.release import runner, steps
 from qblock.release.apply import release, retire
 from qblock.release.job import Job
-from qblock.release.leaving import Asked, count_sharing, missing_people, named_people, said_missing
+from qblock.release.leaving import ErasureRequest, count_sharing, missing_people, named_people, said_missing
 from qblock.release.log import Entries
 from qblock.release.plan import Plan, plan
 from qblock.release.recover import kept_versions
@@ -104,8 +104,8 @@ def erase(
     (then nothing is done: a list in another form may name others, who could never be shown again), Refused where it was
     not agreed to or the source may be wrong (`missing_people`), and what `release` raises; what was set apart stays so.
     """
-    asked = Asked.of(spec, entities, missing=missing, confirm=confirm, now=now)
-    run = _Erasure(asked.plan(spec, wait, judge=False), asked, agree, wait, progress, log, entries)
+    request = ErasureRequest.of(spec, entities, missing=missing, confirm=confirm, now=now)
+    run = _Erasure(request.plan(spec, wait, judge=False), request, agree, wait, progress, log, entries)
     run_steps(run, run.steps, PERFORM, _record_failure)
     return run.result()
 
@@ -119,16 +119,16 @@ class _Erasure(Job):
 
     def __init__(
         self,
-        made: Plan,
-        asked: Asked,
+        planned: Plan,
+        request: ErasureRequest,
         agree: Agree | None,
         wait: float,
         progress: Progress | None,
         log: Callable[[str], None] | None,
         entries: Entries | None,
     ) -> None:
-        super().__init__(made.spec, made.place, made.target, (), log, entries)
-        self.steps, self.asked, self.agree, self.wait = made.steps, asked, agree, wait
+        super().__init__(planned.spec, planned.place, planned.target, (), log, entries)
+        self.steps, self.request, self.agree, self.wait = planned.steps, request, agree, wait
         self.releasing = partial(release, self.spec, wait=wait, progress=progress, log=log, entries=entries)
         self.shown = self.stuck = 0
         self.sharing: Sharing | None = None
@@ -138,18 +138,18 @@ class _Erasure(Job):
 
     def result(self) -> EraseResult:
         """What it came to."""
-        removal, release, asked = self.removal, self.spec.release, len(self.digests)
+        removal, release, named = self.removal, self.spec.release, len(self.digests)
         if self.unchanged:
             return EraseResult("unchanged", release, 0, 0, notes=self.notes)
         if removal is None:
             notes = [self._waiting()] if self.shown > self.stuck else []
             notes += [STUCK.format(self.stuck)] if self.stuck else []
             notes = [*self.notes, *notes, NOT_RECALLED]
-            return EraseResult("queued", release, asked, self.shown, notes=notes)
+            return EraseResult("queued", release, named, self.shown, notes=notes)
         return EraseResult(
             "erased",
             release,
-            asked,
+            named,
             self.shown,
             companions=len(removal.companions),
             retired=sorted(_concerned(removal) - set(kept_versions(self))),
@@ -160,7 +160,7 @@ class _Erasure(Job):
 
     def _waiting(self) -> str:
         """What becomes of those who are queued."""
-        if not self.asked.missing:
+        if not self.request.missing:
             return QUEUED
         return WAIT if lags(self.spec) else NOT_IN_NEXT
 
@@ -173,15 +173,15 @@ def _record_failure(run: _Erasure, error: BaseException) -> None:
 
 def _find(run: _Erasure, _: steps.FindPeople) -> None:
     prepare(run.place)
-    run.digests = named_people(run.place, run.spec, run.asked.names)
+    run.digests = named_people(run.place, run.spec, run.request.names)
 
 
 def _find_missing(run: _Erasure, _: steps.FindMissing) -> None:
     prepare(run.place)
-    found = missing_people(run.place, run.spec, run.asked)
-    run.digests = found.digests
-    run.say(said_missing(found))
-    if not found.digests:
+    absent = missing_people(run.place, run.spec, run.request)
+    run.digests = absent.digests
+    run.say(said_missing(absent))
+    if not absent.digests:
         run.unchanged = True
         run.notes.append(NOBODY_MISSING)
 
@@ -198,7 +198,7 @@ def _count(run: _Erasure, _: steps.CountSharing) -> None:
 def _take_out(run: _Erasure, step: steps.SetApart) -> None:
     place, spec, digests = run.place, run.spec, run.digests
     with current_effects().committing(RECORDED, partial(_recorded, place, spec, digests, step.now)):
-        run.shown, run.stuck, run.removal = _set_apart(place, spec, digests, step.now)
+        run.shown, run.stuck, run.removal = _exclude(place, spec, digests, step.now)
     if run.removal is not None:
         record_erasure(place, spec.release, run.id, {"people": run.shown, "companions": len(run.removal.companions)})
 
@@ -227,7 +227,7 @@ def _recorded(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> st
         return RECORDED if set(digests) <= set(entities_apart(book, spec.release, states)) else None
 
 
-def _set_apart(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
+def _exclude(place: Place, spec: Spec, digests: Sequence[str], now: bool) -> tuple[int, int, Removal | None]:
     """How many of those named were ever shown, how many are of batches that failed, and what is taken out."""
     with own_book(place) as book:
         # First, so that everybody who leaves with them counts, whom a version has shown or not.

@@ -72,8 +72,8 @@ class Expected:
     @property
     def moves(self) -> bool:
         """Whether a job at this node goes on under this churn."""
-        found = self.estimate
-        return found.never <= MOST_NEVER and found.worst_wait <= MOST_WAIT and found.lag <= MOST_LAG
+        expected = self.estimate
+        return expected.never <= MOST_NEVER and expected.worst_wait <= MOST_WAIT and expected.lag <= MOST_LAG
 
     def to_json(self) -> dict[str, Any]:
         return {"node": list(self.node), "blocks": self.blocks, **vars(self.estimate)}
@@ -92,7 +92,7 @@ class Forecast:
         """What docs/json.md describes."""
         return {
             "churn": vars(self.churn),
-            "nodes": [one.to_json() for one in self.nodes],
+            "nodes": [node.to_json() for node in self.nodes],
             "recommended": list(self.recommended),
             "why": self.why,
         }
@@ -121,45 +121,47 @@ def churn_of(spec: Spec, share: float | None) -> Churn | None:
     return Churn(share, share, share / 10)
 
 
-def forecast_of_search(found: SearchResult, churn: Churn | None) -> Forecast | None:
+def forecast_of_search(result: SearchResult, churn: Churn | None) -> Forecast | None:
     """The forecast for what a search found. churn: that is asked about; None: that of the runs so far.
 
     None where nothing is known: of no churn, or where no node satisfies the spec.
     """
-    spec = found.task.spec
+    spec = result.task.spec
     before = published(spec, churn)
     if before is not None and before.forecast is not None:
         return before.forecast
-    if churn is None or found.chosen is None:
+    if churn is None or result.chosen is None:
         return None
-    if found.recoded is not None:
+    if result.recoded is not None:
         if before is not None:
             return None
-        with recoded(found.task, found.recoded) as task:
-            again = replace(found, task=task)
+        with recoded(result.task, result.recoded) as task:
+            again = replace(result, task=task)
             return of_task(again, churn, task.lattice.bottom)
-    settled = before.node if before is not None else found.chosen.node if found.outcome is None else None
-    return of_task(found, churn, settled)
+    settled = before.node if before is not None else result.chosen.node if result.outcome is None else None
+    return of_task(result, churn, settled)
 
 
-def of_task(found: SearchResult, churn: Churn, settled: Node | None = None) -> Forecast | None:
+def of_task(result: SearchResult, churn: Churn, settled: Node | None = None) -> Forecast | None:
     """The forecast for nodes of a table of which no version is kept. settled: the node that there is no choice of."""
-    task = found.task
+    task = result.task
     spec, rules = task.spec, rules_of(task.spec, bool(task.spec.versions.audience))
     if settled is not None:
         nodes = [settled] if settled in task.lattice else []
     else:
         cohort = spec.versions.cohort
         closing = max(2 * rules.k, 2) if cohort == "auto" else cohort
-        nodes = candidates(found, closing / (churn.coming * MOST_WAIT))
+        nodes = candidates(result, closing / (churn.coming * MOST_WAIT))
     known: dict[Any, int | None] = {}
-    made = [one for one in (_of_node(task, node, rules, churn, known) for node in nodes) if one is not None]
-    if not made:
+    compared = [
+        expected for expected in (_of_node(task, node, rules, churn, known) for node in nodes) if expected is not None
+    ]
+    if not compared:
         return None
-    made.sort(key=lambda one: (-one.blocks, one.node))
+    compared.sort(key=lambda expected: (-expected.blocks, expected.node))
     if settled is not None:
-        return Forecast(churn, tuple(made), settled, SETTLED)
-    return Forecast(churn, tuple(made), *recommended(task, made))
+        return Forecast(churn, tuple(compared), settled, SETTLED)
+    return Forecast(churn, tuple(compared), *recommended(task, compared))
 
 
 def attributes_of(spec: Spec) -> int:
@@ -167,17 +169,17 @@ def attributes_of(spec: Spec) -> int:
     return max(1, len(spec.sensitives) + len(spec.insensitives))
 
 
-def recommended(task: Task, made: Sequence[Expected]) -> tuple[Node, str]:
+def recommended(task: Task, compared: Sequence[Expected]) -> tuple[Node, str]:
     """The node to choose among some, and why."""
     by = task.spec.search.choose_by
-    moving = [one.node for one in made if one.moves]
-    asked = f"nobody waits longer than {MOST_WAIT} runs and at most {MOST_LAG:.0%} of the rows lag"
+    moving = [expected.node for expected in compared if expected.moves]
+    limits = f"nobody waits longer than {MOST_WAIT} runs and at most {MOST_LAG:.0%} of the rows lag"
     if moving:
         metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
         best = choose(moving, lambda node: metrics.rank(node, by), by)
-        return best, f"the best by {by} of the nodes where {asked}"
-    least = min(made, key=lambda one: (one.estimate.lag, one.estimate.worst_wait, one.node))
-    return least.node, f"the one with the least lag, since there is none where {asked}"
+        return best, f"the best by {by} of the nodes where {limits}"
+    least = min(compared, key=lambda expected: (expected.estimate.lag, expected.estimate.worst_wait, expected.node))
+    return least.node, f"the one with the least lag, since there is none where {limits}"
 
 
 def _of_node(task: Task, node: Node, rules: Rules, churn: Churn, known: dict[Any, int | None]) -> Expected | None:
@@ -187,15 +189,15 @@ def _of_node(task: Task, node: Node, rules: Rules, churn: Churn, known: dict[Any
     if judged.failing_rows > task.budget:
         return None
     names = tuple(task.source.sensitives)
-    found = sets.blocks(node, range(len(names)))
-    blocks = len(found[0])
+    counted = sets.blocks(node, range(len(names)))
+    blocks = len(counted[0])
     references = {name: task.source.sensitives[name].reference for name in names}
     if blocks * max([RUNS, *(len(r.domain) for r in references.values())]) > MOST_COUNTS:
         return None
     tables: list[Ints] = []
-    for name, one in zip(names, found, strict=False):
+    for name, values in zip(names, counted, strict=False):
         table = np.zeros((blocks, len(references[name].domain)), dtype=np.int64)
-        table[one.owner, one.value] = one.count
+        table[values.owner, values.value] = values.count
         tables.append(table)
 
     def size(block: int) -> int | None:
@@ -205,10 +207,10 @@ def _of_node(task: Task, node: Node, rules: Rules, churn: Churn, known: dict[Any
         return known[columns]
 
     declared = spec.versions.cohort
-    cohorts = _sampled(found[0].rows, size) if declared == "auto" else [declared] * blocks
+    cohorts = _sampled(counted[0].rows, size) if declared == "auto" else [declared] * blocks
     # Blocks that are suppressed get no newcomers.
     cohorts = [n if kept else None for n, kept in zip(cohorts, (~judged.failing).tolist(), strict=True)]
-    counts = tables or [found[0].rows[:, None]]
+    counts = tables or [counted[0].rows[:, None]]
     expected = estimate(counts, cohorts, churn, rules, attributes=attributes_of(spec), least=2 * rules.k)
     return Expected(node, blocks, expected)
 
@@ -219,10 +221,10 @@ def _sampled(rows: Ints, size: Callable[[int], int | None]) -> list[int | None]:
     chosen = np.unique(np.linspace(0, len(order) - 1, min(SAMPLED, len(order))).round().astype(np.int64))
     of_chosen = [size(int(order[i])) for i in chosen]
     nearest = np.searchsorted((chosen[1:] + chosen[:-1]) / 2, np.arange(len(order)))
-    found: list[int | None] = [None] * len(order)
+    sizes: list[int | None] = [None] * len(order)
     for place, block in enumerate(order.tolist()):
-        found[block] = of_chosen[nearest[place]]
-    return found
+        sizes[block] = of_chosen[nearest[place]]
+    return sizes
 
 
 def published(spec: Spec, churn: Churn | None) -> Published | None:
@@ -256,21 +258,21 @@ def _reading(place: Place) -> Iterator[Book | None]:
 
 
 def _of_state(book: Book, spec: Spec, events: Sequence[RecordedEvent], churn: Churn | None) -> Published | None:
-    node, kept = published_node(book, spec), memory.load(book, spec.release)
-    if node is None or kept is None:
+    node, steady = published_node(book, spec), memory.load(book, spec.release)
+    if node is None or steady is None:
         return None if node is None else Published(node)
     versions, state = recorded(book, spec.release), memory.counts_by_block(book, spec.release)
     churn = churn or churn_so_far(events, sum(sum(counts.values()) for counts in state.values()))
     if churn is None:
-        return Published(kept.node)
-    first = next(version for version in versions if version.key.version == kept.first)
+        return Published(steady.node)
+    first = next(version for version in versions if version.key.version == steady.first)
     rules = rules_of(spec, any(v.key.release != spec.release for v in members(spec, versions)))
-    sizes, blocks = Sizes(book, spec, kept, first, rules), sorted(state)
-    values = {text: parts_of(text) for one in state.values() for text in one}
+    sizes, blocks = Sizes(book, spec, steady, first, rules), sorted(state)
+    values = {text: parts_of(text) for counts in state.values() for text in counts}
     tables = []
     # Of a release without sensitive attributes the number of people alone.
-    for column in range(max(1, len(kept.layout.sensitive))):
-        named = {text: parts[column] if kept.layout.sensitive else None for text, parts in values.items()}
+    for column in range(max(1, len(steady.layout.sensitive))):
+        named = {text: parts[column] if steady.layout.sensitive else None for text, parts in values.items()}
         code = {value: i for i, value in enumerate(sorted(set(named.values()), key=repr))}
         table = np.zeros((len(blocks), len(code)), dtype=np.int64)
         for row, block in enumerate(blocks):
@@ -278,9 +280,11 @@ def _of_state(book: Book, spec: Spec, events: Sequence[RecordedEvent], churn: Ch
                 table[row, code[named[text]]] += n
         tables.append(table)
     cohorts = _sampled(tables[0].sum(axis=1), lambda row: sizes(blocks[row]))
-    cohorts = [None if block in kept.hidden else n for block, n in zip(blocks, cohorts, strict=True)]
-    found = estimate(tables, cohorts, churn, rules, attributes=attributes_of(spec), least=2 * rules.k)
-    return Published(kept.node, Forecast(churn, (Expected(kept.node, len(blocks), found),), kept.node, SETTLED))
+    cohorts = [None if block in steady.hidden else n for block, n in zip(blocks, cohorts, strict=True)]
+    expected = estimate(tables, cohorts, churn, rules, attributes=attributes_of(spec), least=2 * rules.k)
+    return Published(
+        steady.node, Forecast(churn, (Expected(steady.node, len(blocks), expected),), steady.node, SETTLED)
+    )
 
 
 def churn_so_far(events: Sequence[RecordedEvent], people: int) -> Churn | None:

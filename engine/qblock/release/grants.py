@@ -15,15 +15,15 @@ def grants(spec: Spec, *, job: str | None = None, officer: str | None = None) ->
     an officer who is a reader, QblockError where the database cannot be reached.
     """
     target = target_of(spec)
-    found = target.needs(job, officer)
+    needs = target.needs(job, officer)
     return {
         "release": spec.release,
-        "engine": found.engine,
-        "where": found.where,
-        "job": found.login,
+        "engine": needs.engine,
+        "where": needs.where,
+        "job": needs.login,
         "view": target.view,
-        "sql": found.script(spec.release),
-        "grants": [right.to_json() for right in found.rights],
-        "files": [need.to_json() for need in found.files],
-        "notes": list(found.notes),
+        "sql": needs.script(spec.release),
+        "grants": [right.to_json() for right in needs.rights],
+        "files": [need.to_json() for need in needs.files],
+        "notes": list(needs.notes),
     }

@@ -13,15 +13,15 @@ from qblock.publish.targets import Identity
 from qblock.spec import Spec
 
 
-def check_identity(spec: Spec, place: Place, found: Identity) -> None:
+def check_identity(spec: Spec, place: Place, identity: Identity) -> None:
     """Raise Refused where the release is published from another source, as another view, or under another name now."""
     with ledger_reader(place) as reader:
-        problem = difference(reader, spec, found)
+        problem = difference(reader, spec, identity)
     if problem is not None:
         raise Refused(problem)
 
 
-def difference(reader: LedgerReader, spec: Spec, found: Identity) -> str | None:
+def difference(reader: LedgerReader, spec: Spec, identity: Identity) -> str | None:
     """Why this is not the release that the ledger has under that name, or None."""
     release = spec.release
     successor = reader.successor(release)
@@ -34,14 +34,14 @@ def difference(reader: LedgerReader, spec: Spec, found: Identity) -> str | None:
     if last is None:
         return None
     # Of a source that is not there its own check suggests similar names.
-    source = found.source is not None and (last.source, last.source_database) != (found.source, found.database)
-    if not source and last.target == found.target:
+    source = identity.source is not None and (last.source, last.source_database) != (identity.source, identity.database)
+    if not source and last.target == identity.target:
         return None
-    other = " of another database" if source and last.source == found.source else ""
+    other = " of another database" if source and last.source == identity.source else ""
     was = f"{last.source}{other} as {last.target}"
     return (
-        f"release {release} is published from {was}, and this spec would publish it from {found.source} as "
-        f"{found.target}: one release has one source and one view, or readers of one would be shown the other; "
+        f"release {release} is published from {was}, and this spec would publish it from {identity.source} as "
+        f"{identity.target}: one release has one source and one view, or readers of one would be shown the other; "
         "nothing was done. Give this spec a release name of its own, or move the release on purpose: qblock ledger "
         f"move SPEC --from {release}"
     )

@@ -11,7 +11,7 @@ from qblock.joint.policies import joint_versions
 from qblock.ledger.lock import HeldLock
 from qblock.ledger.place import Place
 from qblock.publish.targets import Identity, Target
-from qblock.release.log import Entries, Telling
+from qblock.release.log import Entries, Reporter
 from qblock.spec import Spec
 
 
@@ -35,7 +35,7 @@ class Job:
     ) -> None:
         self.spec, self.place, self.target = spec, place, target
         self.id = secrets.token_hex(8)
-        self.say = Telling(self.id, spec.release, log, entries)
+        self.say = Reporter(self.id, spec.release, log, entries)
         self.notes = list(notes)
         self.joint = joint_versions(spec, place, self.id, self.notes)
         self.lock_held = ExitStack()

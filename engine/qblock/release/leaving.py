@@ -34,7 +34,7 @@ NOT_COUNTED = "the ledger has to be upgraded before it is known who would leave 
 
 
 @dataclass(frozen=True)
-class Asked:
+class ErasureRequest:
     """Who is to leave, and how. names: texts of the entity column; missing: instead of them those whom the source has
     no more; confirm: how many these are, where they are too many to go by themselves; now: at once."""
 
@@ -44,7 +44,7 @@ class Asked:
     now: bool = False
 
     @classmethod
-    def of(cls, spec: Spec, names: Sequence[str], *, missing: bool, confirm: int | None, now: bool) -> Asked:
+    def of(cls, spec: Spec, names: Sequence[str], *, missing: bool, confirm: int | None, now: bool) -> ErasureRequest:
         """Raises InputError where nobody is named, somebody is beside `missing`, or the spec does not say who a row is
         about."""
         if missing and names:
@@ -72,47 +72,47 @@ class Asked:
 def named_people(place: Place, spec: Spec, names: Sequence[str]) -> list[str]:
     """The digests of all who are named. Raises InputError where a name is nobody's: how many are, never which."""
     with own_book(place) as book:
-        found = kept_people(book, spec.release, names)
-    if found is None:
+        digests = kept_people(book, spec.release, names)
+    if digests is None:
         warehouse = warehouse_of(spec)
         try:
             with warehouse.snapshot() as session, open_book(place, session, read_only=True) as book:
-                found, unknown = looked_up(book, spec, session, names)
+                digests, unknown = looked_up(book, spec, session, names)
         finally:
             warehouse.close()
         if unknown:
             raise InputError(NOBODY.format(unknown, *_matching(unknown, len(names)), spec.entity))
-    return [digest for digest in found if digest is not None]
+    return [digest for digest in digests if digest is not None]
 
 
 def _matching(unknown: int, given: int) -> tuple[str, str]:
     return f"{given} {'name' if given == 1 else 'names'}", "matches" if unknown == 1 else "match"
 
 
-def missing_people(place: Place, spec: Spec, asked: Asked) -> Missing:
+def missing_people(place: Place, spec: Spec, request: ErasureRequest) -> Missing:
     """Whom the source has no more. Raises what `joint.missing` raises, and Refused for another number than was
     confirmed, or where none was and they are more than one in `turnover.ONE_IN`: the source may be wrong."""
     with ledger_reader(place) as reader:
-        kept, current = published_versions(reader.history(spec.release)), reader.pointer(spec.release)
+        versions, current = published_versions(reader.history(spec.release)), reader.pointer(spec.release)
     warehouse = warehouse_of(spec)
     try:
         with warehouse.snapshot() as session, open_book(place, session, read_only=True) as book:
-            found = missing(book, spec, session, kept, current, now=asked.now)
+            absent = missing(book, spec, session, versions, current, now=request.now)
     finally:
         warehouse.close()
-    number = len(found.digests)
-    if asked.confirm not in (None, number):
-        raise Refused(ANOTHER_NUMBER.format(said_missing(found), asked.confirm))
-    if asked.confirm is None and turnover.ONE_IN * number > found.people:
-        raise Refused(TOO_MANY.format(said_missing(found), spec.entity, number))
-    return found
+    number = len(absent.digests)
+    if request.confirm not in (None, number):
+        raise Refused(ANOTHER_NUMBER.format(said_missing(absent), request.confirm))
+    if request.confirm is None and turnover.ONE_IN * number > absent.people:
+        raise Refused(TOO_MANY.format(said_missing(absent), spec.entity, number))
+    return absent
 
 
-def said_missing(found: Missing) -> str:
+def said_missing(absent: Missing) -> str:
     """How many are missing."""
-    number = len(found.digests)
+    number = len(absent.digests)
     verb = "is" if number == 1 else "are"
-    return f"{number:,} of the {found.people:,} people of the release {verb} not in the source"
+    return f"{number:,} of the {absent.people:,} people of the release {verb} not in the source"
 
 
 class _Counted(Exception):
@@ -125,33 +125,33 @@ def count_sharing(place: Place, spec: Spec, digests: Sequence[str]) -> Sharing:
         published = published_versions(reader.history(spec.release))
     try:
         with own_book(place) as book:
-            found = sharing(book, spec, digests, published)
+            shared = sharing(book, spec, digests, published)
             raise _Counted
     except _Counted:
-        return found
+        return shared
 
 
-def planned_erasure(spec: Spec, asked: Asked, wait: float = 0) -> Plan:
+def planned_erasure(spec: Spec, request: ErasureRequest, wait: float = 0) -> Plan:
     """The plan of an erasure. With `now` people are looked up, and who shares their joint cells is counted; those who
     are missing are counted in any case.
 
     Raises what `plan_erase`, `named_people` and `missing_people` raise, and Busy where another run of the release is in
     progress.
     """
-    made = asked.plan(spec, wait)
-    if not (asked.now or asked.missing) or made.refused:
-        return made
-    upgrade = next(step for step in made.steps if isinstance(step, steps.UpgradeLedger))
-    if upgrade.found != upgrade.needed or not has_book(made.place):
-        return replace(made, notes=(*made.notes, NOT_COUNTED)) if upgrade.found else made
-    with release_lock(made.place, spec.release, wait):
-        if asked.missing:
-            found = missing_people(made.place, spec, asked)
-            digests = list(found.digests)
-            made = replace(made, missing=len(digests), notes=(*made.notes, said_missing(found)))
+    planned = request.plan(spec, wait)
+    if not (request.now or request.missing) or planned.refused:
+        return planned
+    upgrade = next(step for step in planned.steps if isinstance(step, steps.UpgradeLedger))
+    if upgrade.found != upgrade.needed or not has_book(planned.place):
+        return replace(planned, notes=(*planned.notes, NOT_COUNTED)) if upgrade.found else planned
+    with release_lock(planned.place, spec.release, wait):
+        if request.missing:
+            absent = missing_people(planned.place, spec, request)
+            digests = list(absent.digests)
+            planned = replace(planned, missing=len(digests), notes=(*planned.notes, said_missing(absent)))
         else:
-            digests = named_people(made.place, spec, asked.names)
-        if not asked.now or not digests:
-            return made
-        shared = count_sharing(made.place, spec, digests)
-    return replace(made, notes=(*made.notes, str(shared)), sharing=shared.to_json())
+            digests = named_people(planned.place, spec, request.names)
+        if not request.now or not digests:
+            return planned
+        shared = count_sharing(planned.place, spec, digests)
+    return replace(planned, notes=(*planned.notes, str(shared)), sharing=shared.to_json())

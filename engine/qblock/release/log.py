@@ -47,7 +47,7 @@ class Step(Protocol):
     def describe(self) -> str: ...
 
 
-class Telling:
+class Reporter:
     """Reports what a run does: each message to `log` as it is, and to `entries` with run, release and step."""
 
     def __init__(self, run: str, release: str, log: Callable[[str], None] | None, entries: Entries | None) -> None:

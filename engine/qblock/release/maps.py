@@ -30,7 +30,7 @@ class NamedMap:
     stated: Mapping[str, Any]
 
 
-def kept_map(spec: Spec, place: Place, current: RecordedEvent | None) -> Mapping[str, Any] | None:
+def inherited_map(spec: Spec, place: Place, current: RecordedEvent | None) -> Mapping[str, Any] | None:
     """The map that the next version has; None where one is to be searched for, or the release has a node.
 
     Raises Refused where the spec asks for another recoding than the published version has, QblockError for what is kept
@@ -38,12 +38,12 @@ def kept_map(spec: Spec, place: Place, current: RecordedEvent | None) -> Mapping
     """
     if current is None or current.version is None or spec.versions.joint == "none":
         return None
-    found = map_of(spec, place, current)
-    if (found is not None) != (spec.search.recoding == "multidimensional"):
-        was = ("with a recoding map", "multidimensional") if found is not None else ("at a node", "full_domain")
-        asked = spec.search.recoding
-        raise Refused(SWITCHED.format(current.version, spec.release, was[0], asked, was[1], unprotected=UNPROTECTED))
-    return found
+    stated = map_of(spec, place, current)
+    if (stated is not None) != (spec.search.recoding == "multidimensional"):
+        was = ("with a recoding map", "multidimensional") if stated is not None else ("at a node", "full_domain")
+        wanted = spec.search.recoding
+        raise Refused(SWITCHED.format(current.version, spec.release, was[0], wanted, was[1], unprotected=UNPROTECTED))
+    return stated
 
 
 def named_map(spec: Spec, place: Place) -> NamedMap | None:
@@ -72,10 +72,10 @@ def named_map(spec: Spec, place: Place) -> NamedMap | None:
                 "search.node out"
             )
         return NamedMap(there[number], stated)
-    found = next((event for event in events if event.version == number), None)
-    if found is None:
+    published = next((event for event in events if event.version == number), None)
+    if published is None:
         raise InputError(f"{where}: version {number} of release {spec.release} was never published; {remedy}")
-    if found.node is not None:
+    if published.node is not None:
         raise InputError(f"{where}: version {number} was published at a node and has no recoding map; {remedy}")
     raise InputError(f"{where}: version {number} was retired, and its recoding map with it; {remedy}")
 
@@ -84,8 +84,8 @@ def map_named_by(spec: Spec) -> Mapping[str, Any] | None:
     """The map that `search.node` names, as it is kept, for whoever publishes nothing. Raises what `named_map` does."""
     if spec.map_version is None:
         return None
-    found = named_map(spec, place_of(spec))
-    return None if found is None else found.stated
+    named = named_map(spec, place_of(spec))
+    return None if named is None else named.stated
 
 
 def map_of(spec: Spec, place: Place, event: RecordedEvent) -> Mapping[str, Any] | None:

@@ -127,11 +127,11 @@ def _check_target(spec: Spec, earlier: str, place: Place, target: Target) -> Non
 def _check_state(spec: Spec, earlier: str, place: Place) -> None:
     """What is published and kept of the earlier name, and the ledger, know of each other."""
     before = replace(spec, release=earlier)
-    found = private_state.compare(
+    problems = private_state.compare(
         before, place, target_of(before, place), joint=spec.checked_together, seconds=OPEN_SECONDS
     ).problems
-    if found:
-        raise Refused(private_state.refusal(place, earlier, found))
+    if problems:
+        raise Refused(private_state.refusal(place, earlier, problems))
 
 
 def _check(reader: LedgerReader, spec: Spec, earlier: str, place: Place, identity: Identity) -> RecordedEvent | None:
@@ -186,8 +186,8 @@ def _write(
             more |= {"spec_digest": spec_digest(spec)}
         record(connection, _again(current.event, more), current.guarantees)
     reason = f"moved from {earlier}" if new != earlier else "another source or view, on purpose"
-    kept = identity.columns() | facts
-    record(connection, Event(release=new, state="moved", run=run, reason=reason, **kept))
+    columns = identity.columns() | facts
+    record(connection, Event(release=new, state="moved", run=run, reason=reason, **columns))
     if current is not None:
         set_pointer(connection, new, current.version)
 
@@ -200,22 +200,22 @@ def _only_moved(spec: Spec, earlier: str, last: RecordedEvent, shown: RecordedEv
 
 
 def _again(event: RecordedEvent, more: dict[str, Any]) -> Event:
-    kept = {f.name: getattr(event, f.name) for f in fields(Event) if f.name != "recorded_at"}
-    return Event(**{**kept, **more})
+    unchanged = {f.name: getattr(event, f.name) for f in fields(Event) if f.name != "recorded_at"}
+    return Event(**{**unchanged, **more})
 
 
 def _rename_crosswalk(connection: sa.Connection, place: Place, earlier: str, release: str) -> None:
     """The crosswalk's part: rows of the release, and who names it as their audience. May be done twice."""
     if earlier == release or revision(connection) is None:
         return
-    found = crosswalk_tables(place.engine)
-    for name, table in vars(found).items():
+    crosswalk = crosswalk_tables(place.engine)
+    for name, table in vars(crosswalk).items():
         if not isinstance(table, sa.Table) or "release" not in table.c:
             continue
         for before, after in ((earlier, release), (nobody(earlier), nobody(release))):
             statement = table.delete() if name in ROLLED else table.update().values(release=after)
             connection.execute(statement.where(table.c.release == before))
-    version = found.version
+    version = crosswalk.version
     for row in connection.execute(sa.select(version.c.release, version.c.version, version.c.audience)).all():
         audience = json.loads(row.audience)
         if earlier in audience:
@@ -267,18 +267,18 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
         broken = Written.of(reader, spec.release).problems
         if broken:
             raise Refused(private_state.refusal(place, spec.release, broken))
-        kept = {v: _columns(reader, spec.release, v) for v in published_versions(reader.history(spec.release))}
+        columns = {v: _columns(reader, spec.release, v) for v in published_versions(reader.history(spec.release))}
         current = reader.pointer(spec.release)
     with opened(place, read_only=True) as connection, place.translated():
-        found = _pending(connection, spec.release)
-    assert found is not None
+        unfinished = _pending(connection, spec.release)
+    assert unfinished is not None
     if place.crosswalk.exists:
         with ledger_transaction(place.crosswalk) as connection:
-            _rename_crosswalk(connection, place, found.earlier, spec.release)
-    finish_move(target, found.earlier, found.before, kept, current)
+            _rename_crosswalk(connection, place, unfinished.earlier, spec.release)
+    finish_move(target, unfinished.earlier, unfinished.before, columns, current)
     with ledger_transaction(place) as connection:
         table = tables(connection).move
-        same = (table.c.release == spec.release, table.c.number == found.number)
+        same = (table.c.release == spec.release, table.c.number == unfinished.number)
         connection.execute(table.update().where(*same).values(done=True))
     return True
 

@@ -64,9 +64,9 @@ class Plan:
         if upgrade.found not in (None, upgrade.needed) or self.stopping:
             return []
         spec, place = self.spec, self.place
-        found = private_state.compare(spec, place, self.target, joint=spec.checked_together)
-        lost = private_state.refusal(place, spec.release, found.problems)
-        return [f"a run would be refused: {lost}"] if found.problems else []
+        comparison = private_state.compare(spec, place, self.target, joint=spec.checked_together)
+        lost = private_state.refusal(place, spec.release, comparison.problems)
+        return [f"a run would be refused: {lost}"] if comparison.problems else []
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -92,7 +92,7 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
     target that cannot be used (inside the source, unknown reader), Refused for another source or view than the ledger
     has of the release, QblockError where the ledger's database cannot be reached.
     """
-    begun = _begun(spec, wait, judge, rights=True)
+    opening = _opening(spec, wait, judge, rights=True)
     models = _models(spec)
     published = tuple(name for name, attribute in spec.attributes.items() if attribute.role != "identifying")
     search: steps.Step
@@ -103,25 +103,25 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
         strategy = time if spec.search.recoding == "multidimensional" else f"{strategy}, {time}"
     if spec.pinned is not None:
         search = steps.CheckNode(spec.pinned, models)
-    elif (named := named_map(spec, begun.place)) is not None:
+    elif (named := named_map(spec, opening.place)) is not None:
         search = steps.CheckMap(named.event.version or 0, models)
-    elif spec.search.recoding == "multidimensional" and begun.current is not None and spec.versions.joint != "none":
-        search = steps.CheckMap(begun.current, models)
+    elif spec.search.recoding == "multidimensional" and opening.current is not None and spec.versions.joint != "none":
+        search = steps.CheckMap(opening.current, models)
     elif spec.search.recoding == "multidimensional":
         search = steps.SearchMap(strategy, within is None, spec.search.choose_from, spec.search.choose_by, models)
     else:
         search = steps.Search(strategy, spec.search.choose_from, spec.search.choose_by, models)
     engine = engine_of_source(spec)
-    return begun.then(
+    return opening.then(
         steps.ClearLeftovers(spec.release),
         *((steps.CheckReaders(spec.publish.readers),) if engine.facts.has_roles else ()),
         steps.Snapshot(engine.name, spec.source.table),
         steps.CheckDisclosure(spec.insensitives),
         search,
-        steps.CheckEarlierVersions(begun.current, spec.versions.joint, spec.checked_together, force),
-        steps.CopyVersion(begun.next_version, published),
+        steps.CheckEarlierVersions(opening.current, spec.versions.joint, spec.checked_together, force),
+        steps.CopyVersion(opening.next_version, published),
         steps.Recheck(models),
-        steps.Publish(begun.target.view, spec.publish.readers),
+        steps.Publish(opening.target.view, spec.publish.readers),
         steps.Retire(spec.versions.keep),
     )
 
@@ -129,11 +129,11 @@ def plan(spec: Spec, *, force: bool = False, wait: float = 0, judge: bool = True
 @kept_sessions()
 def plan_rollback(spec: Spec, version: int, *, wait: float = 0, judge: bool = True) -> Plan:
     """The steps of a rollback to a version; raises what `plan` raises."""
-    begun = _begun(spec, wait, judge)
-    return begun.then(
+    opening = _opening(spec, wait, judge)
+    return opening.then(
         steps.ClearLeftovers(spec.release),
         steps.CheckVersion(version, _models(spec)),
-        steps.Republish(version, begun.target.view),
+        steps.Republish(version, opening.target.view),
     )
 
 
@@ -150,17 +150,19 @@ def plan_erase(
     """The steps by which people withdraw. people: how many are named, or None for those whom the source has no more,
     of whom there are `confirm`. Raises what `plan` raises."""
     # Withdrawing asks nothing of the target: what is wrong with it must not keep a withdrawal from being recorded.
-    begun = _begun(spec, wait, judge, checked=judge)
+    opening = _opening(spec, wait, judge, checked=judge)
     column = spec.entity or ""
     find = steps.FindMissing(column, confirm) if people is None else steps.FindPeople(people, column)
     if not now:
-        return begun.then(find, steps.SetApart(now))
+        return opening.then(find, steps.SetApart(now))
     drop = steps.DropShowing(spec.versions.keep)
-    return begun.then(find, steps.CountSharing(), steps.SetApart(now), steps.PublishWithout(begun.target.view), drop)
+    return opening.then(
+        find, steps.CountSharing(), steps.SetApart(now), steps.PublishWithout(opening.target.view), drop
+    )
 
 
 @one_reader()
-def _begun(spec: Spec, wait: float, judge: bool, *, checked: bool = True, rights: bool = False) -> Plan:
+def _opening(spec: Spec, wait: float, judge: bool, *, checked: bool = True, rights: bool = False) -> Plan:
     """The steps that every job begins with. checked: whether target and cohorts are; rights: whether those that are
     missing are looked for."""
     place = place_of(spec)
@@ -170,8 +172,8 @@ def _begun(spec: Spec, wait: float, judge: bool, *, checked: bool = True, rights
     if checked:
         check_cohorts(spec)
     has_roles = engine_of_source(spec).facts.has_roles
-    lacking = (target.needs().missing if has_roles else ()) if rights else None
-    stopping = any(right.stops for right in lacking or ())
+    missing = (target.needs().missing if has_roles else ()) if rights else None
+    stopping = any(right.stops for right in missing or ())
     try:
         revision, current, version = _ledger(spec, place)
     except QblockError as error:
@@ -182,12 +184,12 @@ def _begun(spec: Spec, wait: float, judge: bool, *, checked: bool = True, rights
         identity = target.identity()
         check_identity(spec, place, identity)
         notes += roles.judge(spec, place, identity)
-    made = (
+    first = (
         steps.Lock(spec.release, wait),
         steps.UpgradeLedger(revision, migrate.revisions()[-1]),
         steps.CheckPrivateState(spec.release, spec.checked_together),
     )
-    return Plan(spec, place, target, made, current, tuple(notes), version, rights=lacking)
+    return Plan(spec, place, target, first, current, tuple(notes), version, rights=missing)
 
 
 def _models(spec: Spec) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from qblock.spec import Spec
 
 
 @dataclass(frozen=True)
-class Found:
+class Comparison:
     """What was compared. problems: what is there and not known, or the other way round, one sentence each; seen: the
     version that readers see; newest: the one that the ledger has shown last."""
 
@@ -30,40 +30,40 @@ class Found:
     newest: int | None
 
 
-def compare(spec: Spec, place: Place, target: Target, *, joint: bool, seconds: float = 0) -> Found:
+def compare(spec: Spec, place: Place, target: Target, *, joint: bool, seconds: float = 0) -> Comparison:
     """Compare what is published and kept, and the crosswalk, with the ledger. Reads only.
 
     joint: whether the versions are checked together, so that the crosswalk must hold what the ledger has shown;
     seconds: to wait for another process that has the crosswalk open, under the release's lock; 0 without it, to leave
     the crosswalk out then.
     """
-    found = _compared(spec, place, target, joint, seconds)
+    comparison = _compared(spec, place, target, joint, seconds)
     # Without the lock, a run may have continued between two reads.
-    return _compared(spec, place, target, joint, seconds) if found.problems and not seconds else found
+    return _compared(spec, place, target, joint, seconds) if comparison.problems and not seconds else comparison
 
 
-def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: float) -> Found:
+def _compared(spec: Spec, place: Place, target: Target, joint: bool, seconds: float) -> Comparison:
     # The ledger last: whatever another run shows meanwhile is in it before it is in its place.
     marks = target.marks()
     crosswalk = contents(place, spec.release, seconds) if joint else None
     known = written(place, spec.release)
-    found = []
+    problems = []
     # A table of PostgreSQL is made in the transaction of its event, a file of DuckDB before it.
     staged = place.atomic
     unknown = {mark for mark in marks if not _knows(known, target, mark, staged)}
     for mark in sorted(unknown, key=lambda mark: (not mark.shown, -mark.version))[:SHOWN]:
         where, verb = (target.view, "shows") if mark.shown else (place.named, "keeps")
-        found.append(f"{where} {verb} version {mark.version} of release {spec.release}, {known.why(mark.version)}")
-    found += known.problems
+        problems.append(f"{where} {verb} version {mark.version} of release {spec.release}, {known.why(mark.version)}")
+    problems += known.problems
     if crosswalk is not None:
-        found += _crosswalk_problems(known, crosswalk, place)
+        problems += _crosswalk_problems(known, crosswalk, place)
     if known.left:
-        found += _left_problems(known, crosswalk or contents(place, spec.release, seconds))
+        problems += _left_problems(known, crosswalk or contents(place, spec.release, seconds))
     # A file itself shows what readers see; for tables the pointer row does.
     seen = next((m.version for m in marks if m.shown), known.pointer if place.atomic else None)
     landing = any(event.state == "checked" and event.version == seen for event in known.events[-1:])
     newest = next(reversed(known.shown), None)
-    return Found(found, seen, seen if landing else newest)
+    return Comparison(problems, seen, seen if landing else newest)
 
 
 def _knows(known: Written, target: Target, mark: Mark, staged: bool) -> bool:
@@ -76,22 +76,22 @@ def _knows(known: Written, target: Target, mark: Mark, staged: bool) -> bool:
         return True
     # A run that was killed between the renaming and its record; the next one records it.
     last = events[-1] if events else None
-    landed = last is not None and last.state == "checked" and last.stamp == mark.stamp
-    return landed and target.is_live(mark.version)
+    checked = last is not None and last.state == "checked" and last.stamp == mark.stamp
+    return checked and target.is_live(mark.version)
 
 
 def _crosswalk_problems(known: Written, crosswalk: Contents, place: Place) -> list[str]:
-    shown, found = known.shown, []
+    shown, problems = known.shown, []
     for version, stamp in sorted(crosswalk.versions.items(), reverse=True):
         if version in shown:
             if stamp != shown[version].stamp:
-                found.append(f"the crosswalk holds another version {version} than the ledger has shown")
+                problems.append(f"the crosswalk holds another version {version} than the ledger has shown")
         elif not known.wrote(version, stamp):
-            found.append(f"the crosswalk holds version {version}, {known.why(version)}")
+            problems.append(f"the crosswalk holds version {version}, {known.why(version)}")
     missing = known.missing(crosswalk.versions)
     if missing:
-        found.append(lacking(place, missing, there=crosswalk.there))
-    return found[:SHOWN]
+        problems.append(lacking(place, missing, there=crosswalk.there))
+    return problems[:SHOWN]
 
 
 def check_crosswalk(place: Place, only: str | None = None) -> None:
@@ -99,7 +99,7 @@ def check_crosswalk(place: Place, only: str | None = None) -> None:
 
     A release whose newest version waived the joint check does without it.
     """
-    found = []
+    problems = []
     with ledger_reader(place) as reader:
         releases = {
             release: Written.of(reader, release) for release in reader.releases() if not reader.successor(release)
@@ -111,12 +111,12 @@ def check_crosswalk(place: Place, only: str | None = None) -> None:
         crosswalk = contents(place, release, OPEN_SECONDS)
         missing = known.missing(crosswalk.versions) if crosswalk is not None else []
         if crosswalk is not None and missing:
-            found.append(f"release {release}: {lacking(place, missing, there=crosswalk.there)}")
-    if found:
+            problems.append(f"release {release}: {lacking(place, missing, there=crosswalk.there)}")
+    if problems:
         raise Refused(
-            f"the crosswalk is missing or older than what was shown: {'; '.join(found[:SHOWN])}. Nothing was changed; "
-            f"restore {place.named} (ledger, crosswalk and versions, complete and from one time) from the backup "
-            "that belongs to what is published"
+            f"the crosswalk is missing or older than what was shown: {'; '.join(problems[:SHOWN])}. Nothing was "
+            f"changed; restore {place.named} (ledger, crosswalk and versions, complete and from one time) from the "
+            "backup that belongs to what is published"
         )
 
 
@@ -129,13 +129,13 @@ def _left_problems(known: Written, crosswalk: Contents | None) -> list[str]:
     ]
 
 
-def refusal(place: Place, release: str, found: list[str]) -> str:
+def refusal(place: Place, release: str, problems: list[str]) -> str:
     """The refusal for the person who must act."""
     other = place.another_target
     back = "ledger, crosswalk and versions, complete and from one time"
     return (
         f"private state of release {release} is missing or older than what was shown, was altered, or another job "
-        f"publishes there: {'; '.join(found)}. Nothing is published, since what readers hold could not be checked "
+        f"publishes there: {'; '.join(problems)}. Nothing is published, since what readers hold could not be checked "
         f"against. Restore {place.named} ({back}) from the backup that belongs to what is published, or give this "
         "job a release name and a target of its own. If it is lost for good, no later version of this release can be "
         "protected together with the earlier ones: if only the crosswalk is lost, write `versions: {joint: none}`; "
@@ -147,13 +147,13 @@ def refusal(place: Place, release: str, found: list[str]) -> str:
 def check(spec: Spec, place: Place, target: Target, *, joint: bool) -> list[str]:
     """Notes for the person who runs the job. Raises Refused where the ledger does not know what is there."""
     release = spec.release
-    found = compare(spec, place, target, joint=joint, seconds=OPEN_SECONDS)
-    if found.problems:
-        raise Refused(refusal(place, release, found.problems))
-    if found.seen in (None, found.newest):
+    comparison = compare(spec, place, target, joint=joint, seconds=OPEN_SECONDS)
+    if comparison.problems:
+        raise Refused(refusal(place, release, comparison.problems))
+    if comparison.seen in (None, comparison.newest):
         return []
     return [
-        f"readers see version {found.seen} of release {release} again, and the ledger has shown version "
-        f"{found.newest} since: what is published comes from an older copy; the ledger knows both, so it is safe to "
-        "continue from there",
+        f"readers see version {comparison.seen} of release {release} again, and the ledger has shown version "
+        f"{comparison.newest} since: what is published comes from an older copy; the ledger knows both, so it is safe "
+        "to continue from there",
     ]

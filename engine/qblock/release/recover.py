@@ -25,25 +25,25 @@ def clear_leftovers(run: Job) -> list[str]:
     with ledger_reader(run.place) as reader:
         last = last_events(reader, release)
         guarantees = {v: reader.guarantees(release, e.number) for v, e in last.items()}
-        kept = published_versions(reader.history(release))
+        published = published_versions(reader.history(release))
     for version, event in last.items():
         if event.state not in UNFINISHED:
             continue
-        landed = event.state == "checked" and run.target.is_live(version)
+        is_live = event.state == "checked" and run.target.is_live(version)
         with ledger_transaction(run.place) as connection:
-            if landed:
-                state = "rolled_back" if version in kept else "published"
+            if is_live:
+                state = "rolled_back" if version in published else "published"
                 record(connection, _again(event, run.id, state), guarantees[version])
                 set_pointer(connection, release, version)
                 said.append(f"version {version} had been published when its run was stopped: recorded")
-            elif version in kept:
+            elif version in published:
                 record(connection, _again(event, run.id, "failed", "the run that rolled back to it was stopped"))
                 said.append(f"version {version} had not been published again when its run was stopped: it stays")
             else:
                 record(connection, _again(event, run.id, "failed", "the run that built it was stopped"))
                 forget_kept(connection, release, [version])
                 said.append(f"version {version} had not been published when its run was stopped: cleared")
-    now = kept_versions(run) if said else kept
+    now = kept_versions(run) if said else published
     said += [f"removed {what}" for what in run.target.clear(now)]
     return said
 
@@ -93,5 +93,5 @@ def reason_of(error: BaseException, stopped: bool) -> str:
 
 def _again(event: RecordedEvent, run: str, state: str, reason: str | None = None) -> Event:
     """The event of a version once more, in another state."""
-    kept = {f.name: getattr(event, f.name) for f in fields(Event) if f.name not in ("recorded_at", "state", "run")}
-    return Event(**{**kept, "state": state, "run": run, "reason": reason})  # type: ignore[arg-type]
+    unchanged = {f.name: getattr(event, f.name) for f in fields(Event) if f.name not in ("recorded_at", "state", "run")}
+    return Event(**{**unchanged, "state": state, "run": run, "reason": reason})  # type: ignore[arg-type]

@@ -64,15 +64,15 @@ class Seen:
 
 def seen(names: Sequence[str], counted: Counted) -> dict[str, Seen]:
     """What published rows that were counted again show of each quasi-identifier."""
-    found = {}
+    shown = {}
     for i, name in enumerate(names):
         rows: Counter[str] = Counter()
         for labels, n in zip(counted.labels, counted.rows.tolist(), strict=True):
             rows[labels[i]] += n
         total, hidden = max(1, rows.total()), rows.pop(TOP, 0)
         like = min(rows, key=lambda label: (-rows[label], label), default=None)
-        found[name] = Seen(len(rows), like, rows[like] / total if like is not None else 0.0, hidden / total)
-    return found
+        shown[name] = Seen(len(rows), like, rows[like] / total if like is not None else 0.0, hidden / total)
+    return shown
 
 
 def _age(seconds: float) -> str:
@@ -127,9 +127,9 @@ class ReleaseResult:
     seen: dict[str, Seen] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        found = {**vars(self), "seconds": round(self.seconds, 3)}
-        del found["seen"]
-        return found
+        answer = {**vars(self), "seconds": round(self.seconds, 3)}
+        del answer["seen"]
+        return answer
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,9 @@ class VerifyResult:
     seen: dict[str, Seen] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        found = {"status": "failed" if self.problems else "verified", **vars(self)}
-        del found["node"], found["seen"]
-        return found
+        answer = {"status": "failed" if self.problems else "verified", **vars(self)}
+        del answer["node"], answer["seen"]
+        return answer
 
     def raise_problems(self) -> None:
         """Raise Refused (exit status 3) with every problem, if there is any."""

@@ -73,32 +73,34 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
     lost is taken away too; nothing else is cleared then, since it is not known what belongs to whom. Raises Refused for
     a release that shows nothing, or is not the one that the ledger has under this name, and what `plan` raises.
     """
-    made = plan(spec, wait=wait, judge=False)
-    job = Job(spec, made.place, made.target)
-    with release_lock(made.place, spec.release, wait):
-        upgrade_ledger(made.place)
+    planned = plan(spec, wait=wait, judge=False)
+    job = Job(spec, planned.place, planned.target)
+    with release_lock(planned.place, spec.release, wait):
+        upgrade_ledger(planned.place)
         settle_identity(job)
-        found = private_state.compare(spec, made.place, made.target, joint=spec.checked_together, seconds=OPEN_SECONDS)
-        notes = [f"{UNKNOWN}: {'; '.join(found.problems)}"] if found.problems else []
+        comparison = private_state.compare(
+            spec, planned.place, planned.target, joint=spec.checked_together, seconds=OPEN_SECONDS
+        )
+        notes = [f"{UNKNOWN}: {'; '.join(comparison.problems)}"] if comparison.problems else []
         for message in notes or clear_leftovers(job):
             if log is not None:
                 log(message)
-        with ledger_reader(made.place) as reader:
+        with ledger_reader(planned.place) as reader:
             current, before = reader.pointer(spec.release), retired_by(reader, spec.release)
-        if before is not None and (current is not None or (made.place.atomic and made.target.shows())):
+        if before is not None and (current is not None or (planned.place.atomic and planned.target.shows())):
             before = None  # what was published since is missing in the ledger
         if before is not None:
-            made.target.unpublish()
-        elif current is None and not made.target.shows():
+            planned.target.unpublish()
+        elif current is None and not planned.target.shows():
             raise Refused(f"release {spec.release} shows nothing: no version of it is published")
         else:
             with current_effects().committing("the release was retired", partial(_retired, job)):
-                made.target.close(_recorder(job, current))
-        with ledger_reader(made.place) as reader:
+                planned.target.close(_recorder(job, current))
+        with ledger_reader(planned.place) as reader:
             head = reader.head(spec.release)
     version = before.version if before is not None else current
     return RetireResult(
-        "unchanged" if before else "retired", spec.release, version, made.target.view, head, [*notes, KEPT]
+        "unchanged" if before else "retired", spec.release, version, planned.target.view, head, [*notes, KEPT]
     )
 
 

@@ -100,10 +100,10 @@ def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
     return result
 
 
-def type_note(made: Plan) -> str | None:
+def type_note(planned: Plan) -> str | None:
     """What a plan adds where the types of the source's columns are not those of the newest version. Reads only."""
-    spec, place = made.spec, made.place
-    upgraded = all(step.found == step.needed for step in made.steps if isinstance(step, UpgradeLedger))
+    spec, place = planned.spec, planned.place
+    upgraded = all(step.found == step.needed for step in planned.steps if isinstance(step, UpgradeLedger))
     if not spec.checked_together or not upgraded or not has_book(place):
         return None
     with ledger_reader(place) as reader:
@@ -118,10 +118,10 @@ def type_note(made: Plan) -> str | None:
         return "whether column types have changed could not be read: another run has the crosswalk open"
     finally:
         warehouse.close()
-    found = changed(spec, own[-1].types, columns) if own else []
-    if not found:
+    changes = changed(spec, own[-1].types, columns) if own else []
+    if not changes:
         return None
-    said = "; ".join(f"column {name} was of type {before} and is of type {now}" for name, before, now in found)
+    said = "; ".join(f"column {name} was of type {before} and is of type {now}" for name, before, now in changes)
     return f"a release would be refused, since types have changed ({said}). {way_back(spec)}"
 
 
@@ -150,12 +150,12 @@ def _changes(spec: Spec, known: Types, now: Types, moves: Moves) -> tuple[TypeCh
 
 
 def _record(place: Place, book: Book, spec: Spec, result: RetypeResult) -> None:
-    said = "; ".join(f"column {one.column} from {one.before} to {one.now}" for one in result.columns)
+    said = "; ".join(f"column {column.column} from {column.before} to {column.now}" for column in result.columns)
     event = Event(
         release=spec.release,
         state="retyped",
         run=secrets.token_hex(8),
-        detail={"versions": result.versions, "values": sum(one.values for one in result.columns)},
+        detail={"versions": result.versions, "values": sum(column.values for column in result.columns)},
         reason=f"what the crosswalk keeps is moved to other column types: {said}",
     )
     record_with(place, book, event)
@@ -163,5 +163,5 @@ def _record(place: Place, book: Book, spec: Spec, result: RetypeResult) -> None:
 
 def _columns(spec: Spec, session: Session, table: TableName) -> dict[str, Column]:
     """The source's columns as versions record them: the labels of a recoding map are text, whatever they stand for."""
-    found = checked_columns(spec, session, table)
-    return recoded_columns(spec, found, session.engine) if spec.search.recoding == "multidimensional" else found
+    columns = checked_columns(spec, session, table)
+    return recoded_columns(spec, columns, session.engine) if spec.search.recoding == "multidimensional" else columns

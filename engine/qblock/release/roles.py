@@ -95,8 +95,8 @@ def conflicts(protector: Shown, publisher: Shown, *, own: bool = False) -> tuple
             void.append(f"{pair} sensitive, but the two cannot be checked together ({why}; both need the same)")
         elif role == "quasi_identifier" and other == "insensitive":
             beside = [n for n in publisher.columns if n != name and _shown_beside(protector, publisher, n)]
-            found = void if beside else weak
-            found.append(f"{pair} it is" + (f", beside {', '.join(beside)}" if beside else ""))
+            problems = void if beside else weak
+            problems.append(f"{pair} it is" + (f", beside {', '.join(beside)}" if beside else ""))
     return void, weak
 
 
@@ -125,11 +125,11 @@ def judge(
         judged = _Judged(spec, place, identity, connection, earlier)
         known = judged.reader.releases()
         notes = check_audience(spec, known, judged.reader)
-        for release in judged.others(known):
+        for release in judged.all_releases(known):
             judged.compare(release, _versions(judged.reader, release))
         if running:
             # Another run may have written of a release for the first time since.
-            for release in judged.others(judged.reader.releases())[1:]:
+            for release in judged.all_releases(judged.reader.releases())[1:]:
                 staged = [e for e in last_events(judged.reader, release).values() if e.state in UNFINISHED]
                 if staged and _running(place, release):
                     judged.compare(release, staged)
@@ -174,7 +174,7 @@ class _Judged:
         )
         self.readers = identity.readers
 
-    def others(self, releases: Sequence[str]) -> list[str]:
+    def all_releases(self, releases: Sequence[str]) -> list[str]:
         """Itself first: what its own readers hold already; then every other release that still has its name."""
         return [self.spec.release] + [
             name for name in releases if name not in self.names and self.reader.successor(name) is None
@@ -285,12 +285,13 @@ def check_audience(spec: Spec, known: Sequence[str], reader: LedgerReader | None
             raise InputError(f"{where}: release {name} was moved, and is {successor} now; name that one")
         if name in known:
             continue
-        others = [other for other in known if other != spec.release and other not in spec.versions.audience]
-        near = difflib.get_close_matches(name, others, n=1)
+        candidates = [other for other in known if other != spec.release and other not in spec.versions.audience]
+        near = difflib.get_close_matches(name, candidates, n=1)
         if near and name not in _specs_beside(spec):
             raise InputError(
-                f"{where}: the ledger knows no release {name}; did you mean {near[0]}? It knows {', '.join(others)}. A "
-                "release that is yet to be published can be named as soon as its spec is in the folder of this one"
+                f"{where}: the ledger knows no release {name}; did you mean {near[0]}? It knows "
+                f"{', '.join(candidates)}. A release that is yet to be published can be named as soon as its spec "
+                "is in the folder of this one"
             )
         notes.append(f"release {name}, which versions.audience names, has not been published from this ledger yet")
     return notes
@@ -298,11 +299,11 @@ def check_audience(spec: Spec, known: Sequence[str], reader: LedgerReader | None
 
 def _specs_beside(spec: Spec) -> set[str]:
     """The names of releases whose specs are in the same folder."""
-    found = set()
+    names = set()
     for file in sorted([*spec.directory.glob("*.yaml"), *spec.directory.glob("*.yml")]):
         try:
             text = read_input(file)
         except InputError:
             continue
-        found |= set(re.findall(r"(?m)^release:\s*[\"']?([^\s\"'#]+)", text))
-    return found
+        names |= set(re.findall(r"(?m)^release:\s*[\"']?([^\s\"'#]+)", text))
+    return names

@@ -64,13 +64,13 @@ def rollback(
     what the spec asks now: the refusal is in the ledger, and what was published stays published. Raises InputError,
     Busy and QblockError as a release does.
     """
-    made = plan_rollback(spec, version, wait=wait, judge=False)
-    upgrade = next(step for step in made.steps if isinstance(step, steps.UpgradeLedger))
+    planned = plan_rollback(spec, version, wait=wait, judge=False)
+    upgrade = next(step for step in planned.steps if isinstance(step, steps.UpgradeLedger))
     if upgrade.found is None:
-        private_state.check(spec, made.place, made.target, joint=spec.checked_together)
+        private_state.check(spec, planned.place, planned.target, joint=spec.checked_together)
         raise Refused(f"release {spec.release} has no ledger: it was never published")
-    run = _Rollback(made, version, log, entries)
-    run_steps(run, made.steps, PERFORM, _Rollback.record_failure)
+    run = _Rollback(planned, version, log, entries)
+    run_steps(run, planned.steps, PERFORM, _Rollback.record_failure)
     return run.result()
 
 
@@ -81,24 +81,24 @@ class _Rollback(Job):
     event: RecordedEvent
     first: RecordedEvent
     recorded: list[Guarantee]
-    kept: Kept
+    baseline: Kept
     matched: Rematched
     tightest: list[Tightest | None]
     seen: dict[str, Seen]
     checked: Checked
 
     def __init__(
-        self, made: Plan, version: int, log: Callable[[str], None] | None, entries: Entries | None = None
+        self, planned: Plan, version: int, log: Callable[[str], None] | None, entries: Entries | None = None
     ) -> None:
-        super().__init__(made.spec, made.place, made.target, made.notes, log, entries)
+        super().__init__(planned.spec, planned.place, planned.target, planned.notes, log, entries)
         self.version = version
-        self.lowest_joint = joint_check(made.spec)
+        self.lowest_joint = joint_check(planned.spec)
 
     def check_version(self) -> None:
         """Hold the ledger, the kept copy and the spec against each other."""
         self._read_ledger()
         self.lock.check()
-        self.checked = self.transaction.enter_context(self.target.checking(self.version, self.kept.columns))
+        self.checked = self.transaction.enter_context(self.target.checking(self.version, self.baseline.columns))
         problems = self._check(self.checked.rows)
         if problems:
             raise self._refused("; ".join(problems))
@@ -132,15 +132,15 @@ class _Rollback(Job):
             joints = {e.joint for e in published}
             self.lowest_joint = next((j for j in ("none", WITHOUT_ENTITY) if j in joints), self.lowest_joint)
             self.recorded = reader.guarantees(release, self.first.number)
-            self._read_reference(reader)
+            self._read_baseline(reader)
             same = self.first.spec_digest == spec_digest(self.spec)
             self.unchanged = same and reader.pointer(release) == version
-        self.unchanged = self.unchanged and self.target.intact(version, self.kept.columns)
+        self.unchanged = self.unchanged and self.target.intact(version, self.baseline.columns)
         if not same:
             self.notes.append(CHANGED)
         self._check_columns()
-        self.target.check_columns(self.kept.columns)
-        self.matched = rematch(self.spec, self.kept, self.recorded, same_spec=same)
+        self.target.check_columns(self.baseline.columns)
+        self.matched = rematch(self.spec, self.baseline, self.recorded, same_spec=same)
         if self.matched.problems:
             raise self._refused("; ".join(self.matched.problems))
 
@@ -150,20 +150,20 @@ class _Rollback(Job):
         self.joint.make_ready()
         return self.version in self.joint.showing_withdrawn()
 
-    def _read_reference(self, reader: LedgerReader) -> None:
+    def _read_baseline(self, reader: LedgerReader) -> None:
         text = reader.reference(self.spec.release, self.version)
         if text is None or kept_digest(text) != self.event.reference_digest:
             raise self._refused("the quantities kept with it are missing or were altered")
-        self.kept = Kept.of_text(text)
+        self.baseline = Kept.of_text(text)
 
     def _check_columns(self) -> None:
         """A column of another role was generalized, or left as it is, by other rules than those of today."""
         published = {n: a.role for n, a in self.spec.attributes.items() if a.role != "identifying"}
-        if published != {column.name: column.role for column in self.kept.columns if not column.derived}:
+        if published != {column.name: column.role for column in self.baseline.columns if not column.derived}:
             raise self._refused("it publishes other columns, or in other roles, than the spec says now")
 
     def _check(self, rows: Rows) -> list[str]:
-        columns: Sequence[PublishedColumn] = self.kept.columns
+        columns: Sequence[PublishedColumn] = self.baseline.columns
         problems = []
         count = int(rows.session.scalar(sa.select(sa.func.count()).select_from(rows.rows)))
         if count != self.event.rows_published:
@@ -176,28 +176,32 @@ class _Rollback(Job):
         self.seen = seen(self.spec.quasi_identifiers, counted)
         self.tightest = list(counted.tightest)
         before = {(g.model, g.sensitive, g.parameters, g.parameter): g for g in self.recorded if g.stage == "recheck"}
-        for index, (requirement, found) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
-            if found is None and index not in self.matched.accepted:
+        for index, (requirement, tightest) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
+            if tightest is None and index not in self.matched.accepted:
                 problems.append(f"{requirement.model.name} cannot be computed from what is kept")
-            if found is None:
+            if tightest is None:
                 continue
-            if not found.holds:
+            if not tightest.holds:
                 problems.append(f"it does not satisfy {requirement.model.name} as the spec asks now")
-            for g in Guarantee.of(requirement, found, "recheck"):
+            for g in Guarantee.of(requirement, tightest, "recheck"):
                 if before.get((g.model, g.sensitive, g.parameters, g.parameter), g) != g:
                     problems.append(f"{g.model} reaches {g.parameter} = {g.reached}, and the ledger says another value")
         return problems
 
     def _guarantees(self) -> list[Guarantee]:
-        found: list[Guarantee] = []
-        for index, (requirement, one) in enumerate(zip(self.spec.privacy, self.tightest, strict=True)):
-            found += self.matched.accepted[index] if one is None else Guarantee.of(requirement, one, "recheck")
-        return found
+        guarantees: list[Guarantee] = []
+        for index, (requirement, tightest) in enumerate(zip(self.spec.privacy, self.tightest, strict=True)):
+            guarantees += (
+                self.matched.accepted[index] if tightest is None else Guarantee.of(requirement, tightest, "recheck")
+            )
+        return guarantees
 
     def _record(self, connection: sa.Connection, state: State) -> None:
         """The ledger row of a transition; what a release calls published is a version rolled back to."""
         state = "rolled_back" if state == "published" else state
-        kept = {f.name: getattr(self.event, f.name) for f in fields(Event) if f.name not in ("recorded_at", "reason")}
+        unchanged = {
+            f.name: getattr(self.event, f.name) for f in fields(Event) if f.name not in ("recorded_at", "reason")
+        }
         now = {
             "release": self.spec.release,  # the version may be of an earlier name
             "state": state,
@@ -211,7 +215,7 @@ class _Rollback(Job):
             "stale_after": self.spec.versions.stale_after,
             "reason": NOT_JOINT if self.lowest_joint == "none" and state == "rolled_back" else None,
         }
-        record(connection, Event(**{**kept, **now}), self._guarantees())
+        record(connection, Event(**{**unchanged, **now}), self._guarantees())
         if state == "rolled_back":
             set_pointer(connection, self.spec.release, self.version)
 
@@ -238,11 +242,11 @@ class _Rollback(Job):
 
     def _refused(self, why: str) -> Refused:
         with ledger_reader(self.place) as reader:
-            kept = published_versions(reader.history(self.spec.release))
-        others = [v for v in kept if v != self.version and self.target.holds(v)]
+            published = published_versions(reader.history(self.spec.release))
+        available = [v for v in published if v != self.version and self.target.holds(v)]
         instead = (
-            f"; kept, and available to roll back to: {', '.join(map(str, sorted(others)))}"
-            if others
+            f"; kept, and available to roll back to: {', '.join(map(str, sorted(available)))}"
+            if available
             else ("; no other version is kept")
         )
         return Refused(f"version {self.version} of release {self.spec.release} is not published again: {why}{instead}")

@@ -62,7 +62,7 @@ class Run(Job):
     """The state of one run; steps fill it in the order of the plan."""
 
     task: Task
-    found: SearchResult
+    searched: SearchResult
     chosen: Chosen
     version: int
     checked: Checked
@@ -84,7 +84,7 @@ class Run(Job):
         self.stopping = plan.stopping
         self.progress = progress
         self.force = force
-        self.begun = False
+        self.reserved = False
         self.recheck: Counted | None = None
         self.current: RecordedEvent | None = None
         self.named: NamedMap | None = None
@@ -118,7 +118,7 @@ class Run(Job):
             and event.version is not None
             and event.spec_digest == spec_digest(self.spec)
             and event.content_digest == self.chosen.digest
-            and self._kept_now(event) == self.chosen.kept.stated
+            and self._baseline_now(event) == self.chosen.baseline.stated
             and (event.target == self.identity.target or (event.target is None and event.view == self.target.view))
             and self.target.intact(event.version, self.chosen.copy.columns)
         )
@@ -126,7 +126,7 @@ class Run(Job):
             self.version = event.version
         return same
 
-    def _kept_now(self, event: RecordedEvent) -> str | None:
+    def _baseline_now(self, event: RecordedEvent) -> str | None:
         """What is stated by the quantities kept with the version of an event; None where they are lost or altered."""
         assert event.version is not None
         with ledger_reader(self.place) as reader:
@@ -149,7 +149,7 @@ class Run(Job):
         if self.chosen.assessment.suppressed:
             return False
         inherited = self._inherited
-        return bool(inherited.protected) if inherited else self.found.choice != "minimal"
+        return bool(inherited.protected) if inherited else self.searched.choice != "minimal"
 
     @property
     def boxes(self) -> int | None:
@@ -160,44 +160,44 @@ class Run(Job):
     def how_chosen(self) -> HowChosen:
         """How the node was chosen: for one that is kept, how the first version's was."""
         inherited = self._inherited
-        return inherited.choice or "pinned" if inherited else self.found.choice
+        return inherited.choice or "pinned" if inherited else self.searched.choice
 
     @property
     def _inherited(self) -> RecordedEvent | None:
         """The version whose node, or map, this one has."""
         if self.named is not None:
             return self.named.event
-        kept = self.task.source.recoding is not None and self.found.recoded is None
-        return self.current if kept else self.joint.inherited
+        is_inherited = self.task.source.recoding is not None and self.searched.recoded is None
+        return self.current if is_inherited else self.joint.inherited
 
     @property
     def tightest(self) -> list[Tightest]:
         """The verdicts over the copy; those of the search where the copy does not suffice."""
         searched = self.chosen.assessment.tightest
         again = self.recheck.tightest if self.recheck else (None,) * len(searched)
-        return [one or other for one, other in zip(again, searched, strict=True)]
+        return [rechecked or from_search for rechecked, from_search in zip(again, searched, strict=True)]
 
     def guarantees(self, stage: Literal["search", "recheck"]) -> list[Guarantee]:
         searched = self.chosen.assessment.tightest
         again = self.recheck.tightest if self.recheck and stage == "recheck" else (None,) * len(searched)
-        found: list[Guarantee] = []
-        for requirement, one, other in zip(self.spec.privacy, again, searched, strict=True):
-            found += Guarantee.of(requirement, one or other, "recheck" if one else "search")
-        return found
+        guarantees: list[Guarantee] = []
+        for requirement, rechecked, from_search in zip(self.spec.privacy, again, searched, strict=True):
+            guarantees += Guarantee.of(requirement, rechecked or from_search, "recheck" if rechecked else "search")
+        return guarantees
 
-    def begin(self, version: int, joint: str | None = None) -> str:
+    def reserve_version(self, version: int, joint: str | None = None) -> str:
         """Write the version and its stamp down, once, before the crosswalk or the target is touched; the stamp."""
-        if not self.begun:
+        if not self.reserved:
             self.version = version
             begin(self.place, Begun(self.spec.release, version, self.stamp, self.id, joint))
-            self.begun = True
+            self.reserved = True
         return self.stamp
 
     def record(self, connection: sa.Connection, state: State) -> None:
         """Write the event of a transition of the version, and what goes with it."""
         release = self.spec.release
         if state == "staged":
-            write_kept(connection, release, self.version, self.chosen.kept.text())
+            write_kept(connection, release, self.version, self.chosen.baseline.text())
             write_spec(connection, spec_digest(self.spec), canonical_spec(self.spec))
         record(connection, self._event(state), self.guarantees("search" if state == "staged" else "recheck"))
         if state == "published":
@@ -231,7 +231,7 @@ class Run(Job):
             spec_digest=spec_digest(self.spec),
             hierarchy_digest=self.hierarchy_digest,
             content_digest=chosen.digest,
-            reference_digest=kept_digest(chosen.kept.text()),
+            reference_digest=kept_digest(chosen.baseline.text()),
             stamp=self.stamp,
             view=self.target.view,
             stale_after=self.spec.versions.stale_after,
@@ -269,7 +269,7 @@ class Run(Job):
         if self.remembered is not None:
             now = {"run": self.id, "ledger_head": self._head(), "seconds": time.monotonic() - self.started}
             return ReleaseResult(**{**self.remembered, **now, "waiting": self.joint.waits(), "lag": self.joint.lag()})
-        outcome, chosen = self.found.outcome, self.chosen
+        outcome, chosen = self.searched.outcome, self.chosen
         return ReleaseResult(
             status="unchanged" if self.unchanged else "published",
             release=self.spec.release,
@@ -298,7 +298,7 @@ class Run(Job):
         )
 
     def _searched(self) -> dict[str, Any]:
-        figures = {k: v for k, v in self.found.to_json().items() if k in SEARCH_FIGURES}
+        figures = {k: v for k, v in self.searched.to_json().items() if k in SEARCH_FIGURES}
         recoding, chosen = self.task.source.recoding, self.chosen.assessment
         if recoding is None:
             return figures

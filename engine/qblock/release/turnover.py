@@ -26,25 +26,25 @@ def check_turnover(run: Run, source: SourceTable) -> None:
     if run.joint.admission is None:
         return
     with open_book(run.place, source.session) as book:
-        found = turnover(book, source, run.joint.admission, run.published_digests)
-    if found.too_many:
+        change = turnover(book, source, run.joint.admission, run.published_digests)
+    if change.too_many:
         digest = source_digest(source)
         if run.spec.versions.confirm != digest:
-            raise refusal(run.spec, found, digest)
+            raise refusal(run.spec, change, digest)
         run.confirmed = digest
         # In a new snapshot, since this one would not see the event that is to be followed by the version's.
         raise StartOver(
-            f"{_counts(found)}; confirmed by versions.confirm", lambda own: _confirm(run, own, found, digest)
+            f"{_counts(change)}; confirmed by versions.confirm", lambda own: _confirm(run, own, change, digest)
         )
-    if found.waiting is not None and not run.joint.dry:
+    if change.waiting is not None and not run.joint.dry:
         with own_book(run.place) as own:
-            keep(own, run.spec.release, found)
+            keep(own, run.spec.release, change)
 
 
-def _confirm(run: Run, own: Book, found: Turnover, digest: str) -> None:
-    event = Event(release=run.spec.release, state="confirmed", run=run.id, detail=found.detail, confirmed=digest)
+def _confirm(run: Run, own: Book, change: Turnover, digest: str) -> None:
+    event = Event(release=run.spec.release, state="confirmed", run=run.id, detail=change.detail, confirmed=digest)
     record_with(run.place, own, event)
-    keep(own, run.spec.release, found)
+    keep(own, run.spec.release, change)
 
 
 def source_digest(source: SourceTable) -> str:
@@ -60,10 +60,10 @@ def source_digest(source: SourceTable) -> str:
     return content_digest(source.session, source.rows_of(names).subquery("qblock_confirmed"), columns)
 
 
-def refusal(spec: Spec, found: Turnover, digest: str) -> TurnoverRefused:
+def refusal(spec: Spec, change: Turnover, digest: str) -> TurnoverRefused:
     """The refusal for the person who must look at the source: counts only."""
     error = TurnoverRefused(
-        f"{spec.at('entity')}: {_counts(found)} (limit: 20 %). Where the values of column {spec.entity} were "
+        f"{spec.at('entity')}: {_counts(change)} (limit: 20 %). Where the values of column {spec.entity} were "
         "changed (another format, new numbers), everybody looks new, and versions cannot be checked together any more; "
         "nothing is published. If these people really left and came, confirm this source in the spec: "
         f"`versions: {{confirm: {digest}}}`"
@@ -72,6 +72,6 @@ def refusal(spec: Spec, found: Turnover, digest: str) -> TurnoverRefused:
     return error
 
 
-def _counts(found: Turnover) -> str:
-    gone = f"{found.went:,} of the {found.shown:,} people in version {found.version} are gone"
-    return f"since the run before, {gone} and {found.came:,} are new"
+def _counts(change: Turnover) -> str:
+    gone = f"{change.went:,} of the {change.shown:,} people in version {change.version} are gone"
+    return f"since the run before, {gone} and {change.came:,} are new"

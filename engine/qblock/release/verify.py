@@ -135,42 +135,42 @@ class _Checks:
         if kept_digest(text) != event.reference_digest:
             self.problems.append(f"the quantities kept with version {current.version} were altered")
             return
-        kept = Kept.of_text(text)
-        if not self.target.intact(current.version, kept.columns):
+        baseline = Kept.of_text(text)
+        if not self.target.intact(current.version, baseline.columns):
             self.problems.append(f"{self.target.view} is not as version {current.version} was published")
         if event.spec_digest != spec_digest(self.spec):
             # Its parameters are not those that the version was checked for; content and chain still can be.
             self.not_recomputed.append("every model: the spec has changed since the version was published")
-        self._hierarchies(current, kept)
+        self._hierarchies(current, baseline)
         try:
             with self.target.published() as rows:
-                self._content(current, kept, rows)
+                self._content(current, baseline, rows)
         except Unreachable:
             raise
         except QblockError as error:
             self.problems.append(str(error))
 
-    def _hierarchies(self, current: PublishedVersion, kept: Kept) -> None:
+    def _hierarchies(self, current: PublishedVersion, baseline: Kept) -> None:
         """Hierarchies that are stated in files and tables must be those that the version was made with, except for new
         leaves."""
         try:
-            now = stated_hierarchies(self.spec) if kept.hierarchies else {}
+            now = stated_hierarchies(self.spec) if baseline.hierarchies else {}
         except QblockError as error:
             self.problems.append(f"the hierarchies of version {current.version} cannot be read: {error}")
             return
         self.problems.extend(
             f"the hierarchy of {name} is not the one that version {current.version} was made with"
-            for name, marks in kept.hierarchies.items()
+            for name, marks in baseline.hierarchies.items()
             if name not in now or not set(marks) <= set(leaf_marks(now[name]))
         )
 
-    def _content(self, current: PublishedVersion, kept: Kept, rows: Rows) -> None:
-        missing = [c.name for c in kept.columns if c.name not in rows.rows.c]
-        if missing or len(rows.rows.c) != len(kept.columns):
+    def _content(self, current: PublishedVersion, baseline: Kept, rows: Rows) -> None:
+        missing = [c.name for c in baseline.columns if c.name not in rows.rows.c]
+        if missing or len(rows.rows.c) != len(baseline.columns):
             self.problems.append(f"the columns of {self.target.view} are not those that were published")
             return
         self.rows = int(rows.session.scalar(sa.select(sa.func.count()).select_from(rows.rows)))
-        self.digest = content_digest(rows.session, rows.rows, kept.columns)
+        self.digest = content_digest(rows.session, rows.rows, baseline.columns)
         if self.rows != current.event.rows_published:
             self.problems.append(f"{self.rows} rows are published, and the ledger says {current.event.rows_published}")
         if self.digest != current.event.content_digest:
@@ -178,25 +178,25 @@ class _Checks:
         if self.not_recomputed:
             return
         try:
-            counted = count_again(self.spec, rows.session, rows.rows, kept.columns, kept.references)
+            counted = count_again(self.spec, rows.session, rows.rows, baseline.columns, baseline.references)
         except Refused as error:
             self.problems.append(str(error))
             return
         self._helpers(rows, counted)
         self.node = dict(zip(current.event.quasi_identifiers or (), current.event.node or (), strict=False))
         self.seen = seen(self.spec.quasi_identifiers, counted)
-        for number, (requirement, found) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
+        for number, (requirement, tightest) in enumerate(zip(self.spec.privacy, counted.tightest, strict=True)):
             stage: Stage = "recheck"
-            if found is None and number in kept.counts:
-                found, stage = self._privately(number, requirement, kept, counted), "search"
-            if found is None:
+            if tightest is None and number in baseline.counts:
+                tightest, stage = self._privately(number, requirement, baseline, counted), "search"
+            if tightest is None:
                 self.not_recomputed.append(requirement.model.name)
                 continue
             self.computed.append(requirement)
-            self.tightest.append(found)
-            if not found.holds:
+            self.tightest.append(tightest)
+            if not tightest.holds:
                 self.problems.append(f"what is published does not satisfy {requirement.model.name}")
-            for guarantee in Guarantee.of(requirement, found, stage):
+            for guarantee in Guarantee.of(requirement, tightest, stage):
                 if guarantee not in current.guarantees:
                     self.problems.append(
                         f"{guarantee.model} reaches {guarantee.parameter} = {guarantee.reached}, "
@@ -212,16 +212,16 @@ class _Checks:
             return
         levels = rows.session.relation(name)
         said = rows.session.fetch(sa.select(levels.c.column_name, levels.c.label, levels.c.rows)).to_pylist()
-        found = {(row["column_name"], row["label"]): row["rows"] for row in said}
+        listed = {(row["column_name"], row["label"]): row["rows"] for row in said}
         labels = counted_labels(counted.labels, counted.rows, len(self.spec.quasi_identifiers))
         pairs = zip(self.spec.quasi_identifiers, labels, strict=True)
         expected = {(column, label): n for column, own in pairs for label, n in own.items()}
-        if said and found != expected:
+        if said and listed != expected:
             self.problems.append(f"the labels that {name} lists are not those that are published")
 
-    def _privately(self, number: int, requirement: Requirement, kept: Kept, counted: Counted) -> Tightest:
+    def _privately(self, number: int, requirement: Requirement, baseline: Kept, counted: Counted) -> Tightest:
         """A requirement on the counts kept with the version, whose blocks must be those that are published."""
-        parts = kept.counts[number]
+        parts = baseline.counts[number]
         self.privately.append(requirement.model.name)
         sizes, published = kept_counts.sizes(parts), np.sort(counted.rows)
         if len(requirement.sensitive) > 1:
@@ -232,4 +232,4 @@ class _Checks:
             same = np.array_equal(sizes, published)
         if not same:
             self.problems.append(f"the private counts of {requirement.model.name} are not of the published blocks")
-        return kept_counts.verdict(requirement, parts, kept.references[number])
+        return kept_counts.verdict(requirement, parts, baseline.references[number])

@@ -235,9 +235,9 @@ class Release:
 
     def plan(self, *, churn: float | None = None) -> Planned:
         """The steps of `publish`. churn: as of `search`; before a first version the lattice is searched for it."""
-        from qblock.release.foresee import foreseen
+        from qblock.release.preview import preview
 
-        return _planned(foreseen(self.spec, churn))
+        return _planned(preview(self.spec, churn))
 
     def plan_rollback(self, version: int, *, wait: float = 0) -> Planned:
         """The steps of `rollback`."""
@@ -256,9 +256,9 @@ class Release:
     ) -> Planned:
         """The steps of `erase`. With `now` also how many share the joint cells of those who would leave (`sharing`),
         and with `missing` how many are missing; else nobody is looked up."""
-        from qblock.release.leaving import Asked, planned_erasure
+        from qblock.release.leaving import ErasureRequest, planned_erasure
 
-        request = Asked.of(self.spec, people, missing=missing, confirm=confirm, now=now)
+        request = ErasureRequest.of(self.spec, people, missing=missing, confirm=confirm, now=now)
         return _planned(planned_erasure(self.spec, request, wait))
 
     def grants(self, *, job: str | None = None, officer: str | None = None) -> Grants:

@@ -21,7 +21,7 @@ from qblock.lattice import Node
 from qblock.ledger.events import PUBLISHING, RecordedEvent
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
-from qblock.release.maps import kept_map
+from qblock.release.maps import inherited_map
 from qblock.release.plan import Plan
 from qblock.release.turnover import refusal, source_digest
 from qblock.search.run import open_snapshot
@@ -34,7 +34,7 @@ ANOTHER_SPEC = "the spec is another one than that of version {}: a new version w
 
 
 @dataclass(frozen=True)
-class Ahead:
+class NextVersion:
     """levels: of the next version and of the current one, as JSON; changes: that wait, as JSON, where versions lag and
     the source could be opened; notes: what is to be said beside."""
 
@@ -43,30 +43,30 @@ class Ahead:
     notes: tuple[str, ...] = ()
 
 
-def ahead(made: Plan) -> Ahead:
+def next_version(planned: Plan) -> NextVersion:
     """What is known of the version that a run would make; nothing before there is one. Raises what a run raises before
     its search, where versions lag."""
-    spec, place = made.spec, made.place
-    if made.current is None:
-        return Ahead()
+    spec, place = planned.spec, planned.place
+    if planned.current is None:
+        return NextVersion()
     with ledger_reader(place) as reader:
         current = reader.current(spec.release)
         events = reader.history(spec.release)
     if current is None:
-        return Ahead()
+        return NextVersion()
     shown = sorted({e.version for e in events if e.state in PUBLISHING and e.version is not None})
-    kept: Node | None = None
+    shown_node: Node | None = None
     changes: dict[str, Any] | None = None
     notes: list[str] = []
     if lags(spec):
         try:
-            kept, changes, notes = _looked(spec, place, shown, current.event)
+            shown_node, changes, notes = _looked(spec, place, shown, current.event)
         except (InputError, Refused):
             raise  # a run would end so
         except QblockError as error:
             notes = [f"what waits could not be looked at: {error}"]
-    node = spec.pinned if spec.pinned is not None else kept
-    return Ahead(_levels(spec, node, current.event), changes, tuple(notes))
+    node = spec.pinned if spec.pinned is not None else shown_node
+    return NextVersion(_levels(spec, node, current.event), changes, tuple(notes))
 
 
 def _levels(spec: Spec, node: Node | None, current: RecordedEvent) -> dict[str, Any] | None:
@@ -87,34 +87,34 @@ def _looked(
         return None, None, [NO_STATE]
     with open_snapshot(spec, name_values=False) as session:
         with open_book(place, session, read_only=True) as book:
-            kept = memory.load(book, spec.release)
-        if kept is None or kept.first not in shown:
+            steady = memory.load(book, spec.release)
+        if steady is None or steady.first not in shown:
             return None, None, [NO_STATE]
-        check_layout(spec, kept)
+        check_layout(spec, steady)
         admission = Admission(spec, place, shown=tuple(shown), read_only=True)
-        source = open_recoded(spec, session, kept_map(spec, place, current), relation=admission)
-        check_node(kept, source)
+        source = open_recoded(spec, session, inherited_map(spec, place, current), relation=admission)
+        check_node(steady, source)
         refused = _turnover(session, source, admission, shown)
         with open_book(place, session, read_only=True) as book:
-            found = outlook(book, source, kept, max(shown))
-    return kept.node, _json(spec, found, current, refused), []
+            changes = outlook(book, source, steady, max(shown))
+    return steady.node, _json(spec, changes, current, refused), []
 
 
-def _json(spec: Spec, found: Outlook, current: RecordedEvent, refused: str | None) -> dict[str, Any]:
-    made = found.to_json()
+def _json(spec: Spec, changes: Outlook, current: RecordedEvent, refused: str | None) -> dict[str, Any]:
+    answer = changes.to_json()
     if refused is not None:
-        return {**made, "tried": False, "why": f"a run would be refused: {refused}"}
-    if not found.tried and current.spec_digest != spec_digest(spec):
-        return {**made, "tried": True, "why": ANOTHER_SPEC.format(current.version, found)}
-    return made
+        return {**answer, "tried": False, "why": f"a run would be refused: {refused}"}
+    if not changes.tried and current.spec_digest != spec_digest(spec):
+        return {**answer, "tried": True, "why": ANOTHER_SPEC.format(current.version, changes)}
+    return answer
 
 
 def _turnover(session: Session, source: SourceTable, admission: Admission, shown: Collection[int]) -> str | None:
     """Why a run would ask somebody to confirm the source, if it would."""
     spec = source.spec
     with open_book(admission.place, session, read_only=True) as book:
-        found = turnover(book, source, admission, shown)
-    if not found.too_many:
+        change = turnover(book, source, admission, shown)
+    if not change.too_many:
         return None
     digest = source_digest(source)
-    return None if spec.versions.confirm == digest else str(refusal(spec, found, digest))
+    return None if spec.versions.confirm == digest else str(refusal(spec, change, digest))

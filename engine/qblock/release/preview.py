@@ -16,7 +16,7 @@ from qblock.publish.columns_ahead import check_view
 from qblock.publish.copy import disclosure, nearly_unique
 from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_search, published
 from qblock.release.maps import map_named_by
-from qblock.release.outlook import ahead
+from qblock.release.next_version import next_version
 from qblock.release.plan import Plan, plan
 from qblock.release.ranges import ranges_now
 from qblock.release.retype import type_note
@@ -40,7 +40,7 @@ NOT_LOOKED = (
 
 
 @kept_sessions()
-def foreseen(spec: Spec, churn: float | None = None) -> Plan:
+def preview(spec: Spec, churn: float | None = None) -> Plan:
     """The plan of a release. Raises what `plan` raises, InputError for a table that does not exist, or a view that
     cannot be replaced, and Refused where row level security would hide rows of a table; of a source that is released as
     it is, whatever a run raises before its search. Where a run would end for rights that are missing, those are all it
@@ -48,32 +48,32 @@ def foreseen(spec: Spec, churn: float | None = None) -> Plan:
 
     churn: as of `forecast_of_search`; before a first version, a search reads the table for it.
     """
-    asked = churn_of(spec, churn)
-    made = plan(spec)
-    if made.stopping:
-        return replace(made, notes=(*made.notes, NOT_LOOKED))
+    expected_churn = churn_of(spec, churn)
+    planned = plan(spec)
+    if planned.stopping:
+        return replace(planned, notes=(*planned.notes, NOT_LOOKED))
     if engine_of_source(spec).facts.has_roles:  # only there are policies
         _check_rows(spec)
-    check_view(spec, made.target, ranges_now(spec, made.place))
-    unread = _check_source(spec) if made.current is None or not spec.checked_together else []
-    note = type_note(made)
+    check_view(spec, planned.target, ranges_now(spec, planned.place))
+    unread = _check_source(spec) if planned.current is None or not spec.checked_together else []
+    note = type_note(planned)
     notes = [*unread, *spec.warnings, *([] if note is None else [note])]
     if spec.entity is None:
         notes += _repeats(spec)
-    notes += later_versions(spec) if made.current is None else []
+    notes += later_versions(spec) if planned.current is None else []
     if lags(spec):
         rules = rules_of(spec, bool(spec.versions.audience))
         notes += [] if rules.cells else [CORE.format(rules.reason)]
-    forecast = _forecast(spec, asked) if lags(spec) else None
-    if lags(spec) and forecast is None and asked is None:
+    forecast = _forecast(spec, expected_churn) if lags(spec) else None
+    if lags(spec) and forecast is None and expected_churn is None:
         notes.append(GIVE_CHURN)
-    found = ahead(made)
+    following = next_version(planned)
     return replace(
-        made,
-        notes=(*made.notes, *notes, *found.notes),
+        planned,
+        notes=(*planned.notes, *notes, *following.notes),
         forecast=None if forecast is None else forecast.to_json(),
-        levels=found.levels,
-        changes=found.changes,
+        levels=following.levels,
+        changes=following.changes,
     )
 
 

@@ -20,7 +20,7 @@ from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse.protocol import Session, TableName
 
 
-def refused_ahead(run: Run) -> Refused | None:
+def spec_refusal(run: Run) -> Refused | None:
     """Before the source is opened, since it needs sessions of its own: the refusal that the check of versions together
     would end with after the search, to be raised once the source is known to have the columns."""
     try:
@@ -31,7 +31,7 @@ def refused_ahead(run: Run) -> Refused | None:
 
 
 def _check_spec(run: Run) -> None:
-    if run.shown and not _asked_as_before(run):
+    if run.shown and not _may_be_unchanged(run):
         if run.joint.together:
             run.joint.check_known(run.published_digests)
         elif run.spec.versions.joint != "none":
@@ -41,13 +41,13 @@ def _check_spec(run: Run) -> None:
                     raise other_content(run, version)
 
 
-def check_begun(run: Run) -> None:
+def check_comparable_versions(run: Run) -> None:
     """Once it is known what the release has shown. Raises what the check of versions together would raise."""
-    if run.shown and not _asked_as_before(run):
+    if run.shown and not _may_be_unchanged(run):
         run.joint.check_comparable()
 
 
-def check_source_ahead(run: Run, session: Session, ahead: Refused | None, *, labels: bool = False) -> None:
+def precheck_source(run: Run, session: Session, refusal: Refused | None, *, labels: bool = False) -> None:
     """Before the source is scanned: its columns and their types, and where versions are compared by their content, how
     many rows it has. labels: whether quasi-identifiers are those of a map. Raises Refused, and InputError for a column
     that is missing."""
@@ -56,8 +56,8 @@ def check_source_ahead(run: Run, session: Session, ahead: Refused | None, *, lab
     columns = checked_columns(run.spec, session, table)
     if not run.shown:
         return
-    if ahead is not None:
-        raise ahead
+    if refusal is not None:
+        raise refusal
     if run.joint.together:
         run.joint.check_types(session, recoded_columns(run.spec, columns, session.engine) if labels else columns)
     elif run.spec.versions.joint != "none" and run.spec.shows_every_row:
@@ -65,11 +65,11 @@ def check_source_ahead(run: Run, session: Session, ahead: Refused | None, *, lab
         # Of an empty table opening the source says that it is.
         known = {v: e.rows_published for v, e in run.shown.items() if rows and e.rows_published not in (None, rows)}
         current = run.current.version if run.current is not None else None
-        if known and (current in known or not _asked_as_before(run)):
+        if known and (current in known or not _may_be_unchanged(run)):
             raise other_content(run, max(known))
 
 
-def published_node_ahead(run: Run) -> Chosen | None:
+def precheck_published_node(run: Run) -> Chosen | None:
     """Before the search, where versions are compared by their content: what the node of the version that readers see
     would show now; None where that cannot be told from it. Raises Refused where it is something else."""
     event, spec = run.current, run.spec
@@ -100,7 +100,7 @@ def other_content(run: Run, version: int) -> Refused:
     )
 
 
-def _asked_as_before(run: Run) -> bool:
+def _may_be_unchanged(run: Run) -> bool:
     """Whether the run may find that readers already see what the spec asks for."""
     event = run.current
     if event is None or run.force or run.pointer_problems:

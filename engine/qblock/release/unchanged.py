@@ -35,9 +35,9 @@ def fingerprint(run: Run, session: Session) -> str | None:
     if not isinstance(run.joint, LaggingVersions) or run.joint.kept is None or current is None:
         return None
     with open_book(run.place, session) as book:
-        apart, steady = book.tables.apart, book.tables.steady
-        query = sa.select(apart.c.entity, apart.c.state).where(apart.c.release == spec.release)
-        set_apart = sorted(tuple(row.values()) for row in book.own.fetch(query).to_pylist())
+        exclusions, steady = book.tables.apart, book.tables.steady
+        query = sa.select(exclusions.c.entity, exclusions.c.state).where(exclusions.c.release == spec.release)
+        excluded = sorted(tuple(row.values()) for row in book.own.fetch(query).to_pylist())
         state = book.own.scalar(sa.select(steady.c.state).where(steady.c.release == spec.release))
     try:
         files = _files(spec)
@@ -51,7 +51,7 @@ def fingerprint(run: Run, session: Session) -> str | None:
         "spec": spec_digest(spec),
         "current": [current.version, current.digest],
         "state": memory.decided(state),
-        "apart": [list(one) for one in set_apart],
+        "apart": [list(row) for row in excluded],
         "types": {name: column.type for name, column in columns.items() if name in read},
         "source": relation_digest(session, source, [name for name in columns if name not in read]),
         "tables": {str(table): relation_digest(session, table) for table in tables_read(spec) if table != source},
@@ -61,13 +61,13 @@ def fingerprint(run: Run, session: Session) -> str | None:
 
 
 def _files(spec: Spec) -> dict[str, str]:
-    found: dict[str, str] = {}
+    digests: dict[str, str] = {}
     for attribute in spec.attributes.values():
         for given in (attribute.hierarchy, attribute.taxonomy):
             path = None if given is None else spec.file(given)
             if path is not None:
-                found[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return found
+                digests[str(path)] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return digests
 
 
 def remember(run: Run) -> None:
@@ -75,27 +75,27 @@ def remember(run: Run) -> None:
     joint = run.joint
     if run.fingerprint is None or not isinstance(joint, LaggingVersions) or not joint.quiet or joint.dry:
         return
-    found = {"fingerprint": run.fingerprint, "result": run.result().to_json(), **joint.as_remembered()}
+    remembered = {"fingerprint": run.fingerprint, "result": run.result().to_json(), **joint.as_remembered()}
     with own_book(run.place) as book:
-        memory.keep_result(book, run.spec.release, found)
+        memory.keep_result(book, run.spec.release, remembered)
 
 
-def as_before(run: Run) -> bool:
+def is_unchanged(run: Run) -> bool:
     """Whether everything is as the run before left it. Then the run knows what that one came to."""
     joint, event = run.joint, run.current
     if run.fingerprint is None or run.force or event is None or not isinstance(joint, LaggingVersions) or joint.dry:
         return False
     with own_book(run.place) as book:
-        found = memory.result_of(book, run.spec.release)
-    if found is None or found["fingerprint"] != run.fingerprint or run.pointer_problems:
+        remembered = memory.result_of(book, run.spec.release)
+    if remembered is None or remembered["fingerprint"] != run.fingerprint or run.pointer_problems:
         return False
     with ledger_reader(run.place) as reader:
         text = reader.reference(run.spec.release, event.version or 0)
     same_target = event.target == run.identity.target or (event.target is None and event.view == run.target.view)
     if text is None or not same_target or not run.target.intact(event.version or 0, Kept.of_text(text).columns):
         return False
-    joint.recall(found)
+    joint.recall(remembered)
     known = {field.name for field in fields(ReleaseResult)}
-    run.remembered = {name: value for name, value in found["result"].items() if name in known}
+    run.remembered = {name: value for name, value in remembered["result"].items() if name in known}
     run.version = event.version or 0
     return True
