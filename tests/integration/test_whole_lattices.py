@@ -19,7 +19,6 @@ from integration.sources import make_spec
 from integration.worlds import Expected, World, fill, task_of, worlds
 from qblock.search import STRATEGIES
 from qblock.search.run import SearchResult, open_task, run_search
-from qblock.source import local
 
 pytestmark = pytest.mark.either_engine
 
@@ -102,7 +101,7 @@ def test_two_attributes_under_a_budget(warehouse, tmp_path: Path, strategy: str)
 @pytest.fixture
 def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table is brought into this process where it would be if it were larger."""
-    monkeypatch.setattr(local, "LEAST_ROWS", 0)
+    monkeypatch.setattr("qblock.source.open.LEAST_ROWS", 0)
 
 
 @pytest.mark.usefixtures("however_small")

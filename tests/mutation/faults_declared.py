@@ -68,7 +68,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "prior: NULL has the weight of the empty string",
-        "source/priors.py",
+        "source/knowledge.py",
         "        code = values.reference.code_of(value)\n        if code is None:",
         '        code = values.reference.code_of(value or "")\n        if code is None:',
         DUCKDB,
@@ -92,7 +92,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "prior: NULLs of a table are not counted",
-        "source/priors.py",
+        "source/knowledge.py",
         "        if null is not None:  # which no join matches",
         "        if False:",
         DUCKDB,
@@ -100,7 +100,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "prior: NULLs of a table are counted whatever is asked",
-        "source/priors.py",
+        "source/knowledge.py",
         ".where(value.is_(None), *conditions)",
         ".where(value.is_(None))",
         DUCKDB,

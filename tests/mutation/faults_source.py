@@ -17,9 +17,9 @@ SOURCE: tuple[Mutation, ...] = (
     ),
     Mutation(
         "quarantine: rows that wait are counted out and published",
-        "source/table.py",
-        "        admitted = covered(spec, session, admitted, waiting, columns)\n",
-        "",
+        "source/open.py",
+        "released, scanned = without_uncovered(admitted, quasi), without_uncovered(stored, quasi)",
+        "scanned = without_uncovered(stored, quasi)",
         tests=(UNCOVERED,),
     ),
     Mutation(
@@ -32,8 +32,8 @@ SOURCE: tuple[Mutation, ...] = (
     Mutation(
         "quarantine: NULL is a value without a leaf",
         "source/columns.py",
-        "    return sa.and_(value.is_not(None), value.not_in(leaves))",
-        "    return value.not_in(leaves)",
+        "sa.and_(value.is_not(None), value.not_in(sa.select(leaf).where(leaf.is_not(None))))",
+        "value.not_in(sa.select(leaf).where(leaf.is_not(None)))",
         tests=(f"{SOURCES}::test_rows_wait_for_any_value_without_a_leaf_and_not_for_null",),
     ),
     Mutation(
@@ -59,14 +59,14 @@ SOURCE: tuple[Mutation, ...] = (
     ),
     Mutation(
         "population: somebody of the source is not in it",
-        "source/population.py",
+        "source/knowledge.py",
         "int(np.count_nonzero(mine.population == 0))",
         "int(np.count_nonzero(mine.population < 0))",
         tests=(f"{SOURCES}::test_a_population_without_somebody_of_the_source_is_refused",),
     ),
     Mutation(
         "guards: of everybody who is listed",
-        "source/guards.py",
+        "source/knowledge.py",
         "        if whole:\n",
         "        if whole == len(self.sets) > 1:\n",
         tests=("tests/search/test_guards.py::test_a_table_that_does_not_fit_is_refused",),

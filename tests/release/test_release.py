@@ -19,7 +19,6 @@ from qblock.ledger.writer import opened
 from qblock.release.plan import plan
 from qblock.release.verify import verify
 from qblock.releases.release import Release
-from qblock.source import local
 from qblock.spec import spec_digest
 from release.jobs import ATTRIBUTES, PEOPLE, Job, MakeJob
 
@@ -339,7 +338,7 @@ def test_entities_are_counted_by_the_search_and_their_rows_by_the_check(make_job
 def test_wherever_frequency_sets_are_rolled_up_the_release_is_the_same(
     make_job: MakeJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(local, "LEAST_ROWS", 0)
+    monkeypatch.setattr("qblock.source.open.LEAST_ROWS", 0)
     job = make_job()
     digest = job.run().digest
     for where in ("local", "warehouse"):

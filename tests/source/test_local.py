@@ -19,7 +19,7 @@ from qblock.search.comparison.compare import compare
 from qblock.search.comparison.tables import to_json
 from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
-from qblock.source import local
+from qblock.source.open import fits_memory
 from qblock.spec import Spec
 from qblock.spec.model import Search
 from qblock.warehouse.engines import ENGINES
@@ -38,7 +38,7 @@ ASKED = [
 
 @pytest.fixture
 def however_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local, "LEAST_ROWS", 0)
+    monkeypatch.setattr("qblock.source.open.LEAST_ROWS", 0)
 
 
 @pytest.fixture
@@ -124,8 +124,8 @@ def test_where_it_does_not_pay_the_table_stays(
         ("MEMORY", f"{(rows * 8 * 4) / 1000:.3f}kB", True),
     ):
         with monkeypatch.context() as patched:
-            patched.setattr(local, "LEAST_ROWS", 0)
-            patched.setattr(local, name, value)
+            patched.setattr("qblock.source.open.LEAST_ROWS", 0)
+            patched.setattr(f"qblock.source.open.{name}", value)
             with open_task(spec) as task:
                 run_search(task)
                 assert moved(task) is (brought and apart), (name, value)
@@ -203,15 +203,15 @@ def test_a_row_that_is_lost_is_noticed(
 
 def test_limits() -> None:
     quarter = 2**28
-    assert local.fits(quarter // 8, 1, entities=False, limit=None)
-    assert not local.fits(quarter // 8 + 1, 1, entities=False, limit=None)
-    assert local.fits(quarter // 16, 1, entities=True, limit=None)
-    assert not local.fits(quarter // 16 + 1, 1, entities=True, limit=None)
-    assert local.fits(quarter // 24, 2, entities=True, limit="1GiB")
-    assert not local.fits(quarter // 24 + 1, 2, entities=True, limit="1GiB")
-    assert local.fits(quarter // 4, 1, entities=False, limit="2GiB")
-    assert not local.fits(1_000, 2, entities=False, limit="63kB")
-    assert local.fits(1_000, 2, entities=False, limit="64kB")
+    assert fits_memory(quarter // 8, 1, entities=False, limit=None)
+    assert not fits_memory(quarter // 8 + 1, 1, entities=False, limit=None)
+    assert fits_memory(quarter // 16, 1, entities=True, limit=None)
+    assert not fits_memory(quarter // 16 + 1, 1, entities=True, limit=None)
+    assert fits_memory(quarter // 24, 2, entities=True, limit="1GiB")
+    assert not fits_memory(quarter // 24 + 1, 2, entities=True, limit="1GiB")
+    assert fits_memory(quarter // 4, 1, entities=False, limit="2GiB")
+    assert not fits_memory(1_000, 2, entities=False, limit="63kB")
+    assert fits_memory(1_000, 2, entities=False, limit="64kB")
 
 
 @pytest.mark.usefixtures("however_small")

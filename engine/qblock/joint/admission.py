@@ -25,7 +25,7 @@ from qblock.joint.versions import DIGEST, Candidate, entity_of, first_of, record
 from qblock.ledger.events import canonical
 from qblock.ledger.place import Place
 from qblock.source import SourceTable
-from qblock.source.reads import columns_read
+from qblock.source.columns import columns_read
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column, Session
 from qblock.warehouse.queries import Query

@@ -11,7 +11,7 @@ from qblock.publish.kept_counts import plain_parts
 from qblock.publish.recheck import needs_more
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
-from qblock.source.declared import leaf_marks, stated_attributes
+from qblock.source.levels import leaf_marks, stated_attributes
 from qblock.spec import Spec
 from qblock.spec.model import RangesShown
 

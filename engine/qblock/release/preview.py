@@ -21,8 +21,7 @@ from qblock.release.plan import Plan, plan
 from qblock.release.ranges import ranges_now
 from qblock.release.retype import type_note
 from qblock.search.run import open_task, run_search
-from qblock.source.reads import tables_read
-from qblock.source.repeats import repeated_people
+from qblock.source.columns import repeated_people, tables_read
 from qblock.spec import Spec
 from qblock.warehouse import warehouse_of
 from qblock.warehouse.connect import engine_of_source

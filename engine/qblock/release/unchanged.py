@@ -22,7 +22,7 @@ from qblock.ledger.reader import ledger_reader
 from qblock.publish.digest import relation_digest
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run
-from qblock.source.reads import columns_read, tables_read
+from qblock.source.columns import columns_read, tables_read
 from qblock.spec import Spec, spec_digest
 from qblock.version import __version__
 from qblock.warehouse.protocol import Session, TableName

@@ -24,7 +24,7 @@ from qblock.search.recoding import named
 from qblock.search.run import open_task, recoded, refusal, run_search
 from qblock.search.task import Task
 from qblock.search.utility.measure import Metrics
-from qblock.source.repeats import repeated_people
+from qblock.source.columns import repeated_people
 from qblock.spec import Requirement, Spec, table_as_it_stands
 
 

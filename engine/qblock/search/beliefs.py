@@ -17,7 +17,7 @@ from qblock.lattice import Node
 from qblock.search.answer import number_json
 from qblock.search.attackers import exact_number
 from qblock.search.task import Task
-from qblock.source.known_population import OF_SOURCE, KnownPopulation, of_source
+from qblock.source.knowledge import OF_SOURCE, KnownPopulation, of_source
 
 ADVERSARIES = ("bayes",)
 

@@ -27,8 +27,8 @@ from qblock.search.strategies.evaluator import Outcome
 from qblock.search.task import Task
 from qblock.search.utility.measure import MARGINAL, Metrics
 from qblock.source import Admitted, SourceTable, open_recoded, open_source
-from qblock.source.local import local_frequency_sets, pays
-from qblock.source.repeats import repeated_people
+from qblock.source.columns import repeated_people
+from qblock.source.open import local_frequency_sets, worth_moving
 from qblock.spec import Requirement, Spec
 from qblock.warehouse import Warehouse, warehouse_of
 from qblock.warehouse.engines import ENGINES, local_warehouse
@@ -80,7 +80,7 @@ def task_over(source: SourceTable) -> Iterator[Task]:
         elif search.roll_up == "local":
             yield Task(localize(source))
         else:
-            yield Task(source, localize if pays(source) else None)
+            yield Task(source, localize if worth_moving(source) else None)
 
 
 @contextmanager

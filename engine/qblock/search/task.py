@@ -24,9 +24,7 @@ from qblock.recoding.unions import united
 from qblock.search.assessment import Assessment, NodeCounts, Part, combine, held_by_all
 from qblock.search.missing_inputs import how_to_give, missing_inputs
 from qblock.source import SourceTable
-from qblock.source.guards import GuardSets
-from qblock.source.population import Population, RecodedPopulation
-from qblock.source.priors import with_prior
+from qblock.source.knowledge import GuardSets, Population, RecodedPopulation, with_prior
 from qblock.spec import GuardTable, Requirement, Spec
 
 QUARANTINED = "{} rows wait until their hierarchies cover them (uncovered: quarantine)"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from qblock.source.levels import reader_of
+from qblock.source.open import Admitted, SourceTable, Values, open_recoded, open_source
 from qblock.source.recoded import Recoding, ladders_of, recoded_columns, recoded_spec, stated_map
-from qblock.source.table import Admitted, SourceTable, Values, open_recoded, open_source
 
 __all__ = [
     "Admitted",

@@ -1,20 +1,77 @@
-"""Checks of a source's columns, entities and values against the spec."""
+"""Columns of the source: which a run reads, what codes them, and checks of both against the spec."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import sqlalchemy as sa
 
 from qblock.errors import InputError, counted
-from qblock.source.levels import NAMED, listed
-from qblock.source.reads import columns_read
+from qblock.hierarchy import Hierarchy
+from qblock.source.levels import NAMED, Observed, domain_of, hierarchy_of, listed
 from qblock.spec import Cuts, Spec
+from qblock.spec.prior import PriorTable
+from qblock.spec.repeats import may_stand_for_people, repeats_people
+from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse import queries
 from qblock.warehouse.copied import no_column
+from qblock.warehouse.dimensions import load_dimension
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension, Expression
+
+
+def tables_read(spec: Spec) -> list[TableName]:
+    """Every table of the warehouse that a run reads: the source, hierarchies, priors, populations and guards."""
+    names = [spec.source.table]
+    for attribute in spec.attributes.values():
+        names += [s.table for s in (attribute.hierarchy, attribute.taxonomy) if isinstance(s, DimensionTable)]
+    for requirement in spec.privacy:
+        if requirement.guards is not None:
+            names.append(requirement.guards.table)
+        if isinstance(requirement.prior, PriorTable):
+            names.append(requirement.prior.table)
+        population = getattr(requirement.model, "population", None)
+        if population is not None:
+            names.append(population)
+    return [TableName.parse(name) for name in dict.fromkeys(names)]
+
+
+def columns_read(spec: Spec) -> tuple[str, ...]:
+    """The columns of the source that a run cannot do without."""
+    own = [name for name, attribute in spec.attributes.items() if attribute.role != "identifying"]
+    return tuple(dict.fromkeys([*own, *([spec.entity] if spec.entity is not None else [])]))
+
+
+def columns_looked_at(spec: Spec) -> tuple[str, ...]:
+    """Those that it does without: whether they repeat people, where the spec does not say who a row is about."""
+    if spec.entity is not None:
+        return ()
+    return tuple(name for name, attribute in spec.attributes.items() if attribute.role == "identifying")
+
+
+Coded = tuple[Hierarchy, Dimension]
+"""A hierarchy, or a domain, with the dimension table that codes its column."""
+NOTHING: Mapping[str, Coded] = {}
+
+
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """Rows that a run reads, and the columns of the source that they are made of."""
+
+    spec: Spec
+    session: Session
+    relation: sa.FromClause
+    columns: dict[str, Column]
+
+    def expression(self, name: str) -> Expression:
+        """A source column in the type that it compares in."""
+        return self.session.comparable(self.relation.c[name], self.columns[name])
+
+    def observed(self, name: str) -> Observed:
+        """The distinct values of a column."""
+        return Observed(self.session, self.relation, self.expression(name), self.columns[name].kind)
 
 
 def checked_columns(spec: Spec, session: Session, table: TableName) -> dict[str, Column]:
@@ -56,58 +113,107 @@ def check_entity(spec: Spec, session: Session, entity: sa.ColumnElement[Any], co
         )
 
 
-def rows_uncovered(session: Session, relation: sa.FromClause, coded: Iterable[tuple[Expression, Dimension]]) -> int:
-    """How many rows have a value other than NULL that is not a leaf of its hierarchy."""
-    without = [_no_leaf(value, dimension) for value, dimension in coded]
+def code_quasi_identifiers(
+    scan: Scan, prefix: str, *, published: bool = True, loaded: Mapping[str, Coded] = NOTHING
+) -> dict[str, Coded]:
+    """Build the hierarchies and load them as dimension tables.
+
+    Args:
+        prefix: of the tables' names.
+        published: whether labels are for publication, so that no two may read the same.
+        loaded: what coded each attribute in this session before; it is taken again where the hierarchy is the same.
+    """
+    coded = {}
+    for i, name in enumerate(scan.spec.quasi_identifiers):
+        column, seen = scan.columns[name], scan.observed(name)
+        hierarchy = hierarchy_of(scan.spec, scan.session, name, column, seen, published=published)
+        coded[name] = hierarchy, _load(scan, f"{prefix}{i}", name, hierarchy, loaded.get(name))
+    return coded
+
+
+def code_sensitives(scan: Scan, prefix: str, *, loaded: Mapping[str, Coded] = NOTHING) -> dict[str, Coded]:
+    """Build the domains and load them, as `code_quasi_identifiers` does."""
+    coded = {}
+    for i, name in enumerate(scan.spec.sensitives):
+        domain = domain_of(scan.spec, scan.session, name, scan.columns[name], scan.observed(name))
+        coded[name] = domain, _load(scan, f"{prefix}{i}", name, domain, loaded.get(name))
+    return coded
+
+
+def _load(scan: Scan, table: str, name: str, hierarchy: Hierarchy, loaded: Coded | None) -> Dimension:
+    if loaded is not None:
+        before, dimension = loaded
+        if before == hierarchy:
+            return dimension
+        scan.session.drop(dimension.table)
+    attribute = scan.spec.attributes[name]
+    quasi = attribute.role == "quasi_identifier"
+    return load_dimension(
+        scan.session,
+        table,
+        hierarchy,
+        scan.columns[name],
+        _origin_of(scan.spec, name),
+        nulls=attribute.nulls == ("top" if quasi else "value"),
+        uncovered=quasi and attribute.uncovered == "top",
+        observed=quasi and not isinstance(attribute.hierarchy, CsvFile | DimensionTable),
+    )
+
+
+def _origin_of(spec: Spec, name: str) -> str:
+    """Where a hierarchy or a domain comes from, for messages."""
+    attribute = spec.attributes[name]
+    quasi = attribute.role == "quasi_identifier"
+    source = attribute.hierarchy if quasi else attribute.taxonomy
+    file = None if source is None else spec.file(source)
+    return str(file) if file else f"{spec.at('attributes', name)}: {'hierarchy' if quasi else 'taxonomy'} of {name}"
+
+
+def rows_uncovered(scan: Scan, coded: Mapping[str, Coded]) -> int:
+    """How many rows wait, since a quasi-identifier has a value other than NULL that is not a leaf of its hierarchy."""
+    without = _without_leaf(scan, coded)
     if not without:
         return 0
-    return int(session.scalar(sa.select(sa.func.count()).select_from(relation).where(sa.or_(*without))))
+    return int(scan.session.scalar(sa.select(sa.func.count()).select_from(scan.relation).where(sa.or_(*without))))
 
 
-def _no_leaf(value: sa.ColumnElement[Any], dimension: Dimension) -> sa.ColumnElement[bool]:
-    leaves = sa.select(dimension.table.c.leaf).where(dimension.table.c.leaf.is_not(None))
-    return sa.and_(value.is_not(None), value.not_in(leaves))
+def without_uncovered(scan: Scan, coded: Mapping[str, Coded]) -> Scan:
+    """The other rows. Of the source's columns those that a run reads, since the login may be granted no other."""
+    read, relation = columns_read(scan.spec), scan.relation
+    query = sa.select(*(column for column in relation.c if column.name in read or column.name not in scan.columns))
+    for condition in _without_leaf(scan, coded):
+        query = query.where(sa.not_(condition))
+    return replace(scan, relation=query.subquery("qblock_covered"))
 
 
-def covered(
-    spec: Spec,
-    session: Session,
-    relation: sa.FromClause,
-    dimensions: dict[str, Dimension],
-    columns: dict[str, Column],
-) -> sa.FromClause:
-    """The rows whose values are leaves of their hierarchies, by the quasi-identifiers alone; NULL has rules of its
-    own. Of the source's columns those that a run reads, since the login may be granted no other."""
-    read = columns_read(spec)
-    query = sa.select(*(column for column in relation.c if column.name in read or column.name not in columns))
-    for name, dimension in dimensions.items():
-        query = query.where(sa.not_(_no_leaf(session.comparable(relation.c[name], columns[name]), dimension)))
-    return query.subquery("qblock_covered")
+def _without_leaf(scan: Scan, coded: Mapping[str, Coded]) -> list[Expression]:
+    """For each quasi-identifier with `uncovered: quarantine`, what is true of the rows that wait."""
+    conditions = []
+    for name, (_, dimension) in coded.items():
+        if scan.spec.attributes[name].uncovered == "quarantine":
+            value, leaf = scan.expression(name), dimension.table.c.leaf
+            conditions.append(sa.and_(value.is_not(None), value.not_in(sa.select(leaf).where(leaf.is_not(None)))))
+    return conditions
 
 
 def check_covered(
-    spec: Spec,
-    session: Session,
-    base: sa.TableClause,
-    words: int,
-    relation: sa.FromClause,
-    coded: Mapping[str, tuple[Expression, Dimension]],
-    columns: Mapping[str, Column],
-    name_values: bool,
+    scan: Scan, base: sa.TableClause, words: int, coded: Mapping[str, tuple[Expression, Dimension]], name_values: bool
 ) -> int:
     """Refuse values that no hierarchy covers and NULLs without a rule; returns N.
 
-    base: the coded table, with keys of so many words; relation: what it was made of; coded: the value of each
-    attribute in it, and what codes it.
+    Args:
+        base: the coded table, with keys of so many words.
+        coded: the value of each attribute in the scan, and what codes it.
+        name_values: whether a message may list values.
     """
-    counts = session.counts(queries.uncovered_keys(base, words))
+    counts = scan.session.counts(queries.uncovered_keys(base, words))
     if not counts["lost"][0]:
         return int(counts["n"][0])
     problems = []
     for name, (value, dimension) in coded.items():
-        text = session.text_of(value, columns[name].kind)
-        missing = session.fetch(queries.uncovered_values(relation, value, text, dimension)).to_pylist()
-        problems += _uncovered(spec, name, missing, name_values)
+        text = scan.session.text_of(value, scan.columns[name].kind)
+        missing = scan.session.fetch(queries.uncovered_values(scan.relation, value, text, dimension)).to_pylist()
+        problems += _uncovered(scan.spec, name, missing, name_values)
     raise InputError(*problems)
 
 
@@ -140,3 +246,43 @@ def _uncovered(spec: Spec, name: str, missing: list[dict[str, Any]], name_values
             + ("" if name_values else "; `qblock hierarchy check` lists them")
         )
     return problems
+
+
+def repeated_people(spec: Spec, session: Session) -> list[str]:
+    """What to say about them: at most one note, which names columns and gives no figure of the source. Nothing where
+    the spec has an `entity`. A release does not need these columns, so a login that lacks permission to read one, or a
+    view that fails in one, must not stop a run: nothing is said about that one then.
+    """
+    if spec.entity is not None:
+        return []
+    table = TableName.parse(spec.source.table)
+    relation, columns = session.relation(table), session.columns(table)
+    repeating = []
+    for name, attribute in spec.attributes.items():
+        column = columns.get(name)
+        if column is None or not may_stand_for_people(name, attribute.role, column.kind, column.type):
+            continue
+        figures = session.attempt(_figures(session.comparable(relation.c[name], column), relation))
+        if figures is not None and repeats_people(name, attribute.role, column.type, *map(int, figures)):
+            repeating.append(name)
+    return [_note(spec, repeating)] if repeating else []
+
+
+def _figures(value: sa.ColumnElement[Any], relation: sa.FromClause) -> sa.Select[int, int]:
+    """Rows with a value, and distinct values: both engines group faster than they count distinct values."""
+    groups = sa.select(sa.func.count().label("n")).select_from(relation).where(value.is_not(None)).group_by(value)
+    groups_of_rows = groups.subquery("qblock_people")
+    rows: sa.ColumnElement[int] = sa.cast(sa.func.coalesce(sa.func.sum(groups_of_rows.c.n), 0), sa.BigInteger)
+    return sa.select(rows, sa.func.count()).select_from(groups_of_rows)
+
+
+def _note(spec: Spec, names: list[str]) -> str:
+    plural = len(names) > 1
+    what = f"columns {', '.join(names)} repeat" if plural else f"column {names[0]} repeats"
+    unseen = all(spec.attributes[name].role == "identifying" for name in names)
+    other = ", or leave it out of `attributes` if it does not name people" if unseen and not plural else ""
+    entity = names[0] if not plural else "COLUMN"
+    return (
+        f"{what} values that look like people's: rows are counted, not people, so k rows of a block may be fewer "
+        f"people; to count people write `entity: {entity}` and `count: entities`{other}"
+    )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +25,7 @@ from qblock.hierarchy.bounds import Reader
 from qblock.hierarchy.labels import all_match, as_texts, one_text
 from qblock.spec import Attribute, Spec
 from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, build
-from qblock.warehouse import queries
+from qblock.warehouse import queries, warehouse_of
 from qblock.warehouse.dimensions import is_value
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Dimension
@@ -33,20 +35,39 @@ WRITTEN = r"[ -&(-\[\]-~\x{c0}-\x{24f}]*"
 """Texts that Python writes between apostrophes as they are; there are others, of whose characters it knows more."""
 NAMED = 10
 """Values that a message names."""
+MOST = 50_000
+"""Leaves that are marked one by one."""
+MARK = 16
+"""Hexadecimal digits of a mark: the chance that two of 50,000 leaves have the same one is 1 in 10^10."""
+ANY = Column("", "", "text", "")
+"""In place of a column of the source, whose type does not matter in a stated hierarchy."""
 
 
-class Seen(Protocol):
-    """The distinct values of an attribute in the source, as text."""
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """The distinct values of a relation's column, which are read once and only if somebody asks."""
 
-    def __call__(self) -> pa.ChunkedArray:
+    session: Session
+    relation: sa.FromClause
+    value: sa.ColumnElement[Any]
+    kind: comparison.Kind
+
+    @cached_property
+    def texts(self) -> pa.ChunkedArray:
         """All of them."""
+        text = partial(self.session.text_of, kind=self.kind)
+        return self.session.fetch(queries.distinct_values(self.relation, self.value, text))["value"]
 
     def rows(self, values: Sequence[str]) -> Mapping[str, int]:
         """In how many rows each of a few is."""
+        text = self.session.text_of(self.value, self.kind)
+        counts = sa.select(text.label("value"), sa.func.count().label("n")).select_from(self.relation)
+        rows = self.session.fetch(counts.where(text.in_(values)).group_by(sa.literal_column("1"))).to_pylist()
+        return {row["value"]: row["n"] for row in rows}
 
 
 def build_hierarchy(
-    spec: Spec, session: Session, name: str, column: Column, seen: Seen, part: str = "hierarchy"
+    spec: Spec, session: Session, name: str, column: Column, seen: Observed, part: str = "hierarchy"
 ) -> Hierarchy:
     """The hierarchy of an attribute: from its file or table, or built over the values that the source holds."""
     source = getattr(spec.attributes[name], part)
@@ -54,7 +75,7 @@ def build_hierarchy(
         return _from_table(spec, session, name, source)
     if isinstance(source, CsvFile):
         return from_csv(spec.directory / source.file, name, source.layout)
-    values = seen().drop_null()
+    values = seen.texts.drop_null()
     try:
         try:
             return build(source, name, values, column.kind)
@@ -68,41 +89,13 @@ def build_hierarchy(
         raise InputError(f"{spec.at('attributes', name)}: {error}") from None
 
 
-def observed(session: Session, relation: sa.FromClause, value: sa.ColumnElement[Any], column: Column) -> Seen:
-    """The distinct values of a relation's column, which are read once and only if somebody asks."""
-
-    return _Observed(session, relation, value, column)
-
-
-@dataclass(frozen=True, eq=False)
-class _Observed:
-    session: Session
-    relation: sa.FromClause
-    value: sa.ColumnElement[Any]
-    column: Column
-
-    def __call__(self) -> pa.ChunkedArray:
-        return self._distinct
-
-    @cached_property
-    def _distinct(self) -> pa.ChunkedArray:
-        text = partial(self.session.text_of, kind=self.column.kind)
-        return self.session.fetch(queries.distinct_values(self.relation, self.value, text))["value"]
-
-    def rows(self, values: Sequence[str]) -> Mapping[str, int]:
-        text = self.session.text_of(self.value, self.column.kind)
-        counts = sa.select(text.label("value"), sa.func.count().label("n")).select_from(self.relation)
-        rows = self.session.fetch(counts.where(text.in_(values)).group_by(sa.literal_column("1"))).to_pylist()
-        return {row["value"]: row["n"] for row in rows}
-
-
 def listed(rows: Mapping[str, int], more: int) -> str:
     """Values with their rows, as a message names them; more: how many others there are."""
     named = ", ".join(f"{value!r} ({counted(n, 'row')})" for value, n in rows.items())
     return named + (f" and {more} more" if more > 0 else "")
 
 
-def _naming(error: UnfitValuesError, seen: Seen) -> str:
+def _naming(error: UnfitValuesError, seen: Observed) -> str:
     """The message with the values and their rows, where it may name them, else with what does."""
     if not shows_values():
         return f"{error}; `qblock hierarchy check` lists them"
@@ -113,7 +106,7 @@ def _naming(error: UnfitValuesError, seen: Seen) -> str:
 
 
 def hierarchy_of(
-    spec: Spec, session: Session, name: str, column: Column, seen: Seen, *, published: bool = True
+    spec: Spec, session: Session, name: str, column: Column, seen: Observed, *, published: bool = True
 ) -> Hierarchy:
     """The hierarchy of a quasi-identifier, with the leaf that stands for NULL and for values that it does not cover,
     where these are published as `*`. Where nothing is published, there may be a leaf `*` as well.
@@ -181,7 +174,7 @@ def _as_written(arrays: Sequence[pa.ChunkedArray]) -> pa.Array | None:
     return pc.array_sort_indices(pc.binary_join_element_wise(rows, mark, one_text("")))
 
 
-def domain_of(spec: Spec, session: Session, name: str, column: Column, seen: Seen) -> Hierarchy:
+def domain_of(spec: Spec, session: Session, name: str, column: Column, seen: Observed) -> Hierarchy:
     """dom(S) with its taxonomy if it has one: the leaves in the order of the list `order`, else ascending.
 
     A declared domain and a taxonomy are sets: the order in which they are written means nothing. NULL is a value where
@@ -204,7 +197,7 @@ def domain_of(spec: Spec, session: Session, name: str, column: Column, seen: See
                 )
             domain = domain.select(list(dict.fromkeys(leaf for _, leaf in declared_leaves if leaf is not None)))
     else:
-        values = seen().to_pylist() if declared is None else [*declared]
+        values = seen.texts.to_pylist() if declared is None else [*declared]
         if declared is None:
             null = null and None in values
         domain = flat(name, [value for value in values if value is not None])
@@ -272,10 +265,38 @@ def reference_of(
     )
 
 
-def origin_of(spec: Spec, name: str, *parts: str) -> str:
-    for part in parts:
-        source = getattr(spec.attributes[name], part, None)
-        file = spec.file(source) if source is not None and not isinstance(source, str | tuple) else None
-        if file is not None:
-            return str(file)
-    return f"{spec.at('attributes', name)}: {parts[0]} of {name}"
+def stated_attributes(spec: Spec) -> dict[str, CsvFile | DimensionTable]:
+    """The attributes whose hierarchy (or taxonomy) is a file or a table."""
+    sources = {name: attribute.hierarchy or attribute.taxonomy for name, attribute in spec.attributes.items()}
+    return {name: source for name, source in sources.items() if isinstance(source, CsvFile | DimensionTable)}
+
+
+def leaf_marks(hierarchy: Hierarchy) -> list[str]:
+    """A short digest of each leaf with all its labels, sorted: a hierarchy that has only gained leaves still has all of
+    these. For more leaves than MOST the digest of the whole, which shows any change.
+    """
+    paths = list(zip(*hierarchy.labels, strict=True))
+    if len(paths) > MOST:
+        return [hierarchy.digest()]
+    return sorted(hashlib.sha256(repr(path).encode()).hexdigest()[:MARK] for path in paths)
+
+
+def stated_hierarchies(spec: Spec) -> dict[str, Hierarchy]:
+    """The stated hierarchies, as a run would read them now. Raises InputError for one that cannot be read, QblockError
+    for a fault."""
+    stated = stated_attributes(spec)
+    nothing: Any = None  # what a source holds does not matter to them
+    hierarchies = {}
+    with ExitStack() as stack:
+        session = nothing
+        if any(isinstance(source, DimensionTable) for source in stated.values()):
+            warehouse = warehouse_of(spec)
+            stack.callback(warehouse.close)
+            session = stack.enter_context(warehouse.snapshot())
+        for name in stated:
+            attribute = spec.attributes[name]
+            if attribute.role == "sensitive":
+                hierarchies[name] = domain_of(spec, session, name, ANY, nothing)
+                continue
+            hierarchies[name] = hierarchy_of(spec, session, name, ANY, nothing)
+    return hierarchies

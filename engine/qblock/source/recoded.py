@@ -22,16 +22,21 @@ from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.cuts import shown
 from qblock.hierarchy.labels import texts
 from qblock.recoding import Keys, Label, Ladder, PartedLeaves, Tree, replay
-from qblock.source.columns import check_covered, covered, rows_uncovered
-from qblock.source.levels import hierarchy_of, observed, origin_of, reader_of
-from qblock.source.reads import columns_read
+from qblock.source.columns import (
+    Scan,
+    check_covered,
+    code_quasi_identifiers,
+    columns_read,
+    rows_uncovered,
+    without_uncovered,
+)
+from qblock.source.levels import reader_of
 from qblock.spec import Attribute, Spec
-from qblock.spec.sources import CsvFile, Cuts, DimensionTable, Suppress
+from qblock.spec.sources import Cuts, Suppress
 from qblock.warehouse.arrow import whole_numbers
-from qblock.warehouse.dimensions import load_dimension
 from qblock.warehouse.engines import ENGINES
 from qblock.warehouse.protocol import Column, Session
-from qblock.warehouse.queries import Dimension, Expression, Query
+from qblock.warehouse.queries import Expression, Query
 
 NAMES = itertools.count()
 Boxes = dict[tuple[str, ...], int]
@@ -111,49 +116,25 @@ class Recoding:
 
         Raises InputError as opening the source does.
         """
-        spec, prefix = self.spec, f"qblock_map_{next(NAMES)}"
-        admitted: sa.FromClause = base
-        names = spec.quasi_identifiers
-
-        def value(name: str) -> Expression:
-            return session.comparable(admitted.c[name], columns[name])
-
-        dimensions: dict[str, Dimension] = {}
-        hierarchies = []
-        for i, name in enumerate(names):
-            attribute = spec.attributes[name]
-            seen = observed(session, base, value(name), columns[name])
-            hierarchy = hierarchy_of(spec, session, name, columns[name], seen)
-            nulls, uncovered = attribute.nulls == "top", attribute.uncovered == "top"
-            own = not isinstance(attribute.hierarchy, CsvFile | DimensionTable)
-            dimensions[name] = load_dimension(
-                session,
-                f"{prefix}_dimension_{i}",
-                hierarchy,
-                columns[name],
-                origin_of(spec, name, "hierarchy"),
-                nulls=nulls,
-                uncovered=uncovered,
-                observed=own,
-            )
-            hierarchies.append(hierarchy)
-        waiting = {name: d for name, d in dimensions.items() if spec.attributes[name].uncovered == "quarantine"}
-        self.quarantined = rows_uncovered(session, admitted, [(value(name), d) for name, d in waiting.items()])
+        spec, names, prefix = self.spec, self.spec.quasi_identifiers, f"qblock_map_{next(NAMES)}"
+        scan = Scan(spec, session, base, dict(columns))
+        quasi = code_quasi_identifiers(scan, f"{prefix}_dimension_")
+        self.hierarchies = tuple(hierarchy for hierarchy, _ in quasi.values())
+        self.quarantined = rows_uncovered(scan, quasi)
         if self.quarantined:
-            admitted = covered(spec, session, admitted, waiting, dict(columns))
-        self.hierarchies = tuple(hierarchies)
-        coding = Coding(hierarchies, ())
-        coded = {name: (value(name), dimensions[name]) for name in names}
+            scan = without_uncovered(scan, quasi)
+        coding = Coding(self.hierarchies, ())
+        coded = {name: (scan.expression(name), dimension) for name, (_, dimension) in quasi.items()}
         read = [name for name in columns_read(spec) if name in columns and name not in names]
-        kept = {f"c{i}": admitted.c[name] for i, name in enumerate(read)}
-        rows = session.store(f"{prefix}_rows", packed(admitted, coding, list(coded.values()), (), kept))
+        kept = {f"c{i}": scan.relation.c[name] for i, name in enumerate(read)}
+        rows = session.store(f"{prefix}_rows", packed(scan.relation, coding, list(coded.values()), (), kept))
+        check_covered(scan, rows, coding.words, coded, name_values=False)
         words = [f"k{i}" for i in range(coding.words)]
-        check_covered(spec, session, rows, coding.words, admitted, coded, columns, name_values=False)
         combinations: Query = sa.select(
             *(rows.c[word] for word in words), sa.cast(sa.func.count(), sa.BigInteger).label("n")
         ).group_by(*(rows.c[word] for word in words))
         leaves = PartedLeaves(session, session.store(f"{prefix}_keys", combinations), range(coding.words))
-        self.tree = Tree.of_json(self.stated, ladders_of(spec, hierarchies, columns))
+        self.tree = Tree.of_json(self.stated, ladders_of(spec, self.hierarchies, columns))
         labels = self._labels(session, f"{prefix}_labels", replay(self.tree, leaves, Keys(coding, range(coding.words))))
         parts = leaves.table
         joined = rows.join(parts, sa.and_(*(rows.c[word] == parts.c[word] for word in words)))
@@ -164,7 +145,7 @@ class Recoding:
         query = sa.select(*(selected[name].label(quoted_name(name, quote=True)) for name in ordered))
         labelled = session.store(f"{prefix}_recoded", query.select_from(joined))
         leaves.drop()
-        for table in (rows, labels, *(d.table for d in dimensions.values())):
+        for table in (rows, labels, *(dimension.table for _, dimension in quasi.values())):
             session.drop(table)
         return labelled
 

@@ -11,7 +11,7 @@ from qblock.publish.helpers import names
 from qblock.publish.targets.layout import pattern_of
 from qblock.publish.targets.postgresql_homes import readers_of
 from qblock.publish.targets.postgresql_view import View, text
-from qblock.source.reads import columns_looked_at, columns_read, tables_read
+from qblock.source.columns import columns_looked_at, columns_read, tables_read
 from qblock.spec import Spec
 from qblock.warehouse.postgresql_rights import Catalog
 from qblock.warehouse.protocol import TableName, quote

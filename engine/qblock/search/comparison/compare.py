@@ -22,7 +22,7 @@ from qblock.search.extent import check_listed
 from qblock.search.progress import Pace, Progress
 from qblock.search.task import Task
 from qblock.source import SourceTable
-from qblock.source.priors import with_prior
+from qblock.source.knowledge import with_prior
 from qblock.spec import Requirement, Spec
 
 FIGURES = tuple(metric.name for metric in METRICS if metric.needs in ("sizes", "keys"))

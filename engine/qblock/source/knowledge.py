@@ -1,0 +1,524 @@
+"""What adversaries know beside the source: priors, guarded values, populations."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlalchemy as sa
+
+from qblock import comparison
+from qblock.bayes.joint import whole_weights
+from qblock.blocks import Blocks, Guards, Ints, Reference
+from qblock.comparison import Matcher
+from qblock.errors import InputError, counted, quoted
+from qblock.files import read_input
+from qblock.frequency import FrequencySets, number, positions
+from qblock.frequency.coding import Coding
+from qblock.frequency.packing import packed
+from qblock.hierarchy import TOP
+from qblock.lattice import Node
+from qblock.source.columns import Scan, check_covered
+from qblock.source.open import SourceTable, Values, beside
+from qblock.source.recoded import Recoding
+from qblock.spec import GuardTable, Requirement
+from qblock.spec.prior import PriorTable, PriorValues
+from qblock.warehouse import queries
+from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.queries import Expression, whole
+from qblock.warehouse.values import NUMERIC, fits
+
+OF_SOURCE = "table"
+"""The prior whose population is the source itself."""
+WEIGHT = "weight"
+"""The column of a file that says how frequent a combination is."""
+DIGITS = 18
+"""Of a weight, before and after the point."""
+
+
+def with_prior(source: SourceTable, requirement: Requirement, values: Values) -> Reference:
+    """The reference of a sensitive attribute with the prior that a requirement names, if it names one.
+
+    Weights of the spec, or the counts a(s) of another table; values of that table outside the domain are left out.
+    """
+    prior = requirement.prior
+    if prior is None:
+        return values.reference
+    if isinstance(prior, PriorValues):
+        return replace(values.reference, prior=_weights(source, requirement, prior, values))
+    return replace(values.reference, prior=_counts(source, requirement, prior, values))
+
+
+def _weights(source: SourceTable, requirement: Requirement, prior: PriorValues, values: Values) -> tuple[Fraction, ...]:
+    place, domain = source.spec.at_requirement(requirement), values.reference.domain
+    weights: dict[int, Fraction] = {}
+    for value, weight in prior.weights:
+        code = values.reference.code_of(value)
+        if code is None:
+            raise InputError(
+                f"{place}: the prior gives a weight to {quoted(value)}, which is not in the domain of {values.name}; "
+                "remove it, or declare the domain"
+            )
+        if code in weights:
+            raise InputError(f"{place}: the prior gives two weights to {quoted(domain[code])}; remove one")
+        weights[code] = Fraction(weight)
+    return tuple(weights.get(code, Fraction(0)) for code in range(len(domain)))
+
+
+def _counts(source: SourceTable, requirement: Requirement, prior: PriorTable, values: Values) -> tuple[Fraction, ...]:
+    session = source.session
+    table = TableName.parse(prior.table)
+    columns = session.columns(table)
+    for name in (prior.column, *(column for column, _ in prior.where)):
+        if name not in columns:
+            raise InputError(
+                f"{source.spec.at_requirement(requirement)}: the prior's table {table} has no column {name!r}; "
+                f"its columns are {', '.join(columns)}"
+            )
+    relation = session.relation(table)
+    value = session.comparable(relation.c[prior.column], columns[prior.column])
+    conditions = []
+    for name, wanted in prior.where:
+        of = columns[name]
+        if wanted is not None and not fits(wanted, of):
+            raise InputError(
+                f"{source.spec.at_requirement(requirement)}: {quoted(wanted)} is not a value of column {name} of the "
+                f"prior's table {table}, whose type is {of.type}; correct it"
+            )
+        compared = session.comparable(relation.c[name], of)
+        same = compared.is_(None) if wanted is None else compared == session.convert(sa.literal(wanted), of)
+        conditions.append(same)
+    grouped = sa.select(value.label("value"), sa.func.count().label("n")).where(*conditions).group_by(value).subquery()
+    dimension, reference = values.dimension, values.reference
+    counts = np.zeros(dimension.leaves, dtype=np.int64)
+    own, theirs = values.column.kind, columns[prior.column].kind
+    if own == theirs or {own, theirs} <= NUMERIC:
+        joined = dimension.table.join(grouped, dimension.table.c.leaf == grouped.c.value)
+        query = sa.select(
+            queries.whole(dimension.code(0)).label("code"), queries.whole(sa.func.sum(grouped.c.n)).label("n")
+        )
+        by_code = session.counts(query.select_from(joined).group_by(dimension.code(0)))
+        counts[by_code["code"]] = by_code["n"]
+        null = reference.code_of(None)
+        if null is not None:  # which no join matches
+            counts[null] = session.scalar(sa.select(sa.func.count()).where(value.is_(None), *conditions))
+    else:
+        # Of another type: compared here, since a cast would fail on values that the source's type cannot hold.
+        texts = session.fetch(sa.select(session.text_of(grouped.c.value, theirs).label("value"), grouped.c.n))
+        for text, n in zip(texts["value"].to_pylist(), texts["n"].to_pylist(), strict=True):
+            code = reference.code_of(text)
+            if code is not None:
+                counts[code] += n
+    return tuple(Fraction(n) for n in counts.tolist())
+
+
+def _as_own(session: Session, relation: sa.FromClause, theirs: Column, own: Column) -> Expression:
+    """Another table's column in the type in which the source's column compares."""
+    value = session.comparable(relation.c[theirs.name], theirs)
+    return value if own.kind == theirs.kind else session.convert(session.text_of(value, theirs.kind), own)
+
+
+class GuardSets:
+    """The predicates that the source's people guard, and which of them the people of each block guard, node by node.
+
+    sets: each distinct predicate as ascending value codes, what Reference.guarded holds; warnings: for a person.
+    """
+
+    def __init__(
+        self, source: SourceTable, guards: GuardTable, values: Values, place: str, prefix: str = "qblock_guards"
+    ) -> None:
+        self._source, self._place, self._prefix = source, place, prefix
+        self._table = TableName.parse(guards.table)
+        self._leaves = [d.leaves for d in source.dimensions]
+        scan = self._scan(self._people(guards, values))
+        texts = source.session.fetch(sa.select(scan.c.members).distinct())["members"].to_pylist()
+        self.sets = tuple(sorted({_codes(text) for text in texts}))
+        whole = sum(len(members) == values.reference.values > 1 for members in self.sets)
+        if whole:
+            raise InputError(
+                f"{place}: a person of {self._table} guards every value of {values.name}; a set of values to guard "
+                "must leave some out"
+            )
+        self.warnings = [] if texts else [f"{place}: nobody in the source is in {self._table}, so nothing is guarded"]
+        self.frequency_sets = self._counts(scan, texts)
+
+    def counted(self, node: Node, blocks: Blocks) -> Blocks:
+        """The blocks with what their people guard."""
+        theirs = self.frequency_sets.blocks(node, (0,))[0]
+        assert blocks.keys is not None
+        assert theirs.keys is not None
+        place = positions(theirs.keys, blocks.keys, self._leaves)
+        theirs = theirs.select(np.argsort(place))
+        sizes = np.zeros(len(blocks), dtype=np.int64)
+        sizes[np.sort(place)] = theirs.support
+        start = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+        return replace(blocks, guards=Guards(start, theirs.value))
+
+    def _people(self, guards: GuardTable, values: Values) -> sa.TableClause:
+        """Each person (e) with each of the person's sets of values (members: their codes as text)."""
+        session, spec = self._source.session, self._source.spec
+        assert spec.entity is not None
+        columns = session.columns(self._table)
+        for name in guards.columns:
+            if name not in columns:
+                raise InputError(
+                    f"{self._place}: the table of predicates {self._table} has no column {name!r}; "
+                    f"its columns are {', '.join(columns)}"
+                )
+        relation = session.relation(self._table)
+        scanned = {
+            "e": _as_own(session, relation, columns[guards.entity], self._source.columns[spec.entity]),
+            "v": _as_own(session, relation, columns[guards.value], values.column),
+        }
+        if guards.group is not None:
+            scanned["g"] = session.comparable(relation.c[guards.group], columns[guards.group])
+        raw = session.store(f"{self._prefix}_raw", queries.raw_scan(relation, scanned))
+        keep = [name for name in scanned if name != "v"]
+        coded = session.store(f"{self._prefix}_coded", queries.coded(raw, {"v": values.dimension}, [*keep, "n"]))
+        self._check(coded, guards, values.name)
+        code = sa.cast(coded.c.v, sa.Text)
+        if guards.group is not None:
+            members = sa.func.aggregate_strings(code, ",").aggregate_order_by(coded.c.v)
+            query = sa.select(coded.c.e, members.label("members")).group_by(coded.c.e, coded.c.g)
+        else:
+            query = sa.select(coded.c.e, code.label("members")).distinct()
+        people = session.store(f"{self._prefix}_people", query)
+        for table in (raw, coded):
+            session.drop(table)
+        return people
+
+    def _check(self, coded: sa.TableClause, guards: GuardTable, sensitive: str) -> None:
+        names = {"e": guards.entity, "v": guards.value, "g": guards.group}
+        there = [c.name for c in coded.columns if c.name != "n"]
+        uncovered = self._source.session.fetch(queries.uncovered_rows(coded, there)).to_pylist()[0]
+        for key in there:
+            if uncovered[key]:
+                what = f"NULL or not in the domain of {sensitive}" if key == "v" else "NULL"
+                rows = counted(uncovered[key], "row")
+                raise InputError(
+                    f"{self._place}: column {names[key]} of {self._table} is {what} in {rows}; correct the table"
+                )
+
+    def _scan(self, people: sa.TableClause) -> sa.TableClause:
+        """The raw quasi-identifiers of the people who guard something, by what they guard."""
+        source = self._source
+        assert source.spec.entity is not None
+        expressions = {f"q{i}": source.expression(name) for i, name in enumerate(source.quasi_identifiers)}
+        same = source.expression(source.spec.entity) == people.c.e
+        columns = {**expressions, "members": people.c.members}
+        query = sa.select(*(c.label(name) for name, c in columns.items())).select_from(
+            source.relation.join(people, same)
+        )
+        scan = source.session.store(f"{self._prefix}_scan", query)
+        source.session.drop(people)
+        return scan
+
+    def _counts(self, scan: sa.TableClause, texts: list[str]) -> FrequencySets:
+        """A frequency set whose sensitive attribute is the predicate that somebody guards."""
+        source, session = self._source, self._source.session
+        codes = {members: code for code, members in enumerate(self.sets)}
+        mapping = session.load(
+            f"{self._prefix}_sets",
+            pa.table(
+                {
+                    "members": pa.array(texts, pa.string()),
+                    "s0": pa.array([codes[_codes(text)] for text in texts], pa.int64()),
+                }
+            ),
+        )
+        names = [f"q{i}" for i in range(len(source.dimensions))]
+        query = sa.select(*(scan.c[name] for name in names), mapping.c.s0).select_from(
+            scan.join(mapping, scan.c.members == mapping.c.members)
+        )
+        numbered = session.store(f"{self._prefix}_numbered", query)
+        quasi = [(numbered.c[name], dimension) for name, dimension in zip(names, source.dimensions, strict=True)]
+        coding = Coding(source.hierarchies, (len(self.sets),))
+        base = session.store(f"{self._prefix}_base", packed(numbered, coding, quasi, [(numbered.c.s0, None)]))
+        for table in (scan, mapping, numbered):
+            session.drop(table)
+        rows = int(session.scalar(sa.select(sa.func.count()).select_from(base)))
+        return FrequencySets(session, base, coding, rows, name=f"{self._prefix}_set")
+
+
+def _codes(members: str) -> tuple[int, ...]:
+    return tuple(sorted({int(code) for code in members.split(",")}))
+
+
+class Population:
+    """The blocks of a population table over the same quasi-identifiers, node by node."""
+
+    def __init__(self, source: SourceTable, table_name: str, place: str, prefix: str = "qblock_population") -> None:
+        session, spec = source.session, source.spec
+        table = TableName.parse(table_name)
+        columns = session.columns(table)
+        missing = [name for name in spec.quasi_identifiers if name not in columns]
+        if missing:
+            raise InputError(
+                f"{place}: the population {table} has no column {missing[0]!r}; it needs every quasi-identifier"
+            )
+        relation = session.relation(table)
+        coded = {
+            name: (_as_own(session, relation, columns[name], source.columns[name]), dimension)
+            for name, dimension in zip(source.quasi_identifiers, source.dimensions, strict=True)
+        }
+        coding = Coding(source.hierarchies, ())
+        base = session.store(f"{prefix}_base", packed(relation, coding, list(coded.values()), ()))
+        session.analyze(base)
+        try:
+            scan = Scan(spec, session, relation, source.columns)
+            rows = check_covered(scan, base, coding.words, coded, name_values=False)
+        except InputError as error:
+            said = (f"{place}: in the population {table}: {line}" for line in error.args)
+            raise InputError(*said) from None
+        self._leaves = [d.leaves for d in source.dimensions]
+        sets = FrequencySets(session, base, coding, rows, name=f"{prefix}_set")
+        self.frequency_sets = beside(source, sets, f"{prefix}_set")
+        bottom = self.frequency_sets.lattice.bottom
+        mine = self.counted(bottom, source.frequency_sets.blocks(bottom, ())[0])
+        lost = 0 if mine.population is None else int(np.count_nonzero(mine.population == 0))
+        if lost:
+            raise InputError(
+                f"{place}: {lost} combinations of quasi-identifiers of the source are not in the population {table}; "
+                "a population must hold everybody who is in the source"
+            )
+
+    def counted(self, node: Node, blocks: Blocks) -> Blocks:
+        """The blocks with the population's rows in each, and the sizes of the population's other blocks."""
+        theirs = self.frequency_sets.blocks(node, ())[0]
+        assert blocks.keys is not None
+        assert theirs.keys is not None
+        numbers, _ = number(np.concatenate([blocks.keys, theirs.keys]), self._leaves)
+        rows = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
+        rows[numbers[len(blocks) :]] = theirs.rows
+        alone = ~np.isin(numbers[len(blocks) :], numbers[: len(blocks)])
+        return replace(blocks, population=rows[numbers[: len(blocks)]], population_only=theirs.rows[alone])
+
+
+class RecodedPopulation:
+    """The same of a source that a recoding map shows, by which the population is recoded, too."""
+
+    def __init__(self, source: SourceTable, table_name: str, place: str) -> None:
+        session, spec = source.session, source.spec
+        table = TableName.parse(table_name)
+        assert source.recoding is not None
+        recoding = Recoding(source.recoding.spec, source.recoding.stated)
+        try:
+            labelled = recoding.relation(session, session.relation(table), session.columns(table))
+        except InputError as error:
+            raise InputError(f"{place}: in the population {table}: {error}") from None
+        names = [labelled.c[name] for name in spec.quasi_identifiers]
+        columns = [name.label(f"t{i}") for i, name in enumerate(names)]
+        combinations = session.fetch(sa.select(*columns, whole(sa.func.count()).label("n")).group_by(*names))
+        session.drop(labelled)
+        self._labels = [hierarchy.labels for hierarchy in source.hierarchies]
+        texts = zip(*(combinations[f"t{i}"].to_pylist() for i in range(len(names))), strict=True)
+        self._rows = dict(zip(texts, combinations["n"].to_pylist(), strict=True))
+
+    def counted(self, node: Node, blocks: Blocks) -> Blocks:
+        """As of `Population`."""
+        assert blocks.keys is not None
+        rows: dict[tuple[str, ...], int] = {}
+        for texts, n in self._rows.items():
+            key = tuple(TOP if level else text for level, text in zip(node, texts, strict=True))
+            rows[key] = rows.get(key, 0) + n
+        shown = [labels[level] for labels, level in zip(self._labels, node, strict=True)]
+        keys = [tuple(str(text[code]) for text, code in zip(shown, key, strict=True)) for key in blocks.keys.tolist()]
+        counted = np.array([rows.pop(key, 0) for key in keys], dtype=np.int64)
+        return replace(blocks, population=counted, population_only=np.array(sorted(rows.values()), dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Combinations:
+    """A population by combinations: keys int64[R, Q], leaf codes of the quasi-identifiers, -1 for a value that no
+    hierarchy covers; values: int64[R], codes of the domain, then those of `beyond`, which the domain lacks; weight:
+    [R], whole numbers."""
+
+    keys: Ints
+    values: Ints
+    weight: Any
+    beyond: tuple[str | None, ...] = ()
+
+    def placed(self, source: SourceTable, node: Node, prior: str) -> Combinations:
+        """Those that a block of the node may hold: an uncovered value is a block of its own at level 0, which nobody in
+        the source is in, and in the one block at `*`. Raises InputError for one at a level between."""
+        kept = np.ones(len(self.keys), dtype=bool)
+        keys = self.keys.copy()
+        for i, (name, hierarchy, level) in enumerate(
+            zip(source.quasi_identifiers, source.hierarchies, node, strict=True)
+        ):
+            lost = self.keys[:, i] < 0
+            if not lost.any():
+                continue
+            if level == 0:
+                kept &= ~lost
+            elif level == hierarchy.height:
+                keys[lost, i] = len(hierarchy.leaves)  # a leaf of its own, which is nobody's in the source
+            else:
+                rows = int(np.count_nonzero(lost))
+                raise InputError(
+                    f"--prior {prior}: {rows:,} of its {len(lost):,} combinations have a value of {name} that the "
+                    f"hierarchy of {name} does not cover, so that their block at level {level} is unknown; add the "
+                    "values to the hierarchy (`qblock hierarchy build` writes it as a file), or remove them"
+                )
+        return Combinations(keys[kept], self.values[kept], self.weight[kept], self.beyond)
+
+
+def of_source(source: SourceTable, sensitive: int) -> Combinations:
+    """The source itself, as counts."""
+    keys, values, n = source.frequency_sets.leaf_counts([sensitive])
+    return Combinations(keys, values[:, 0], n)
+
+
+class KnownPopulation:
+    """The population that a prior names; it is read when a sensitive attribute is asked about.
+
+    prior: `table`, the path of a CSV file with the columns of the quasi-identifiers, of sensitive attributes and
+    `weight`, or the name of a table of the source's warehouse with these columns but `weight`. Raises InputError.
+    """
+
+    def __init__(self, source: SourceTable, prior: str) -> None:
+        self.source, self.prior = source, prior
+        self._file: dict[str, list[Any]] | None = None
+        self._table: TableName | None = None
+        if prior == OF_SOURCE:
+            return
+        if prior.lower().endswith(".csv"):
+            self._file = _weights_of_file(Path(prior), prior)
+            columns: Sequence[str] = list(self._file)
+        else:
+            self._table = TableName.parse(prior)
+            columns = list(source.session.columns(self._table))
+        lacking = [name for name in source.quasi_identifiers if name not in columns]
+        if lacking:
+            raise InputError(
+                f"--prior {prior}: it has no column {lacking[0]!r}; it needs every quasi-identifier, and the sensitive "
+                f"attribute; its columns are {', '.join(columns)}"
+            )
+        self._columns = columns
+        if not any(name in columns for name in source.sensitives):
+            raise InputError(
+                f"--prior {prior}: it has no column of a sensitive attribute ({', '.join(source.sensitives)}); "
+                f"its columns are {', '.join(columns)}"
+            )
+
+    @property
+    def sensitives(self) -> list[str]:
+        """The sensitive attributes that it says something about."""
+        if self.prior == OF_SOURCE:
+            return list(self.source.sensitives)
+        return [name for name in self.source.sensitives if name in self._columns]
+
+    def combinations(self, sensitive: str) -> Combinations:
+        """The population by leaf combinations and values of one sensitive attribute."""
+        if self.prior == OF_SOURCE:
+            return of_source(self.source, list(self.source.sensitives).index(sensitive))
+        names = [*self.source.quasi_identifiers, sensitive]
+        if self._file is not None:
+            texts: Mapping[str, pa.Array] = {name: pa.array(self._file[name], pa.string()) for name in names}
+            return self._coded(texts, whole_weights(self._file[WEIGHT]), sensitive)
+        table = self._counted(names)
+        n = table["n"].to_numpy().astype(np.int64)
+        return self._coded({name: table[f"v{i}"] for i, name in enumerate(names)}, n, sensitive)
+
+    def _counted(self, names: Sequence[str]) -> pa.Table:
+        session = self.source.session
+        assert self._table is not None
+        relation, columns = session.relation(self._table), session.columns(self._table)
+        values = [session.comparable(relation.c[name], columns[name]).label(f"v{i}") for i, name in enumerate(names)]
+        by = [value.element for value in values]
+        grouped = sa.select(*values, sa.func.count().label("n")).group_by(*by).subquery("grouped")
+        texts = [session.text_of(grouped.c[f"v{i}"], columns[name].kind).label(f"v{i}") for i, name in enumerate(names)]
+        return session.fetch(sa.select(*texts, queries.whole(grouped.c.n).label("n")))
+
+    def _coded(self, texts: Mapping[str, Any], weight: Any, sensitive: str) -> Combinations:
+        source = self.source
+        keys = np.empty((len(weight), len(source.quasi_identifiers)), dtype=np.int64)
+        for i, (name, hierarchy) in enumerate(zip(source.quasi_identifiers, source.hierarchies, strict=True)):
+            covered, leaf = hierarchy.values
+            matcher = Matcher(covered, source.columns[name].kind)
+            code_of_others = matcher.find(None) if source.spec.attributes[name].uncovered == "top" else None
+            distinct, index = _distinct(texts[name])
+            codes_of_texts = [code_of_others if (code := matcher.find(text)) is None else code for text in distinct]
+            codes = np.array([-1 if code is None else leaf[code] for code in codes_of_texts], dtype=np.int64)
+            keys[:, i] = codes[index]
+        values: Values = source.sensitives[sensitive]
+        distinct, index = _distinct(texts[sensitive])
+        beyond: dict[Any, tuple[int, str | None]] = {}
+        codes = np.empty(len(distinct), dtype=np.int64)
+        for place, text in enumerate(distinct):
+            code = values.reference.code_of(text)
+            if code is None:
+                same_value = None if text is None else comparison.key(text, values.column.kind)
+                code, _ = beyond.setdefault(same_value, (values.reference.values + len(beyond), text))
+            codes[place] = code
+        return Combinations(keys, codes[index], weight, tuple(text for _, text in beyond.values()))
+
+
+def _distinct(texts: Any) -> tuple[list[str | None], Ints]:
+    """The distinct texts of a column, NULL among them, and int64[R], which of them each row has."""
+    column = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    encoded = pc.dictionary_encode(column, null_encoding="encode")
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    return encoded.dictionary.to_pylist(), encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _weights_of_file(path: Path, prior: str) -> dict[str, list[Any]]:
+    """A file's columns as texts (an empty field is NULL), `weight` as whole numbers without a common divisor. Raises
+    InputError with the line."""
+    reader = csv.reader(io.StringIO(read_input(path, "the prior", newline=""), newline=""), strict=True)
+    columns: list[str] = []
+    weight = 0
+    rows: list[list[str | None]] = []
+    weights: list[int] = []
+    try:
+        for row in reader:
+            if not columns:
+                columns = row
+                _check_header(columns, prior)
+                weight = columns.index(WEIGHT)
+            elif row:
+                if len(row) != len(columns):
+                    raise InputError(
+                        f"{prior}:{reader.line_num}: {len(row)} fields, and the header has {len(columns)}; correct it"
+                    )
+                weights.append(_weight(row[weight], prior, reader.line_num))
+                rows.append([field or None for field in row])
+    except csv.Error as error:
+        raise InputError(f"{prior}:{reader.line_num}: not CSV: {error}") from None
+    if not any(weights):
+        raise InputError(f"{prior}: no weight above 0; write one line for each combination that occurs")
+    texts: dict[str, list[Any]] = {name: [row[i] for row in rows] for i, name in enumerate(columns)}
+    common = math.gcd(*weights)
+    return texts | {WEIGHT: [weight // common for weight in weights]}
+
+
+def _check_header(columns: Sequence[str], prior: str) -> None:
+    twice = [name for name in columns if columns.count(name) > 1]
+    if twice:
+        raise InputError(f"{prior}: two columns are called {twice[0]!r}; rename one")
+    if WEIGHT not in columns:
+        raise InputError(
+            f"{prior}: it has no column {WEIGHT!r}; write a header with the quasi-identifiers, the sensitive attribute "
+            f"and {WEIGHT}"
+        )
+
+
+def _weight(text: str, prior: str, line: int) -> int:
+    whole, _, decimals = text.strip().partition(".")
+    digits = whole + decimals
+    if not (digits.isascii() and digits.isdigit()) or max(len(whole), len(decimals)) > DIGITS:
+        raise InputError(
+            f"{prior}:{line}: column {WEIGHT}: not a number from 0 on, of at most {DIGITS} digits before and after the "
+            "point; write 12 or 0.25"
+        )
+    return int(digits) * 10 ** (DIGITS - len(decimals))
