@@ -16,7 +16,7 @@ from integration.hostile import NAMES, few, tables
 from integration.sources import Rows, counted, from_file, keys_of, opened, quoted, sensitive, suppressed
 
 from qblock.errors import QblockError
-from qblock.frequency import FrequencySets, Sizes, number
+from qblock.frequency import FrequencySets, number
 from qblock.search.task import Task
 
 pytestmark = pytest.mark.either_engine
@@ -186,8 +186,3 @@ def test_keys_beyond_what_one_integer_holds_are_told_apart() -> None:
         numbers, distinct = number(keys, leaves)
         assert numbers.tolist() == [2, 0, 2, 1]
         assert distinct.tolist() == [[0, 0, 0, 0, 5], [0, 0, 0, 1, 2], [1, 0, 0, 0, 5]]
-
-
-def test_a_block_of_just_enough_rows_is_not_below() -> None:
-    sizes = Sizes(np.array([1, 2, 5]), np.array([3, 2, 1]))
-    assert [sizes.rows_below(least) for least in (1, 2, 3, 5, 6)] == [0, 3, 7, 7, 12]

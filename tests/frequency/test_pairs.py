@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from qblock.frequency.pairs import by_block, order_of, squeezed
+from qblock.frequency.coding import by_block, order_of, squeezed
 
 WORD = st.integers(0, 2**63 - 1)
 FEW = st.lists(st.integers(0, 62), max_size=12).map(lambda places: sum(1 << place for place in set(places)))

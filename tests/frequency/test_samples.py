@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from integration.sources import Rows, from_file, opened, sensitive, suppressed
 
-from qblock.frequency import hubs, sets, slices, sources
-from qblock.frequency.portions import SAMPLED, Portion
+from qblock.frequency import hubs, sets
+from qblock.frequency.sets import SAMPLED, Portion
 from qblock.search.run import run_search
 from qblock.warehouse import duckdb_beside
 
@@ -22,14 +22,14 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name, value in (
         (sets, "LEAST_SAMPLED", 0),
         (sets, "LEAVES_SAMPLED", 3),
-        (slices, "PARTS", 3),
-        (slices, "SLICED", 4),
-        (slices, "MISSED", 2),
+        (sets, "PARTS", 3),
+        (sets, "SLICED", 4),
+        (sets, "MISSED", 2),
         (hubs, "LEAST_ROWS", 0),
         (hubs, "FIRST", 0),
         (hubs, "AGAIN", 0),
         (hubs, "STATEMENT", 0),
-        (sources, "LEAST_SHARED", 0),
+        (sets, "LEAST_SHARED", 0),
         (duckdb_beside, "cores", lambda: 6),
     ):
         monkeypatch.setattr(module, name, value)
@@ -193,6 +193,6 @@ def test_a_hub_that_no_open_node_needs_goes_before_a_larger_one(
         large, small = of.hub(fine), of.hub(coarse)
         assert (of.cost(fine), of.cost(coarse)) == (large, small)
         assert large > small
-        monkeypatch.setattr(sources, "KEEP_ROWS", large + small)
+        monkeypatch.setattr(sets, "KEEP_ROWS", large + small)
         of.hub(lattice.top)
         assert (of.cost(fine), of.cost(coarse)) == (large, large)

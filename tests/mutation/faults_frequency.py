@@ -52,14 +52,14 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "samples: parts of blocks",
-        "frequency/slices.py",
+        "frequency/sets.py",
         "            return Sample(blocks, PARTS)",
         "            return Sample(self._sets.coding.mask(self._sets.lattice.bottom), PARTS)",
         tests=(f"{SAMPLES}::test_a_sample_is_of_whole_blocks",),
     ),
     Mutation(
         "samples: from a slice of finer blocks",
-        "frequency/slices.py",
+        "frequency/sets.py",
         "next((by for by in self._tables if finer(blocks, by)), None)",
         "next((by for by in self._tables if finer(by, blocks)), None)",
         tests=(f"{SAMPLES}::test_a_sample_is_of_whole_blocks",),
@@ -87,7 +87,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hubs: the largest goes though it is needed",
-        "frequency/sources.py",
+        "frequency/sets.py",
         "        return self._wanted is not None and not self._wanted[up(hub.node)].any()",
         "        return False",
         tests=(f"{SAMPLES}::test_a_hub_that_no_open_node_needs_goes_before_a_larger_one",),
@@ -110,16 +110,16 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "pairs: a word of a key is shifted into the one before",
-        "frequency/pairs.py",
+        "frequency/coding.py",
         "single = single << (end - start) |",
         "single = single << (end - start - 1) |",
         tests=("tests/frequency/test_pairs.py::test_one_number_has_the_order_of_several_words",),
     ),
     Mutation(
         "hubs: counts of entities are added up",
-        "frequency/sources.py",
-        "self._grouped(source, mask, by_entity=self.entities)",
-        "queries.count_entities(source.table, mask) if self.entities else self._grouped(source, mask)",
+        "frequency/sets.py",
+        "queries.roll_up(source.table, mask, by_entity=self.entities)",
+        "queries.count_entities(source.table, mask) if self.entities else queries.roll_up(source.table, mask)",
         tests=(f"{SAMPLES}::test_hubs_and_samples_change_no_answer",),
     ),
     Mutation(
@@ -131,7 +131,7 @@ FREQUENCY: tuple[Mutation, ...] = (
     ),
     Mutation(
         "counts: fewer than the source has",
-        "frequency/sources.py",
+        "frequency/sets.py",
         "        if total != self.rows:\n",
         "        if total > self.rows:\n",
         tests=(f"{SETS}::test_counts_that_do_not_add_up_are_refused",),
@@ -144,15 +144,8 @@ FREQUENCY: tuple[Mutation, ...] = (
         tests=(f"{SETS}::test_entities_are_counted_once",),
     ),
     Mutation(
-        "sizes: rows of blocks that are just large enough",
-        "frequency/sizes.py",
-        "        below = self.size < least\n",
-        "        below = self.size <= least\n",
-        tests=(f"{SETS}::test_a_block_of_just_enough_rows_is_not_below",),
-    ),
-    Mutation(
         "blocks: one number for several",
-        "frequency/sizes.py",
+        "frequency/coding.py",
         "    if np.prod([float(n) for n in leaves]) < 2**62:",
         "    if np.prod([float(n) for n in leaves]) < 2**100:",
         tests=(f"{SETS}::test_keys_beyond_what_one_integer_holds_are_told_apart",),

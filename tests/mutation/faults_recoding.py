@@ -142,7 +142,7 @@ RECODING: tuple[Mutation, ...] = (
     ),
     Mutation(
         "replay: boxes that are done lose their rows",
-        "recoding/replay.py",
+        "recoding/parts.py",
         "PartedKeys(counts.part, counts.words, child, child), keep=True)\n        parts =",
         "PartedKeys(counts.part, counts.words, child, child), keep=False)\n        parts =",
         tests=REPLAY,

@@ -126,7 +126,7 @@ STRUCTURE = (
 STATEMENTS = (
     Mutation(
         "rows without a leaf are dropped",
-        "frequency/packing.py",
+        "frequency/coding.py",
         "joined = joined.outerjoin(named",
         "joined = joined.join(named",
         tests=("tests/source/test_levels.py::test_values_outside_the_bounds_of_cuts_are_not_covered",),

@@ -6,16 +6,18 @@ node, and a mask says which sensitive attributes are told apart, too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import sqlalchemy as sa
 
 from qblock.blocks import Ints
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.paths import BITS, PathPart
 from qblock.lattice import Node
+from qblock.warehouse.queries import Dimension, Expression, Query, whole
 
 Mask = tuple[int, ...]
 """The bits of each word that are kept."""
@@ -172,3 +174,133 @@ class Coding:
     def _ascending(self) -> list[tuple[Ints, Ints]]:
         orders = [np.argsort(parts[0].codes, kind="stable") for parts in self.parts]
         return [(order, parts[0].codes[order]) for order, parts in zip(orders, self.parts, strict=True)]
+
+
+def packed(
+    relation: sa.FromClause,
+    coding: Coding,
+    quasi: Sequence[tuple[Expression, Dimension]],
+    values: Sequence[tuple[Expression, Dimension | None]],
+    kept: Mapping[str, Expression] | None = None,
+) -> Query:
+    """Keys k0, k1, ... of every row; a word is NULL where no dimension covers a value that is in it. Loses no row.
+
+    quasi, values: the raw value of each quasi-identifier and sensitive attribute with what codes it (None: it is a
+    code already). kept: further columns by name.
+    """
+    joined = relation
+    words: list[list[Expression]] = [[] for _ in range(coding.words)]
+
+    def join(raw: Expression, dimension: Dimension, number: int) -> sa.FromClause:
+        nonlocal joined
+        named = dimension.table.alias(f"d{number}")
+        joined = joined.outerjoin(named, raw == named.c.leaf)
+        return named
+
+    def put(place: Place, code: Expression) -> None:
+        shifted = whole(code)
+        words[place.word].append(
+            shifted.bitwise_lshift(sa.literal_column(str(place.shift))) if place.shift else shifted
+        )
+
+    for i, ((raw, dimension), places) in enumerate(zip(quasi, coding.quasi, strict=True)):
+        named = join(raw, dimension, i)
+        for part, place in enumerate(places):
+            put(place, dimension.part(raw, part, named))
+    for i, ((raw, coder), place) in enumerate(zip(values, coding.sensitive, strict=True), len(quasi)):
+        put(place, raw if coder is None else coder.covered(raw, join(raw, coder, i)))
+    columns = []
+    for number, codes in enumerate(words):
+        word = codes[0] if codes else whole(sa.literal_column("0"))
+        for code in codes[1:]:
+            word = word.bitwise_or(code)
+        columns.append(word.label(f"k{number}"))
+    return sa.select(*columns, *(value.label(name) for name, value in (kept or {}).items())).select_from(joined)
+
+
+def order_of(words: Sequence[Ints], mask: Mask) -> Ints:
+    """The ascending order of keys by word, the first one first. mask: the bits that they have."""
+    if len(words) > 1:
+        single = squeezed(words, mask)
+        if single is None:
+            return np.lexsort(tuple(reversed(words)))
+        words = [single]
+    return np.argsort(words[0])
+
+
+def squeezed(words: Sequence[Ints], mask: Mask) -> Ints | None:
+    """Keys of several words as one number each, in the same order; None where the mask has too many bits for that.
+
+    To sort one number takes a fraction of what it takes to sort by two.
+    """
+    spans = [[(_lowest(bits), bits.bit_length())] if bits else [] for bits in mask]
+    if sum(end - start for runs in spans for start, end in runs) > BITS:
+        spans = [list(_runs(bits)) for bits in mask]
+        if sum(end - start for runs in spans for start, end in runs) > BITS:
+            return None
+    single: Ints = np.zeros(len(words[0]), dtype=np.int64)
+    for word, runs in zip(words, spans, strict=True):
+        for start, end in runs:
+            single = single << (end - start) | word >> start & (1 << end - start) - 1
+    return single
+
+
+def _runs(bits: int) -> Iterator[tuple[int, int]]:
+    """Where bits without a gap start and end, the highest ones first."""
+    while bits:
+        end = bits.bit_length()
+        start = (~bits & (1 << end) - 1).bit_length()
+        yield start, end
+        bits &= (1 << start) - 1
+
+
+def _lowest(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1
+
+
+def by_block(words: Sequence[Ints], alone: Mask, value: Ints, n: Ints) -> tuple[Ints, Ints, Ints, list[Ints]]:
+    """Pairs of a block and a value, sorted: the first pair of each block, values and counts, and the blocks' keys.
+
+    words: ascending keys; alone: the mask of the blocks. Words are not in the order of blocks where the value is not in
+    their lowest bits.
+    """
+    block = [word & bits for word, bits in zip(words, alone, strict=True)]
+    telling = [word for word, bits in zip(block, alone, strict=True) if bits] or block[:1]
+    if not _ascending(telling):
+        order = np.lexsort((value, *reversed(telling)))
+        block, value, n = [word[order] for word in block], value[order], n[order]
+        telling = [word[order] for word in telling]
+    new = np.ones(len(n), dtype=bool)
+    if len(n):
+        new[1:] = telling[0][1:] != telling[0][:-1]
+        for word in telling[1:]:
+            new[1:] |= word[1:] != word[:-1]
+    first = np.flatnonzero(new)
+    return first, value, n, [word[first] for word in block]
+
+
+def _ascending(words: Sequence[Ints]) -> bool:
+    if len(words) > 1:
+        return False
+    return bool((words[0][1:] >= words[0][:-1]).all())
+
+
+def number(keys: Ints, leaves: Sequence[int]) -> tuple[Ints, Ints]:
+    """Number distinct keys int64[R, Q] in ascending order: (int64[R] the numbers, int64[B, Q] the distinct keys)."""
+    if np.prod([float(n) for n in leaves]) < 2**62:
+        single = np.zeros(len(keys), dtype=np.int64)
+        for i, n in enumerate(leaves):
+            single = single * n + keys[:, i]
+        _, first, index = np.unique(single, return_index=True, return_inverse=True)
+    else:
+        _, first, index = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    return index.reshape(-1).astype(np.int64), keys[first]
+
+
+def positions(keys: Ints, among: Ints, leaves: Sequence[int]) -> Ints:
+    """int64[R]: where each of keys int64[R, Q] is in among int64[B, Q], which are distinct and have all of them."""
+    numbers, distinct = number(np.concatenate((among, keys)), leaves)
+    place = np.zeros(len(distinct), dtype=np.int64)
+    place[numbers[: len(among)]] = np.arange(len(among), dtype=np.int64)
+    positions_of_keys: Ints = place[numbers[len(among) :]]
+    return positions_of_keys

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from qblock.blocks import Floats
 from qblock.frequency.coding import Coding
-from qblock.lattice import Lattice, Node, down, up
+from qblock.lattice import Node, down, up
 
 LEAST_ROWS = 100_000
 """A table that is counted at once needs no hubs."""
@@ -28,18 +27,6 @@ RIDGE = 0.3
 def worth_hubs(rows: int) -> bool:
     """Whether a table of so many rows is large enough for hubs."""
     return rows >= LEAST_ROWS
-
-
-class HubSource(Protocol):
-    """What hubs are stored in."""
-
-    lattice: Lattice
-    coding: Coding
-    rows: int
-    rows_read: int
-
-    def hub(self, node: Node, sensitive: Sequence[int] = ()) -> int:
-        """Store a node's frequency set; its rows."""
 
 
 class ExpectedRows:
@@ -86,18 +73,21 @@ class ExpectedRows:
 class Hubs:
     """The plan of one kind of question: about block sizes, or with some sensitive attributes.
 
-    shape: of the nodes that are searched, a lattice with the same bottom; most, least: float64 over them, bounds of the
-    rows of each frequency set; cost: rows that its counts are read from.
+    rows: of the coded table; rows_read: of all tables so far; shape: of the nodes that are searched, a lattice with the
+    same bottom; most, least: float64 over them, bounds of the rows of each frequency set; cost: rows that its counts
+    are read from.
     """
 
-    def __init__(self, sets: HubSource, sensitive: tuple[int, ...], shape: tuple[int, ...]) -> None:
-        self._sets, self._sensitive = sets, sensitive
-        values = float(np.prod([sets.coding.sizes[i] for i in sensitive])) if sensitive else 1.0
-        self._expected = ExpectedRows(sets.coding.labels, sets.rows, values)
-        self.most: Floats = np.full(shape, float(sets.rows))
+    def __init__(
+        self, coding: Coding, sensitive: tuple[int, ...], rows: int, rows_read: int, shape: tuple[int, ...]
+    ) -> None:
+        values = float(np.prod([coding.sizes[i] for i in sensitive])) if sensitive else 1.0
+        self._rows = rows
+        self._expected = ExpectedRows(coding.labels, rows, values)
+        self.most: Floats = np.full(shape, float(rows))
         self.least: Floats = np.ones(shape)
-        self.cost: Floats = np.full(shape, float(sets.rows))
-        self._next = sets.rows_read + FIRST * sets.rows
+        self.cost: Floats = np.full(shape, float(rows))
+        self._next = rows_read + FIRST * rows
 
     def learn(self, node: Node, rows: int) -> None:
         """Take into account how many rows a node's frequency set has."""
@@ -107,21 +97,21 @@ class Hubs:
         np.maximum(self.least[below], rows, out=self.least[below])
         self._expected.learn(node, rows)
 
-    def look(self, wanted: Floats) -> Floats:
+    def look(self, wanted: Floats, rows_read: int, store: Callable[[Node], int]) -> Floats:
         """Store what pays, if enough rows were read since the last look; `cost`.
 
-        wanted: float64 over the lattice, how often each node may be asked.
+        wanted: float64 over the lattice, how often each node may be asked; store: stores a node's frequency set and
+        returns its rows.
         """
-        sets = self._sets
-        if sets.rows_read >= self._next:
+        if rows_read >= self._next:
             for _ in range(AT_ONCE):
                 best = self._best(wanted)
                 if best is None:
                     break
-                rows = sets.hub(best, self._sensitive)
+                rows = store(best)
                 self.learn(best, rows)
                 self.cost[up(best)] = np.minimum(self.cost[up(best)], rows)
-            self._next = sets.rows_read + AGAIN * sets.rows
+            self._next = rows_read + AGAIN * self._rows
         return self.cost
 
     def _best(self, wanted: Floats) -> Node | None:

@@ -1,32 +1,138 @@
-"""Frequency sets: the only place that decides how the counts of a lattice node are obtained."""
+"""Frequency sets: the only place that decides how the counts of a lattice node are obtained.
+
+The source is coded once, a row a key (`coding`). The counts of a node are one GROUP BY of masked keys, from the
+smallest set that is finished and finer: the coded table, or a hub, a coarser frequency set that is stored since many
+nodes above it are still to be asked (`hubs`). Some of the blocks come from a slice of the coded table.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
+import threading
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import sqlalchemy as sa
 
-from qblock.blocks import Blocks, Ints
-from qblock.frequency.coding import Coding, Mask
-from qblock.frequency.pairs import by_block, order_of
-from qblock.frequency.portions import ALL, Portion
-from qblock.frequency.sizes import Sizes
-from qblock.frequency.sources import Sources
-from qblock.lattice import Node
+from qblock.blocks import Blocks, Floats, Ints
+from qblock.errors import QblockError
+from qblock.frequency.coding import Coding, Mask, by_block, finer, order_of
+from qblock.frequency.hubs import Hubs, worth_hubs
+from qblock.lattice import Lattice, Node, up
 from qblock.warehouse import queries
 from qblock.warehouse.memory import UNLIMITED
 from qblock.warehouse.protocol import Session
-from qblock.warehouse.queries import Sample
+from qblock.warehouse.queries import Query, Sample
 
+PARTS = 16
+"""A sample of blocks is one of so many parts."""
+SLICED = 64
+"""A slice is a part of at least so many blocks, which all finer nodes share."""
+FILTERED = 4
+"""To filter a sample costs so little of counting all; a slice, which is stored, needs none."""
+MISSED = 3
+"""How often a slice must have been of use before it is stored."""
+KEEP_ROWS = 20_000_000
+"""Rows of hubs kept; beyond, those go first that no node needs any more, and then the largest."""
+LEAST_SHARED = 100_000
+"""Rows below which one question takes no longer than to hand it to another thread, about."""
 LEAVES_SAMPLED = 16
 """How many leaves there are is guessed from one of so many parts of them."""
 LEAST_SAMPLED = 50_000
 """Rows below which a sample is no cheaper than all of them."""
 GREATEST_SQUARED = 3_000_000_000
 """Rows whose square a BIGINT holds."""
+
+
+@dataclass(frozen=True)
+class Portion:
+    """sampled: some of the blocks, whichever are cheapest to count; else the part of this number, of so many."""
+
+    sampled: bool = False
+    number: int = 0
+    of: int = 1
+
+    @property
+    def all(self) -> bool:
+        """Whether it is all of them."""
+        return not self.sampled and self.of == 1
+
+
+ALL, SAMPLED = Portion(), Portion(sampled=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Sizes:
+    """The histogram of block sizes of a node: blocks[i] blocks have size[i] rows (or entities), ascending."""
+
+    size: Ints
+    blocks: Ints
+
+    @property
+    def number(self) -> int:
+        return int(self.blocks.sum())
+
+
+class Slices:
+    """Some of the blocks of a node: a slice of the coded table that is stored, or a filter of what would be counted.
+
+    A slice has whole blocks of a coarse node, and so of all that are finer than it: it serves them all.
+    """
+
+    def __init__(self, sets: FrequencySets) -> None:
+        self._sets = sets
+        self._tables: dict[Mask, sa.TableClause] = {}
+        self._missed: Counter[Mask] = Counter()
+        self._sliced_by: dict[Mask, Mask | None] = {}
+
+    def sample(self, node: Node, blocks: Mask, rows: int) -> sa.TableClause | Sample:
+        """Some of a node's blocks: a slice, or what to filter by.
+
+        blocks: the node's mask; rows: of the set that its counts would be read from.
+        """
+        if blocks not in self._sliced_by:
+            # Once: all that is asked of some of a node's blocks must be of the same ones.
+            self._sliced_by[blocks] = self._slice_for(node, blocks, rows)
+        by = self._sliced_by[blocks]
+        if by is None:
+            self._sets.count_read(rows // FILTERED)
+            return Sample(blocks, PARTS)
+        sets = self._sets
+        if by not in self._tables:
+            self._tables[by] = sets.stored(queries.sliced(sets.base, Sample(by, PARTS)))
+            sets.session.analyze(self._tables[by])
+            sets.count_read(sets.rows // 2)
+        sets.count_read(sets.rows // PARTS)
+        return self._tables[by]
+
+    def _slice_for(self, node: Node, blocks: Mask, rows: int) -> Mask | None:
+        """The mask of the slice that pays for a node; None where it is cheaper to filter what would be counted."""
+        if rows <= self._sets.rows // FILTERED:
+            return None
+        by = next((by for by in self._tables if finer(blocks, by)), None) or self._sets.coding.coarse(node, SLICED)
+        if by is None or by in self._tables:
+            return by
+        self._missed[by] += 1
+        return by if self._missed[by] >= MISSED else None
+
+    def drop(self) -> None:
+        """Drop them."""
+        for table in self._tables.values():
+            self._sets.session.drop(table)
+        self._tables.clear()
+
+
+@dataclass(frozen=True, eq=False)
+class FrequencySet:
+    """A table with the keys of a node, whose mask it has. rows: how many."""
+
+    node: Node
+    mask: Mask
+    table: sa.TableClause
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -42,8 +148,14 @@ class Small:
     small_squares: int | None
 
 
-class FrequencySets(Sources):
-    """The counts of every node of one table. memory: bytes that the client may take for what is fetched at once."""
+class FrequencySets:
+    """The counts of every node of one table.
+
+    base: the coded table (`packed`), all of whose words are known; coding: its layout; rows: N, which every node's
+    counts must add up to. entities: the table has a column e and counts are of distinct entities, which are not
+    additive: hubs keep them apart. name: of the temporary tables. memory: bytes that the client may take for what is
+    fetched at once.
+    """
 
     def __init__(
         self,
@@ -56,20 +168,119 @@ class FrequencySets(Sources):
         name: str = "qblock_frequency_set",
         memory: int = UNLIMITED,
     ) -> None:
-        super().__init__(session, base, coding, rows, entities=entities, name=name)
+        self.session = session
+        self.coding = coding
+        self.lattice = Lattice(tuple(h.height for h in coding.hierarchies))
+        self.rows = rows
+        self.entities = entities
         self.memory = memory
+        self.rows_read = 0
         # Words as fetched, sorted and masked; number, value, order; and what a model computes of them.
         self._bytes = 8 * (3 * coding.words + 8)
+        self._prefix, self._number = name, itertools.count()
+        self._shared = False
+        everything = range(len(coding.sensitive))
+        self._base = FrequencySet(self.lattice.bottom, coding.mask(self.lattice.bottom, everything), base, rows)
+        self._hubs: list[FrequencySet] = []
+        self._slices = Slices(self)
+        self._lock = threading.RLock()
+        self._plans: dict[tuple[int, ...], Hubs] = {}
+        self._wanted: Floats | None = None
+        self._texts: dict[tuple[object, ...], tuple[str, list[str]]] = {}
         self._known: dict[Mask, int] = {}
         self._sizes: dict[Mask, Sizes] = {}
         self._small: dict[tuple[Mask, int], Small] = {}
         self._small_of_node: dict[Node, Small] = {}
 
+    @property
+    def base(self) -> sa.TableClause:
+        """The coded table."""
+        return self._base.table
+
+    @property
+    def max_concurrency(self) -> int:
+        """How many threads may ask for sizes and blocks of a node at once."""
+        return self.session.max_concurrency if self._shared else 1
+
+    def share(self) -> None:
+        """Have several threads answered at once, where the session can, and the table is large enough for that."""
+        if self._shared or self.session.max_concurrency < 2 or self.rows < LEAST_SHARED:
+            return
+        self.forget()
+        base = self._base.table
+        self._shared = True
+        self._base = replace(self._base, table=self.stored(sa.select(*base.c)))
+        self.session.drop(base)
+
+    def stored(self, query: Query) -> sa.TableClause:
+        """A temporary table that what is asked about nodes may be counted from."""
+        store = self.session.share if self._shared else self.session.store
+        return store(f"{self._prefix}_{next(self._number)}", query)
+
+    def cost(self, node: Node, sensitive: Sequence[int] = ()) -> int:
+        """Rows that the counts of this node would be read from now."""
+        return self._source(self.coding.mask(node, sensitive)).rows
+
+    def hub(self, node: Node, sensitive: Sequence[int] = ()) -> int:
+        """Store the frequency set of a node, for coarser ones to be counted from; its rows."""
+        mask = self.coding.mask(node, sensitive)
+        source = self._source(mask)
+        if source.mask == mask and source is not self._base:
+            return source.rows
+        table = self.stored(queries.roll_up(source.table, mask, by_entity=self.entities))
+        self.session.analyze(table)
+        rows = int(self.session.scalar(sa.select(sa.func.count()).select_from(table)))
+        stored = FrequencySet(node, mask, table, rows)
+        self._hubs.append(stored)
+        while sum(hub.rows for hub in self._hubs) > KEEP_ROWS and len(self._hubs) > 1:
+            self._drop(
+                max((hub for hub in self._hubs if hub is not stored), key=lambda hub: (self._idle(hub), hub.rows))
+            )
+        return rows
+
+    def plan_hubs(self, wanted: Floats, sensitive: Sequence[int] = ()) -> Floats:
+        """Store the hubs that pay for nodes to be asked; the rows that each node's counts would be read from.
+
+        wanted: over the nodes that are searched, a lattice with the same bottom, how often each may be asked.
+        """
+        self._wanted = wanted
+        if not worth_hubs(self.rows):
+            return np.broadcast_to(float(self.rows), wanted.shape)
+        kind = tuple(sensitive)
+        if kind not in self._plans or self._plans[kind].cost.shape != wanted.shape:
+            self._plans[kind] = Hubs(self.coding, kind, self.rows, self.rows_read, wanted.shape)
+        return self._plans[kind].look(wanted, self.rows_read, lambda node: self.hub(node, kind))
+
+    def statement(self, node: Node, sensitive: Sequence[int]) -> Query:
+        """The statement that a node's counts would come from, if no hub was stored."""
+        return self._counts(self._base, self.coding.mask(node, sensitive))
+
+    def forget(self) -> None:
+        """Drop the hubs and slices."""
+        for hub in list(self._hubs):
+            self._drop(hub)
+        self._slices.drop()
+
+    def count_read(self, rows: int) -> None:
+        """Add to the rows that were read."""
+        with self._lock:
+            self.rows_read += rows
+
+    def add_up(self, total: int, node: Node) -> None:
+        """Raise QblockError where the counts of a node do not add up to the rows of the source."""
+        if total != self.rows:
+            raise QblockError(
+                f"the counts of node {list(node)} add up to {total}, not to the {self.rows} rows of the source; "
+                "this is a fault of qblock or of the database, and nothing may be published from it"
+            )
+
     def sizes(self, node: Node) -> Sizes:
         """The block sizes of a node, without any sensitive value."""
         mask = self.coding.mask(node)
         if mask not in self._sizes:
-            histogram = self.session.counts(queries.size_histogram(self._counted(mask)))
+            source = self._source(mask)
+            self.count_read(source.rows)
+            histogram = self.session.counts(queries.size_histogram(self._counts(source, mask)))
             order = np.argsort(histogram["size"])
             sizes = Sizes(histogram["size"][order], histogram["blocks"][order])
             if not self.entities:
@@ -83,7 +294,7 @@ class FrequencySets(Sources):
         if (mask, least) not in self._small:
             squared = self.rows < GREATEST_SQUARED
             source = self._source(mask)
-            self._read(source.rows)
+            self.count_read(source.rows)
             facts = self._block_counts(source, mask, None, least, squared)
             figures = {name: int(values[0]) for name, values in facts.items()}
             if not self.entities:
@@ -171,8 +382,8 @@ class FrequencySets(Sources):
         """The numbers of rows (never entities) that leaves with these values have, and how many have each."""
         mask = self.coding.mask(self.lattice.bottom, sensitive)
         source = self._source(mask)
-        self._read(source.rows)
-        histogram = self.session.counts(queries.size_histogram(self._grouped(source, mask)))
+        self.count_read(source.rows)
+        histogram = self.session.counts(queries.size_histogram(queries.roll_up(source.table, mask)))
         return histogram["size"], histogram["blocks"]
 
     def marginals(self) -> list[tuple[Ints, Ints]]:
@@ -193,6 +404,54 @@ class FrequencySets(Sources):
         """The entities of the table."""
         return int(self._fetched(self.lattice.top, ())[1]["n"].sum())
 
+    def _source(self, mask: Mask) -> FrequencySet:
+        usable = (hub for hub in self._hubs if finer(hub.mask, mask))
+        return min(usable, key=lambda hub: hub.rows, default=self._base)
+
+    def _counts(self, source: FrequencySet, mask: tuple[queries.Bits, ...], sample: Sample | None = None) -> Query:
+        if self.entities:
+            return queries.count_entities(source.table, mask, sample=sample)
+        return queries.roll_up(source.table, mask, sample=sample)
+
+    def _sampled(self, node: Node, mask: Mask) -> tuple[FrequencySet, Mask, Sample | None]:
+        """What counts of some of a node's blocks come from: a slice, if there can be one."""
+        blocks, source = self.coding.mask(node), self._source(mask)
+        with self._lock:
+            rows = self._slices.sample(node, blocks, source.rows)
+        if isinstance(rows, Sample):
+            return source, mask, rows
+        return FrequencySet(self.lattice.bottom, self._base.mask, rows, 0), mask, None
+
+    def _block_counts(
+        self, source: FrequencySet, mask: Mask, sample: Sample | None, least: int | None = None, squared: bool = False
+    ) -> dict[str, Ints]:
+        """The counts of blocks, or `size_facts` of them; a statement is built once, and filled in for each mask."""
+        by: tuple[queries.Bits, ...] = () if sample is None else sample.mask
+        key = (source.table.name, tuple(map(bool, mask)), tuple(map(bool, by)), least is None, squared)
+        if key not in self._texts:
+            marked = None if sample is None else Sample(_marked("b", by), "{parts}", "{number}")
+            query = self._counts(source, _marked("m", mask), marked)
+            query = query if least is None else queries.size_facts(query, "{least}", squared=squared)
+            self._texts[key] = self.session.literal_sql(query), list(query.selected_columns.keys())
+        text, names = self._texts[key]
+        values = {f"m{i}": bits for i, bits in enumerate(mask)} | {f"b{i}": bits for i, bits in enumerate(by)}
+        parts, number = (1, 0) if sample is None else (sample.parts, sample.number)
+        return self.session.counts_of(text.format(least=least, parts=parts, number=number, **values), names)
+
+    def _learn(self, node: Node, kind: tuple[int, ...], rows: int) -> None:
+        # A hub has a row for each entity of a block, too.
+        if kind in self._plans and not self.entities:
+            with self._lock:
+                self._plans[kind].learn(node, rows)
+
+    def _idle(self, hub: FrequencySet) -> bool:
+        """Whether no node that may still be asked is counted from it."""
+        return self._wanted is not None and not self._wanted[up(hub.node)].any()
+
+    def _drop(self, hub: FrequencySet) -> None:
+        self._hubs.remove(hub)
+        self.session.drop(hub.table)
+
     def _fetched(
         self, node: Node, sensitive: Sequence[int], portion: Portion = ALL
     ) -> tuple[list[Ints], dict[str, Ints]]:
@@ -201,7 +460,7 @@ class FrequencySets(Sources):
             columns = self._block_counts(*self._sampled(node, mask))
         else:
             source = self._source(mask)
-            self._read(source.rows)
+            self.count_read(source.rows)
             sample = None if portion.all else Sample(self.coding.mask(node), portion.of, portion.number)
             columns = self._block_counts(source, mask, sample)
         nothing = np.zeros(len(columns["n"]), dtype=np.int64)
@@ -230,3 +489,8 @@ class FrequencySets(Sources):
         else:
             rows = np.add.reduceat(n, first) if len(first) else n
         return Blocks(start, value, n, rows, keys)
+
+
+def _marked(name: str, mask: tuple[queries.Bits, ...]) -> tuple[queries.Bits, ...]:
+    """The mask as names to be filled in, where it keeps anything."""
+    return tuple(f"{{{name}{i}}}" if bits else 0 for i, bits in enumerate(mask))

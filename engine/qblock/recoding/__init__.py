@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from qblock.recoding.keys import Keys
 from qblock.recoding.ladder import Label, Ladder
-from qblock.recoding.parted import PartedKeys, PartedLeaves
-from qblock.recoding.replay import replay
+from qblock.recoding.parts import Keys, PartedKeys, PartedLeaves, replay
 from qblock.recoding.tree import Split, Tree
 
 __all__ = ["Keys", "Label", "Ladder", "PartedKeys", "PartedLeaves", "Split", "Tree", "replay"]

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
-from qblock.frequency.packing import packed
+from qblock.frequency.coding import packed
 from qblock.search.nodes import parse_node
 from qblock.search.task import Task
 from qblock.warehouse import TableName, queries

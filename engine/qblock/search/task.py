@@ -16,11 +16,11 @@ import numpy as np
 from qblock.blocks import Blocks, Containing, Floats, Ints, Reference
 from qblock.errors import InputError
 from qblock.frequency import FrequencySets, Sizes, number, positions
-from qblock.frequency.portions import ALL, SAMPLED, Portion
+from qblock.frequency.sets import ALL, SAMPLED, Portion
 from qblock.lattice import Lattice, Node
 from qblock.models import KAnonymity, Model
 from qblock.models.multi import monotone, split
-from qblock.recoding.unions import united
+from qblock.recoding.parts import united
 from qblock.search.assessment import Assessment, NodeCounts, Part, combine, held_by_all
 from qblock.search.missing_inputs import how_to_give, missing_inputs
 from qblock.source import SourceTable

@@ -23,8 +23,7 @@ from qblock.comparison import Matcher
 from qblock.errors import InputError, counted, quoted
 from qblock.files import read_input
 from qblock.frequency import FrequencySets, number, positions
-from qblock.frequency.coding import Coding
-from qblock.frequency.packing import packed
+from qblock.frequency.coding import Coding, packed
 from qblock.hierarchy import TOP
 from qblock.lattice import Node
 from qblock.source.columns import Scan, check_covered

@@ -12,8 +12,7 @@ import sqlalchemy as sa
 from qblock.blocks import Reference
 from qblock.errors import QblockError, Refused
 from qblock.frequency import FrequencySets
-from qblock.frequency.coding import Coding
-from qblock.frequency.packing import packed
+from qblock.frequency.coding import Coding, packed
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Lattice
 from qblock.source.columns import (

@@ -16,8 +16,7 @@ import pyarrow as pa
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
-from qblock.frequency.coding import Coding
-from qblock.frequency.packing import packed
+from qblock.frequency.coding import Coding, packed
 from qblock.hierarchy import Hierarchy
 from qblock.hierarchy.cuts import shown
 from qblock.hierarchy.labels import texts

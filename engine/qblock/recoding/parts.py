@@ -1,4 +1,4 @@
-"""The leaf frequency set with the part of each combination: one GROUP BY counts the children of all parts at once.
+"""Parts of a table: their labels as bits of packed keys, and one GROUP BY that counts the children of all of them.
 
 A part is divided by the labels of one quasi-identifier, or of several, at levels of its own: its mask says which bits
 of the key tell them apart. So one statement serves parts that stand at different levels.
@@ -14,13 +14,73 @@ import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.blocks import Ints
-from qblock.frequency.coding import Mask
+from qblock.blocks import Blocks, Ints
+from qblock.frequency import FrequencySets
+from qblock.frequency.coding import Coding, Mask
+from qblock.lattice import Node
+from qblock.recoding.tree import Tree
+from qblock.warehouse import queries
 from qblock.warehouse.arrow import whole_numbers
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.queries import Expression, whole
 
 NAMES = itertools.count()
+
+
+class Keys:
+    """used: the numbers of the words that the table has. Masks and bits are given by these words."""
+
+    def __init__(self, coding: Coding, used: Sequence[int]) -> None:
+        self.coding, self.used = coding, tuple(used)
+        self._top = tuple(hierarchy.height for hierarchy in coding.hierarchies)
+        self._masks: dict[tuple[int, int], Mask] = {}
+
+    def mask(self, attribute: int, level: int) -> Mask:
+        """The bits that tell an attribute's labels of a level apart."""
+        if (attribute, level) not in self._masks:
+            node = tuple(level if i == attribute else top for i, top in enumerate(self._top))
+            self._masks[attribute, level] = self.narrow(self.coding.mask(node))
+        return self._masks[attribute, level]
+
+    def of_node(self, node: Node) -> Mask:
+        """The bits that tell the blocks of a node apart."""
+        return self.narrow(self.coding.mask(node))
+
+    def of_values(self, sensitive: Sequence[int]) -> Mask:
+        """The bits of sensitive attributes."""
+        return self.narrow(self.coding.mask(self._top, sensitive))
+
+    def narrow(self, mask: Mask) -> Mask:
+        return tuple(mask[i] for i in self.used)
+
+    def words(self, columns: Sequence[Ints]) -> list[Ints]:
+        """All words of keys of which these are there."""
+        nothing = np.zeros(len(columns[0]), dtype=np.int64)
+        known = dict(zip(self.used, columns, strict=True))
+        return [known.get(i, nothing) for i in range(self.coding.words)]
+
+    def codes(self, attribute: int, level: Ints, columns: Sequence[Ints]) -> Ints:
+        """int64[R]: the codes of an attribute's labels in keys; level: int64[R]."""
+        words = self.words(columns)
+        code = np.zeros(len(level), dtype=np.int64)
+        for depth in np.unique(level).tolist():
+            here = level == depth
+            code[here] = self.coding.codes(attribute, depth, [word[here] for word in words])
+        return code
+
+    def bits(self, attribute: int, level: Ints, code: Ints) -> list[Ints]:
+        """int64[R] by word: what labels put into a key."""
+        words = self.coding.bits(attribute, level, code)
+        return [words[i] for i in self.used]
+
+    def bits_of_node(self, node: Node, keys: Ints) -> list[Ints]:
+        """What the labels of blocks put into a key; keys: int64[B, Q], their codes."""
+        words = [np.zeros(len(keys), dtype=np.int64) for _ in self.used]
+        for attribute, level in enumerate(node):
+            same = np.full(len(keys), level, dtype=np.int64)
+            for word, bits in zip(words, self.bits(attribute, same, keys[:, attribute]), strict=True):
+                word |= bits
+        return words
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,3 +201,59 @@ class PartedLeaves:
 
     def _name(self) -> str:
         return f"{self._prefix}_{next(self._number)}"
+
+
+def replay(tree: Tree, leaves: PartedLeaves, keys: Keys) -> list[int]:
+    """Give each row of a table its box; the boxes that have a row, ascending. A combination that nobody had when the
+    map was made has a box, too, which the tree has from here on."""
+    whole = np.zeros(1, dtype=np.int64)
+    mask = keys.of_node(tree.start)
+    counts = leaves.counts(whole, [mask])
+    codes = keys.coding.keys(tree.start, keys.words(counts.words))
+    child = np.array([tree.begin(key) for key in codes.tolist()], dtype=np.int64)
+    leaves.assign(whole, [mask], PartedKeys(counts.part, counts.words, child, child), keep=True)
+    boxes, parts = set[int](), set(child.tolist())
+    while parts:
+        boxes |= {part for part in parts if part not in tree.splits}
+        split = np.array(sorted(parts - boxes), dtype=np.int64)
+        if not len(split):
+            break
+        splits = [tree.splits[part] for part in split.tolist()]
+        masks = [keys.mask(part_split.attribute, part_split.level) for part_split in splits]
+        counts = leaves.counts(split, masks)
+        place = np.searchsorted(split, counts.part)
+        attribute = np.array([part_split.attribute for part_split in splits], dtype=np.int64)[place]
+        level = np.array([part_split.level for part_split in splits], dtype=np.int64)[place]
+        child = np.zeros(len(place), dtype=np.int64)
+        for split_attribute in np.unique(attribute).tolist():
+            here = np.flatnonzero(attribute == split_attribute)
+            code = keys.codes(split_attribute, level[here], [word[here] for word in counts.words])
+            pairs = zip(counts.part[here].tolist(), code.tolist(), strict=True)
+            child[here] = [tree.child(part, label) for part, label in pairs]
+        leaves.assign(split, masks, PartedKeys(counts.part, counts.words, child, child), keep=True)
+        parts = set(child.tolist())
+    return sorted(boxes)
+
+
+def united(sets: FrequencySets, node: Node, keys: Ints, numbers: Sequence[Ints], sensitive: int) -> list[Blocks]:
+    """The unions of a node's blocks with a sensitive attribute, for each way of uniting them.
+
+    keys: int64[B, Q], the codes of the blocks; numbers: of each way int64[B], the union that a block is in, from 0.
+    """
+    mask = sets.coding.mask(node, (sensitive,))
+    of = Keys(sets.coding, [i for i, bits in enumerate(mask) if bits] or [0])
+    table = sets.stored(queries.roll_up(sets.base, mask, by_entity=True))
+    leaves = PartedLeaves(sets.session, table, of.used, entities=True)
+    whole, masks, words = np.zeros(1, dtype=np.int64), [of.of_node(node)], of.bits_of_node(node, keys)
+    unions = []
+    for number in numbers:
+        groups = PartedKeys(np.zeros(len(number), dtype=np.int64), words, number, number)
+        alone = leaves.counts_of(whole, masks, groups, None)
+        pairs = leaves.counts_of(whole, masks, groups, of.of_values((sensitive,)))
+        rows = np.zeros(int(number.max(initial=-1)) + 1, dtype=np.int64)
+        rows[alone.part] = alone.n
+        value = sets.coding.values(sensitive, of.words(pairs.words))
+        union = Blocks.from_pairs(pairs.part, value, pairs.n)
+        unions.append(Blocks(union.start, union.value, union.count, rows))
+    leaves.drop()
+    return unions
