@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from qblock.errors import InputError
 from qblock.profiling.text_types import recognize
 from qblock.spec import load_spec
-from qblock.spec.column_types import column_type
+from qblock.spec.source_file import column_type
 from qblock.warehouse import TableName
 from qblock.warehouse.copied import CopiedWarehouse
 from qblock.warehouse.source_files import FileTable

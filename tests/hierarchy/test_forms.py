@@ -15,7 +15,8 @@ import yaml
 from qblock.cli.app import run
 from qblock.errors import InputError
 from qblock.hierarchy import TOP, Hierarchy, HierarchyError
-from qblock.spec import json_schema, read_spec, sources
+from qblock.spec import read_spec, sources
+from qblock.spec.schema import json_schema
 from qblock.spec.sources import FORMS, Form, HierarchySource, build
 
 DOCUMENTED = (Path(__file__).resolve().parents[2] / "docs" / "spec.md").read_text("utf-8")

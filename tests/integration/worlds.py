@@ -23,7 +23,7 @@ from qblock.models import BY_NAME, Model
 from qblock.search.run import open_task
 from qblock.search.task import Task
 from qblock.spec import Requirement
-from qblock.spec.prior import PriorTable, PriorValues
+from qblock.spec.privacy import PriorTable, PriorValues
 
 
 @dataclass(frozen=True)

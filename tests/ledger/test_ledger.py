@@ -19,7 +19,7 @@ from qblock.ledger.place import Place
 from qblock.ledger.reader import LedgerReader, ledger_reader
 from qblock.ledger.writer import ledger_transaction, record, set_pointer
 from qblock.models import BY_NAME, Tightest, Value
-from qblock.spec.model import Requirement
+from qblock.spec import Requirement
 
 EVENT = Event(
     release="inpatients",

@@ -53,7 +53,8 @@ from qblock.metrics import BY_NAME as METRICS
 from qblock.models import BY_NAME as MODELS
 from qblock.search.audit import audit_spec
 from qblock.search.run import open_task, run_search
-from qblock.spec import json_schema, read_spec
+from qblock.spec import read_spec
+from qblock.spec.schema import json_schema
 from qblock.spec.sources import FORMS
 
 folder = Path(sys.argv[1])

@@ -13,7 +13,7 @@ import qblock
 ENGINE = Path(qblock.__file__).parent
 NOT_NAMES = {"found", "made", "asked", "apart", "one", "several"}
 """The thing it is instead: rows, problems, match, person, block, batch, plan, result."""
-STILL = ("releases", "spec", "cli", "report", "tables", "profiling", "api.py")
+STILL = ("releases", "cli", "report", "tables", "profiling", "api.py")
 """Rooms in which they have not been replaced yet."""
 AS_STORED = {("ledger/events.py", "asked"), ("release/erase.py", "asked"), ("release/steps.py", "found")}
 """Fields with the names of columns of the ledger, or of keys of JSON."""

@@ -22,7 +22,8 @@ from qblock.models import EpsilonPrivacy, parameters_of
 from qblock.search.comparison.compare import compare
 from qblock.search.comparison.tables import epsilons
 from qblock.search.run import open_task, run_search
-from qblock.spec import GuardTable, Spec, json_schema, read_spec
+from qblock.spec import GuardTable, Spec, read_spec
+from qblock.spec.schema import json_schema
 
 from .whole import load, rows_of, slow, text_of
 

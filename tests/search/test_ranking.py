@@ -21,8 +21,9 @@ from qblock.metrics import BY_NAME
 from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
 from qblock.search.utility.measure import MARGINAL, Metrics
-from qblock.spec import Spec, json_schema, read_spec
+from qblock.spec import Spec, read_spec
 from qblock.spec.model import Search
+from qblock.spec.schema import json_schema
 from qblock.spec.workload import Between, DrawnWorkload, WrittenWorkload
 
 from .whole import HIERARCHIES, NUMBERS, load, rows_of, slow, text_of

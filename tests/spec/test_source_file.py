@@ -13,8 +13,9 @@ import pytest
 import yaml
 
 from qblock.errors import InputError
-from qblock.spec import Spec, json_schema, read_spec, spec_digest, spec_of
-from qblock.spec.column_types import ALSO, WORDS, column_type
+from qblock.spec import Spec, read_spec, spec_digest, spec_of
+from qblock.spec.schema import json_schema
+from qblock.spec.source_file import ALSO, WORDS, column_type
 
 REST = """
 version: 1

@@ -16,7 +16,7 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError
-from qblock.spec.column_types import column_type
+from qblock.spec.source_file import column_type
 from qblock.warehouse import TableName, csv_files
 from qblock.warehouse.copied import CopiedWarehouse
 from qblock.warehouse.protocol import SourceFacts

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from qblock.canonical import canonical, number_text
 from qblock.models import Model, parameters_of
-from qblock.spec.digest import DEFAULTS
 
 FORMAT = 1
 """The number that the text starts with. Another default of a parameter takes the next number."""
@@ -19,9 +19,7 @@ FORMAT = 1
 
 def parameters_text(models: Sequence[Model]) -> str:
     """All that was asked of a model; a list where the sensitive attributes of a requirement are asked differently."""
-    by_model = [
-        _short(model.name, {n: parameter_json(value) for n, value in parameters_of(model).items()}) for model in models
-    ]
+    by_model = [_without_defaults(model) for model in models]
     return canonical(by_model[0] if all(parameters == by_model[0] for parameters in by_model) else by_model)
 
 
@@ -37,7 +35,7 @@ def parameter_json(value: Any) -> Any:
     return {"items": len(items), "digest": hashlib.sha256(canonical(items).encode()).hexdigest()}
 
 
-def _short(model: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    defaults = DEFAULTS.get(model, {})
-    same = {name for name in defaults if name in parameters and parameters[name] == parameter_json(defaults[name])}
-    return {"format": FORMAT, **{name: value for name, value in parameters.items() if name not in same}}
+def _without_defaults(model: Model) -> dict[str, Any]:
+    defaults = {field.name: field.default for field in fields(model)}
+    given = {name: value for name, value in parameters_of(model).items() if value != defaults[name]}
+    return {"format": FORMAT, **{name: parameter_json(value) for name, value in given.items()}}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from qblock.profiling.words import suggests
-from qblock.spec.column_types import MOST_DIGITS, ColumnType
+from qblock.spec.source_file import MOST_DIGITS, ColumnType
 from qblock.warehouse.source_files import FileTable
 
 NUMBER = r"(([1-9][0-9]{0,17}|0)(\.[0-9]*)?|\.[0-9]+)"

@@ -21,7 +21,7 @@ from qblock.models.multi import tightest as worst
 from qblock.publish.people import column_of
 from qblock.search.assessment import Assessment, same
 from qblock.spec import Requirement, Spec
-from qblock.spec.prior import PriorTable
+from qblock.spec.privacy import PriorTable
 from qblock.warehouse.protocol import Session
 
 PRIVATE = frozenset({"population", "containing", "guards"})

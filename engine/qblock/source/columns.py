@@ -12,7 +12,7 @@ from qblock.errors import InputError, counted
 from qblock.hierarchy import Hierarchy
 from qblock.source.levels import NAMED, Observed, domain_of, hierarchy_of, listed
 from qblock.spec import Cuts, Spec
-from qblock.spec.prior import PriorTable
+from qblock.spec.privacy import PriorTable
 from qblock.spec.repeats import may_stand_for_people, repeats_people
 from qblock.spec.sources import CsvFile, DimensionTable
 from qblock.warehouse import queries

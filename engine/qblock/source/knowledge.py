@@ -30,7 +30,7 @@ from qblock.source.columns import Scan, check_covered
 from qblock.source.open import SourceTable, Values, beside
 from qblock.source.recoded import Recoding
 from qblock.spec import GuardTable, Requirement
-from qblock.spec.prior import PriorTable, PriorValues
+from qblock.spec.privacy import PriorTable, PriorValues
 from qblock.warehouse import queries
 from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Expression, whole

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from qblock.spec.as_it_stands import table_as_it_stands
 from qblock.spec.digest import spec_digest
 from qblock.spec.fields import SecretUrl, table_parts
-from qblock.spec.guards import GuardTable
-from qblock.spec.load import load_spec, read_spec, spec_of
+from qblock.spec.load import load_spec, read_spec, spec_of, table_as_it_stands
 from qblock.spec.model import (
     Attribute,
     Publish,
-    Requirement,
     Search,
     Source,
     Spec,
     Versions,
     suppressed_rows_allowed,
 )
-from qblock.spec.prior import PriorTable, PriorValues
-from qblock.spec.schema import json_schema
+from qblock.spec.privacy import GuardTable, PriorTable, PriorValues, Requirement
 from qblock.spec.sources import CsvFile, Cuts, Dates, Digits, DimensionTable, Edges, HierarchySource, Ranges, Suppress
 
 __all__ = [
@@ -42,7 +38,6 @@ __all__ = [
     "Spec",
     "Suppress",
     "Versions",
-    "json_schema",
     "load_spec",
     "read_spec",
     "spec_digest",

@@ -7,7 +7,8 @@ from typing import Any
 from qblock.metrics import METRICS
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.fields import choices
-from qblock.spec.model import BOUND_ENDS, HELPER_VIEWS, ROLES, Requirement, Spec
+from qblock.spec.model import BOUND_ENDS, HELPER_VIEWS, ROLES, Spec
+from qblock.spec.privacy import Requirement
 
 ONLY: dict[str, tuple[str, ...]] = {
     "identifying": (),
@@ -22,11 +23,18 @@ SPLIT_CHOICES = ("loss", "discernibility", "kl_divergence")
 NULLS = {"quasi_identifier": ("refuse", "top"), "sensitive": ("refuse", "value")}
 
 
+def section(document: Document, *keys: str) -> dict[str, Any]:
+    """The mapping at these keys as written; an empty one where there is none, or something else."""
+    value = document.data
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
 def roles(document: Document) -> dict[str, str | None]:
     """The role of each column as written, None where it is not a role: also of a spec with errors elsewhere."""
-    attributes = document.data.get("attributes")
     result: dict[str, str | None] = {}
-    for name, entry in (attributes if isinstance(attributes, dict) else {}).items():
+    for name, entry in section(document, "attributes").items():
         role = entry.get("role") if isinstance(entry, dict) else entry
         result[name] = role if isinstance(role, str) and role in ROLES else None
     return result
@@ -35,22 +43,30 @@ def roles(document: Document) -> dict[str, str | None]:
 def check(document: Document, columns: dict[str, str | None], entries: tuple[Requirement, ...]) -> None:
     """Record every conflict between entries."""
     for name, role in columns.items():
-        entry = document.data["attributes"][name]
         if role is not None:
-            _attribute(document, ("attributes", name), role, entry if isinstance(entry, dict) else {})
+            _attribute(document, ("attributes", name), role, section(document, "attributes", name))
     written = isinstance(document.data.get("attributes"), dict)
     if written and None not in columns.values() and "quasi_identifier" not in columns.values():
         document.wrong(("attributes",), "no column is a quasi_identifier; at least one must be")
     _entity(document, columns)
     quasi = [name for name, role in columns.items() if role == "quasi_identifier"]
     _node(document, quasi)
-    _weights(document, quasi)
-    _names(document, quasi)
+    for name in section(document, "search", "weights"):
+        if name not in quasi:
+            document.wrong(("search", "weights", name), f"{name} is not a quasi_identifier; {choices(quasi, name)}")
+    renamed = [*HELPER_VIEWS, *(f"{name}_{end}" for name in quasi for end in BOUND_ENDS), "people"]
+    for name in section(document, "publish", "names"):
+        if name not in renamed:
+            what = f"{name} is neither a helper view nor a column of bounds; {choices(renamed, name)}"
+            document.wrong(("publish", "names", name), what)
     _workload(document, columns)
     _recoding(document, entries)
-    for entry in entries:
-        _needs(document, entry)
-    _audience(document)
+    for requirement in entries:
+        _needs(document, requirement)
+    audience, release = section(document, "versions").get("audience"), document.data.get("release")
+    if isinstance(audience, list) and release in audience:
+        what = f"{release} is this release; name the others that its readers may hold"
+        document.wrong(("versions", "audience"), what)
 
 
 def check_people(document: Document, spec: Spec) -> None:
@@ -69,16 +85,6 @@ def check_people(document: Document, spec: Spec) -> None:
         )
     if what is not None:
         document.wrong(("publish", "people"), what)
-
-
-def _names(document: Document, quasi: list[str]) -> None:
-    publish = document.data.get("publish")
-    names = publish.get("names") if isinstance(publish, dict) else None
-    known = [*HELPER_VIEWS, *(f"{name}_{end}" for name in quasi for end in BOUND_ENDS), "people"]
-    for name in names if isinstance(names, dict) else ():
-        if name not in known:
-            what = f"{name} is neither a helper view nor a column of bounds; {choices(known, name)}"
-            document.wrong(("publish", "names", name), what)
 
 
 def _attribute(document: Document, path: Path, role: str, entry: dict[str, Any]) -> None:
@@ -127,18 +133,17 @@ def _entity(document: Document, columns: dict[str, str | None]) -> None:
     role = columns.get(entity) if isinstance(entity, str) else None
     if role not in (None, "identifying"):
         document.wrong(("entity",), f"{{it}} says who a row is about, and its role is {role}; make it identifying")
-    versions = document.data.get("versions")
-    if isinstance(versions, dict) and versions.get("row_counts") == "known" and count != "entities":
+    if section(document, "versions").get("row_counts") == "known" and count != "entities":
         document.wrong(("versions", "row_counts"), "rows of a person are told apart with `count: entities`; add it")
     if count == "entities" and entity is None:
         document.wrong(("count",), "entities cannot be counted without `entity: COLUMN`; add it, or count: rows")
 
 
 def _node(document: Document, names: list[str]) -> None:
-    search = document.data.get("search")
-    node = search.get("node") if isinstance(search, dict) else None
+    search = section(document, "search")
+    node = search.get("node")
     path: Path = ("search", "node")
-    if isinstance(search, dict) and search.get("recoding") == "multidimensional":
+    if search.get("recoding") == "multidimensional":
         if node is not None and not (isinstance(node, dict) and list(node) == ["version"]):
             document.wrong(
                 path,
@@ -157,8 +162,7 @@ def _node(document: Document, names: list[str]) -> None:
 
 
 def _recoding(document: Document, entries: tuple[Requirement, ...]) -> None:
-    found = document.data.get("search")
-    search: dict[str, Any] = found if isinstance(found, dict) else {}
+    search = section(document, "search")
     multidimensional = search.get("recoding") == "multidimensional"
     for entry in entries:
         variant = getattr(entry.model, "variant", None)
@@ -173,35 +177,24 @@ def _recoding(document: Document, entries: tuple[Requirement, ...]) -> None:
             document.wrong(
                 place, "the blocks of a recoding map are at no node of the lattice; write partition or own_or_top"
             )
-    if not multidimensional:
-        return
-    if search.get("choose_by") not in (None, *SPLIT_CHOICES):
+    if multidimensional and search.get("choose_by") not in (None, *SPLIT_CHOICES):
         document.wrong(
             ("search", "choose_by"),
             f"{{it}} cannot choose between splits; with `recoding: multidimensional` {choices(SPLIT_CHOICES)}",
         )
 
 
-def _weights(document: Document, names: list[str]) -> None:
-    search = document.data.get("search")
-    weights = search.get("weights") if isinstance(search, dict) else None
-    for name in weights if isinstance(weights, dict) else ():
-        if name not in names:
-            document.wrong(("search", "weights", name), f"{name} is not a quasi_identifier; {choices(names, name)}")
-
-
 def _workload(document: Document, columns: dict[str, str | None]) -> None:
-    search = document.data.get("search")
+    search = section(document, "search")
     looks = [metric.name for metric in METRICS if metric.sensitive]
-    if isinstance(search, dict) and search.get("choose_from") == "sizes" and search.get("choose_by") in looks:
+    if search.get("choose_from") == "sizes" and search.get("choose_by") in looks:
         document.wrong(
             ("search", "choose_by"),
             "{it} uses sensitive values, and `choose_from: sizes` must not; choose by another metric",
         )
-    queries = search.get("workload") if isinstance(search, dict) else None
-    named = (
-        {name for query in queries if isinstance(query, dict) for name in query} if isinstance(queries, list) else ()
-    )
+    queries = search.get("workload")
+    queries = queries if isinstance(queries, list) else []
+    named = {name for query in queries if isinstance(query, dict) for name in query}
     place: Path = ("search", "workload")
     valid = [name for name, role in columns.items() if role in ("quasi_identifier", "sensitive")]
     for name in named:
@@ -220,18 +213,8 @@ def _needs(document: Document, requirement: Requirement) -> None:
     if requirement.guards is not None and document.data.get("entity") is None:
         document.wrong((*place, "predicates"), "a person's predicates need `entity: COLUMN` in the spec; add it")
     for name in requirement.sensitive:
-        written = document.data["attributes"][name]
-        entry = written if isinstance(written, dict) else {}
+        entry = section(document, "attributes", name)
         for key, value in (("distance", "hierarchical"), ("predicates", "taxonomy")):
             if getattr(model, key, None) == value and entry.get("taxonomy") is None:
                 add = f"add `taxonomy: {{file: CSV}}` to attributes.{name}"
                 document.wrong((*place, key), f"{value} needs a taxonomy of {name}; {add}")
-
-
-def _audience(document: Document) -> None:
-    versions, release = document.data.get("versions"), document.data.get("release")
-    audience = versions.get("audience") if isinstance(versions, dict) else None
-    if isinstance(audience, list) and release in audience:
-        document.wrong(
-            ("versions", "audience"), f"{release} is this release; name the others that its readers may hold"
-        )

@@ -6,104 +6,29 @@ import dataclasses
 import hashlib
 from datetime import date, timedelta
 from fractions import Fraction
+from functools import cache
 from typing import Any
+
+from pydantic.dataclasses import is_pydantic_dataclass
 
 from qblock.canonical import canonical as json_text
 from qblock.models import Model, parameters_of
-from qblock.spec.model import Publish, Requirement, Source, Spec
+from qblock.spec.model import Publish, Search, Source, Spec, Versions
+from qblock.spec.privacy import Requirement
 
 FORMAT = 2
-"""The number that canonical forms start with. Another default, or another meaning of a key, takes the next number."""
-
-DEFAULTS: dict[str, dict[str, Any]] = {
-    "Spec": {
-        "entity": None,
-        "count": "rows",
-        "suppression_limit": 0,
-        "search": {},
-        "publish": {},
-        "versions": {},
-    },
-    "Source": {"file": None, "types": {}},
-    "Attribute": {
-        "hierarchy": None,
-        "nulls": "refuse",
-        "uncovered": "refuse",
-        "taxonomy": None,
-        "order": None,
-        "domain": None,
-    },
-    "Digits": {"from_": "right", "max": None},
-    "Ranges": {"start": 0, "from_": None, "to": None, "labels": "plain", "finest": None, "max": None},
-    "Dates": {"finest": None, "max": None},
-    "Cuts": {"labels": "plain", "max": None},
-    "Edges": {"labels": "plain", "finest": None, "max": None},
-    "Cutting": {"start": None},
-    "CsvFile": {"layout": "header", "max": None},
-    "DimensionTable": {"max": None},
-    "Search": {
-        "choose_from": "minimal",
-        "choose_by": "discernibility",
-        "workload": None,
-        "node": None,
-        "weights": {},
-        "recoding": "full_domain",
-        "within": None,
-    },
-    "DrawnWorkload": {"queries": 200, "seed": 0, "attributes": 2, "selectivity": "1/20"},
-    "Between": {"least": None, "most": None},
-    # A version says itself how it shows bounds: a spec that says nothing goes on as the version before.
-    "Publish": {"schema": "published", "view": None, "readers": [], "ranges": None, "names": {}, "people": False},
-    # Versions lag behind the source where they are checked together, and say so nowhere: on_refusal is left out.
-    "Versions": {
-        "joint": "episodes",
-        "audience": [],
-        "on_refusal": None,
-        "cohort": "auto",
-        "keep": 3,
-        "stale_after": None,
-        "leavers": "carry",
-        "skip": "1/100",
-        "row_counts": "unknown",
-    },
-    "Requirement": {"sensitive": [], "prior": None, "guards": None},
-    "PriorTable": {"where": []},
-    "GuardTable": {"group": None},
-    "pd_recursive_cl_diversity": {"allowed": []},
-    "npd_recursive_cl_diversity": {"allowed": [], "protected": []},
-    "epsilon_m_anonymity": {"relative": False},
-    "delta_l_diversity": {"reading": "window"},
-    "t_closeness": {"distance": "equal", "bandwidth": None},
-    "nt_closeness": {"distance": "equal", "bandwidth": None, "variant": "lattice"},
-    "epsilon_privacy": {
-        "stubbornness": None,
-        "at_most": True,
-        "prior": "uniform",
-        "known": 0,
-        "predicates": "singletons",
-    },
-    "alpha_k_anonymity": {"values": None},
-    "beta_likeness": {"variant": "basic"},
-    "delta_disclosure": {"absent": "violation"},
-    "k_map": {"population": None},
-    "delta_presence": {"population": None},
-}
-"""Class, or name of a model -> key -> the default, as it is written in the canonical form, which leaves it out."""
-
-NO_PART: dict[str, tuple[str, ...]] = {
-    "Search": ("strategy", "answer", "roll_up", "memory_limit"),
-    "Publish": ("lock_timeout", "storage_version"),
-    "Versions": ("confirm", "max_lag", "max_wait"),
-}
-"""Keys that cannot change what is published."""
+"""The number that canonical forms start with. Another default, or another meaning of a key, takes the next number
+(tests/spec/formats/defaults.json has the defaults of this one)."""
 
 LEFT_OUT: dict[type, tuple[str, ...]] = {
     Spec: ("origin", "private"),
     Source: ("url",),
-    Publish: ("url", "path", "readers_checked"),
+    Search: ("strategy", "answer", "roll_up", "memory_limit"),
+    Publish: ("url", "path", "readers_checked", "lock_timeout", "storage_version"),
+    Versions: ("confirm", "max_lag", "max_wait"),
     Requirement: ("line", "index", "model"),
 }
-"""Secrets, places in the file, and what is written elsewhere too."""
+"""Keys that cannot change what is published: secrets, places in the file, and what is written elsewhere too."""
 
 
 def spec_digest(spec: Spec) -> str:
@@ -126,13 +51,21 @@ def canonical(spec: Spec) -> str:
     return json_text({"format": FORMAT, "spec": plain})
 
 
+@cache
+def defaults_of(owner: type) -> dict[str, Any]:
+    """The defaults of a class's fields, as a canonical form has them; of a field that must be given, a marker."""
+    if is_pydantic_dataclass(owner):
+        fields = owner.__pydantic_fields__.items()
+        return {name: _plain(info.get_default(call_default_factory=True)) for name, info in fields}
+    return {field.name: _plain(field.default) for field in dataclasses.fields(owner)}
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, Model):
-        return {"name": value.name, **_used(value.name, parameters_of(value))}
+        return {"name": value.name, **_used(type(value), parameters_of(value))}
     if dataclasses.is_dataclass(value):
-        left_out = LEFT_OUT.get(type(value), ())
-        fields = {f.name: getattr(value, f.name) for f in dataclasses.fields(value) if f.name not in left_out}
-        used = _used(type(value).__name__, fields)
+        owner = type(value)
+        used = _used(owner, {field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
         return used | ({"form": value.form} if hasattr(value, "form") else {})
     if isinstance(value, Fraction):
         return str(value) if value.denominator > 1 else int(value)
@@ -147,8 +80,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _used(owner: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a class or model that may change what is published, and do not have their default."""
-    defaults, no_part = DEFAULTS.get(owner, {}), NO_PART.get(owner, ())
-    plain = {name: _plain(value) for name, value in fields.items() if name not in no_part}
-    return {name: value for name, value in plain.items() if name not in defaults or value != defaults[name]}
+def _used(owner: type, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a class or model that may change what is published, and do not have their default."""
+    defaults = defaults_of(owner)
+    plain = {name: _plain(value) for name, value in fields.items() if name not in LEFT_OUT.get(owner, ())}
+    return {name: value for name, value in plain.items() if value != defaults[name]}

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any
@@ -29,6 +32,7 @@ SUGGESTED = re.compile(r"did you mean (.*?)\? valid: ", re.DOTALL)
 """As `choices` writes it."""
 LONGEST_NUMBER = 200
 MOST_NODES = 200_000
+DEEPEST = 50
 MOST_KEPT = 20_000
 """Characters of a text whose nodes are kept."""
 VALUES = frozenset({"domain", "order", "allowed", "protected", "values", "predicates", "where"})
@@ -76,9 +80,9 @@ class Document:
     def place(self, path: Path) -> tuple[int, int]:
         """Line and column of a key or value; where the path is not in the file, of the closest one above it."""
         for end in range(len(path), -1, -1):
-            found = self.keys.get(path[:end]) or self.places.get(path[:end])
-            if found:
-                return found
+            place = self.keys.get(path[:end]) or self.places.get(path[:end])
+            if place:
+                return place
         return (1, 1)
 
     def shown(self, path: Path) -> str:
@@ -117,8 +121,8 @@ class Document:
 
     def suggestions(self) -> list[str]:
         """The names that its problems ask about, in their order."""
-        found = [SUGGESTED.search(problem.message) for problem in sorted(set(self.problems))]
-        return [match[1] for match in found if match is not None]
+        matches = [SUGGESTED.search(problem.message) for problem in sorted(set(self.problems))]
+        return [match[1] for match in matches if match is not None]
 
     def _redacted(self, message: str) -> str:
         for name, value in sorted(self.secrets.items(), key=lambda item: -len(item[1])):
@@ -163,7 +167,7 @@ def parse(text: str, file: str, environment: Mapping[str, str]) -> Document:
     if root is None:
         document.problems.append(Problem(1, 1, "", "the file is empty; a spec starts with `version: 1`"))
         return document
-    reader = _Reader(document, environment)
+    reader = _YamlReader(document, environment)
     document.data = reader.value(root, ())
     if not document.problems and not isinstance(document.data, dict):
         document.wrong((), "a spec is a mapping that starts with `version: 1`")
@@ -178,7 +182,7 @@ def _compose(text: str) -> Any:
 _composed = lru_cache(maxsize=4)(_compose)
 
 
-class _Reader:
+class _YamlReader:
     def __init__(self, document: Document, environment: Mapping[str, str]) -> None:
         self.document = document
         self.environment = environment
@@ -277,3 +281,95 @@ def _role(node: yaml.Node) -> str | None:
             if isinstance(key, yaml.ScalarNode) and key.value == "role" and isinstance(value, yaml.ScalarNode):
                 return str(value.value)
     return None
+
+
+def document_of(values: Mapping[str, Any], file: str) -> Document:
+    """The document of a mapping; what has no place in a spec is recorded in `problems`. file: what messages call it."""
+    document = Document(file, lines=False)
+    if not isinstance(values, Mapping):
+        document.wrong((), f"a spec is a mapping, and not {_type_name(values)}")
+        return document
+    document.data = _MappingReader(document).value(values, ())
+    return document
+
+
+class _MappingReader:
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.nodes = 0
+
+    def value(self, given: Any, path: Path) -> Any:
+        self.document.places[path] = (1, 1)
+        self.nodes += 1
+        if len(path) > DEEPEST or self.nodes > MOST_NODES:
+            self.document.wrong(path, "a value that holds itself, or too many; write it out")
+            return None
+        if type(given).__module__ == "numpy" and hasattr(given, "item") and not getattr(given, "shape", None):
+            given = given.item()
+        if isinstance(given, Mapping):
+            return self.mapping(given, path)
+        if isinstance(given, list | tuple):
+            return [self.value(item, (*path, index)) for index, item in enumerate(given)]
+        return self.scalar(given, path)
+
+    def mapping(self, given: Mapping[Any, Any], path: Path) -> dict[Any, Any]:
+        result: dict[str | None, Any] = {}
+        for key, item in given.items():
+            name = self.key(key, path)
+            if name is None and key is not None:
+                continue
+            if name in result:
+                self.document.wrong((*path, name), "two keys are one text; keep one")
+                continue
+            self.document.keys[(*path, name)] = (1, 1)
+            result[name] = self.value(item, (*path, name))
+        return result
+
+    def key(self, key: Any, path: Path) -> str | None:
+        """A key as text; values of a column may be keys, and are written as such. None where it is none."""
+        if isinstance(key, str):
+            return self.text(key, path)
+        if path[-2:] == NULL_KEYS:
+            if key is None:
+                return None
+            read = self.scalar(key, (*path, "(key)"))
+            return read.text if isinstance(read, Scalar) else read
+        if key is None:
+            self.document.wrong(path, "a key must be a text, and not None")
+            return "None"
+        self.document.wrong(path, f"a key must be a text, and not {_type_name(key)}")
+        return None
+
+    def scalar(self, given: Any, path: Path) -> str | Scalar | None:
+        if given is None:
+            return None
+        if isinstance(given, str):
+            self.document.raw[path] = given
+            return self.text(given, path)
+        if isinstance(given, bool):
+            return Scalar("true" if given else "false", given)
+        if isinstance(given, int):
+            return Scalar(str(given), int(given))
+        if isinstance(given, float | Decimal) and math.isfinite(given):
+            exact = Fraction(repr(given) if isinstance(given, float) else given)
+            return Scalar(str(given), int(exact) if exact.denominator == 1 else exact)
+        if isinstance(given, Fraction):
+            return Scalar(str(given), int(given) if given.denominator == 1 else given)
+        if isinstance(given, datetime):
+            return given.isoformat(" ")
+        if isinstance(given, date):
+            return given.isoformat()
+        self.document.wrong(path, f"a text, a number, a list or a mapping is wanted, and not {_type_name(given)}")
+        return None
+
+    def text(self, given: str, path: Path) -> str:
+        try:
+            given.encode()
+        except UnicodeEncodeError:
+            self.document.wrong(path, "a text that is not Unicode (a lone surrogate); correct it")
+            return "?"
+        return str(given)
+
+
+def _type_name(given: object) -> str:
+    return f"a {type(given).__name__}"

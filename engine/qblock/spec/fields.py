@@ -26,6 +26,7 @@ DIGEST = re.compile(r"[0-9A-Fa-f]{64}", re.ASCII)
 RELEASE = re.compile(r"[A-Za-z0-9_]+", re.ASCII)
 NUMBERS = {"type": "number"}
 TEXTS = {"type": ["string", "number", "boolean"]}
+TEXTS_OR_NULL = {"type": [*TEXTS["type"], "null"]}
 
 
 class SecretUrl(SecretStr):
@@ -230,6 +231,17 @@ def least(minimum: int) -> Callable[[object], int]:
         return value
 
     return check
+
+
+def described(schema: dict[str, Any], description: str, *examples: Any) -> dict[str, Any]:
+    """The JSON Schema of a key with what an editor shows of it."""
+    return {**schema, "description": description, "examples": list(examples)}
+
+
+def closed_object(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    """The JSON Schema of a mapping with these keys and no others."""
+    schema = {"type": "object", "properties": properties, "additionalProperties": False}
+    return schema | ({"required": list(required)} if required else {})
 
 
 Name = Annotated[str, BeforeValidator(_named)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Any, get_args
@@ -16,10 +16,9 @@ from pydantic.dataclasses import is_pydantic_dataclass
 from qblock.errors import InputError
 from qblock.files import read_input
 from qblock.spec import checks
-from qblock.spec.document import Document, parse
+from qblock.spec.document import Document, document_of, parse
 from qblock.spec.document import Path as Place
 from qblock.spec.fields import choices
-from qblock.spec.mapping import document_of
 from qblock.spec.model import ROLES, Origin, Spec
 from qblock.spec.privacy import requirements
 from qblock.spec.source_file import read_source_file
@@ -50,6 +49,36 @@ def spec_of(values: Mapping[str, Any], path: str | Path = "spec") -> Spec:
     paths start there, and messages name the path of a key without a line.
     """
     return _spec_of(document_of(values, str(path)), path)
+
+
+def table_as_it_stands(
+    url: str,
+    table: str,
+    quasi_identifiers: Sequence[str],
+    sensitives: Sequence[str],
+    *,
+    taxonomies: Mapping[str, Mapping[str, str]] | None = None,
+    path: str | Path = "command line",
+) -> Spec:
+    """A spec under which each quasi-identifier is shown or hidden, and NULL is a value of its own.
+
+    taxonomies: `file` and `layout` by sensitive attribute; path: what messages call the spec, in whose folder relative
+    files are. Raises InputError where one of them is not valid.
+    """
+    attributes: dict[str, Any] = {
+        name: {"role": "quasi_identifier", "hierarchy": "suppress", "nulls": "top"} for name in quasi_identifiers
+    }
+    attributes |= {name: {"role": "sensitive", "nulls": "value"} for name in sensitives}
+    for name, taxonomy in (taxonomies or {}).items():
+        attributes[name]["taxonomy"] = dict(taxonomy)
+    document = {
+        "version": 1,
+        "release": "audit",
+        "source": {"url": url, "table": table},
+        "attributes": attributes,
+        "privacy": [{"k_anonymity": {"k": 1}}],
+    }
+    return spec_of(document, path)
 
 
 def _spec_of(document: Document, path: str | Path) -> Spec:
@@ -94,14 +123,14 @@ def _check_decided(document: Document) -> None:
 
 
 def _warnings(document: Document) -> list[str]:
-    found: list[str] = []
     if not document.lines:
-        return found  # there is no file
+        return []  # there is no file
+    warnings = []
     for place in (("source", "url"), ("publish", "url")):
         if has_password(document.raw.get(place, "")):
             where = f"{document.file}:{document.place(place)[0]}: {'.'.join(place)}"
-            found.append(f"{where}: the password is written in the file; take it from the environment: ${{NAME}}")
-    return found
+            warnings.append(f"{where}: the password is written in the file; take it from the environment: ${{NAME}}")
+    return warnings
 
 
 def _ambiguous(spec: Spec) -> Iterator[str]:
@@ -154,27 +183,22 @@ def keys(loc: tuple[str | int, ...]) -> list[str]:
     """The keys that are valid at a location that pydantic reports; none where any name is."""
     if loc == ("attributes",):
         return []
-    found: list[Any] = [Spec]
+    owners: list[Any] = [Spec]
     for part in loc[:1] + loc[2:] if loc[:1] == ("attributes",) else loc:
-        found = [hint for owner in found for hint in _inside(owner, part)]
-    return [name for owner in found if is_pydantic_dataclass(owner) for name in _aliases(owner)]
-
-
-def _aliases(owner: Any) -> list[str]:
-    return [info.alias or name for name, info in owner.__pydantic_fields__.items() if name != "origin"]
+        owners = [hint for owner in owners for hint in _inside(owner, part)]
+    fields = [item for owner in owners for item in owner.__pydantic_fields__.items()]
+    return [info.alias or name for name, info in fields if name != "origin"]
 
 
 def _inside(owner: Any, part: str | int) -> list[Any]:
-    if is_pydantic_dataclass(owner):
-        if isinstance(part, str) and part.startswith("form:"):
-            return [owner] if getattr(owner, "form", None) == part[5:] else []
-        fields = owner.__pydantic_fields__
-        return _classes(fields[part].annotation) if part in fields else []
-    return []
+    if isinstance(part, str) and part.startswith("form:"):
+        return [owner] if getattr(owner, "form", None) == part[5:] else []
+    field = owner.__pydantic_fields__.get(part)
+    return [] if field is None else _classes(field.annotation)
 
 
 def _classes(hint: Any) -> list[Any]:
     """The dataclasses that an annotation mentions."""
     if is_pydantic_dataclass(hint):
         return [hint]
-    return [found for argument in get_args(hint) for found in _classes(argument)]
+    return [owner for argument in get_args(hint) for owner in _classes(argument)]

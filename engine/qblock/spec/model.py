@@ -8,16 +8,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BeforeValidator, InstanceOf, WithJsonSchema
+from pydantic import BeforeValidator, Field, InstanceOf, WithJsonSchema
 from pydantic.dataclasses import dataclass
 from pydantic_core import PydanticCustomError
 
 from qblock.metrics import METRICS
-from qblock.models import Model
 from qblock.spec.document import Path as Place
 from qblock.spec.document import Scalar, dotted
 from qblock.spec.fields import (
-    TEXTS,
+    TEXTS_OR_NULL,
     Age,
     Cohort,
     Digest,
@@ -40,8 +39,7 @@ from qblock.spec.fields import (
     null_or_text,
     table_parts,
 )
-from qblock.spec.guards import GuardTable
-from qblock.spec.prior import Prior
+from qblock.spec.privacy import Requirement
 from qblock.spec.source_file import read_type
 from qblock.spec.sources import STRICT, CsvFile, HierarchySource, SourceField
 from qblock.spec.workload import WorkloadField
@@ -71,9 +69,8 @@ def _domain(raw: object) -> Any:
     return raw if raw == "observed" else listed(null_or_text, "values, or `observed`", 1)(raw)
 
 
-def _values(word: str, *types: str) -> WithJsonSchema:
-    items = {"type": [*TEXTS["type"], *types]}
-    return WithJsonSchema({"anyOf": [{"const": word}, {"type": "array", "minItems": 1, "items": items}]})
+def _word_or_values(word: str) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [{"const": word}, {"type": "array", "minItems": 1, "items": TEXTS_OR_NULL}]})
 
 
 def _version(raw: object) -> int:
@@ -86,16 +83,16 @@ def _version(raw: object) -> int:
 def _weights(raw: object) -> dict[str, Fraction]:
     if not isinstance(raw, dict):
         raise ValueError("{it} is not a mapping; write the weights by quasi_identifier: {age: 3, country: 0.5}")
-    found = {}
+    weights = {}
     for name, item in raw.items():
         try:
-            found[name] = Fraction(exact_number(item))
-            if found[name] <= 0:
+            weights[name] = Fraction(exact_number(item))
+            if weights[name] <= 0:
                 raise ValueError("{it} is out of range; valid: a number above 0")
         except ValueError as error:
             raise PydanticCustomError("item", "{message}", {"message": str(error), "index": name}) from None
     # The default written out is the same spec.
-    return {name: weight for name, weight in found.items() if weight != 1}
+    return {name: weight for name, weight in weights.items() if weight != 1}
 
 
 def _names(raw: object) -> dict[str, object]:
@@ -115,24 +112,48 @@ def _levels(raw: object) -> dict[str, int] | tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Attribute:
-    """One column. hierarchy, uncovered: of a quasi-identifier; taxonomy, order, domain: of a sensitive attribute.
+    """One column. taxonomy and domain are sets; only order orders. domain None: the leaves of the taxonomy, else what
+    is observed."""
 
-    nulls: refuse, top (quasi-identifier: `*` at every level) or value (sensitive: an ordinary value). uncovered: what
-    happens to a value that is missing in the hierarchy. taxonomy and domain are sets; only order orders. domain
-    None: the leaves of the taxonomy, else what is observed.
-    """
-
-    role: Role
-    hierarchy: SourceField | None = None
-    nulls: Literal["refuse", "top", "value"] = "refuse"
-    uncovered: Literal["refuse", "top", "quarantine"] = "refuse"
-    taxonomy: SourceField | None = None
+    role: Role = Field(
+        description="What the column is: identifying is never published, a quasi_identifier is generalized, sensitive "
+        "is what must not be found out, insensitive is published as it is.",
+        examples=["quasi_identifier", "sensitive"],
+    )
+    hierarchy: SourceField | None = Field(
+        default=None,
+        description="How values of a quasi-identifier get coarser, level by level up to *.",
+        examples=["suppress", {"ranges": [5, 10, 20]}, {"digits": 5}, {"file": "hierarchies/age.csv"}],
+    )
+    nulls: Literal["refuse", "top", "value"] = Field(
+        default="refuse",
+        description="What NULL is: refused, * at every level (quasi-identifier), or a value (sensitive).",
+        examples=["refuse", "top"],
+    )
+    uncovered: Literal["refuse", "top", "quarantine"] = Field(
+        default="refuse",
+        description="What becomes of values that the hierarchy lacks: refused, published as *, or their rows wait.",
+        examples=["refuse", "top", "quarantine"],
+    )
+    taxonomy: SourceField | None = Field(
+        default=None,
+        description="Groups of sensitive values, as a hierarchy.",
+        examples=[{"file": "hierarchies/condition.csv"}],
+    )
     order: Annotated[
-        Literal["ascending"] | tuple[str | None, ...] | None, BeforeValidator(_order), _values("ascending", "null")
-    ] = None
+        Literal["ascending"] | tuple[str | None, ...] | None, BeforeValidator(_order), _word_or_values("ascending")
+    ] = Field(
+        default=None,
+        description="The order of sensitive values, for distances.",
+        examples=["ascending", ["low", "middle", "high"]],
+    )
     domain: Annotated[
-        Literal["observed"] | tuple[str | None, ...] | None, BeforeValidator(_domain), _values("observed", "null")
-    ] = None
+        Literal["observed"] | tuple[str | None, ...] | None, BeforeValidator(_domain), _word_or_values("observed")
+    ] = Field(
+        default=None,
+        description="The sensitive values that there are.",
+        examples=["observed", ["low", "middle", "high"]],
+    )
 
     @property
     def highest(self) -> int | None:
@@ -142,17 +163,25 @@ class Attribute:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Source:
-    """The table to publish from, or the files. url: a secret; table: as written (`parts`: without quotes).
+    """The table to publish from, or the files. table: as written (`parts`: without quotes).
 
-    file: a path or pattern of Parquet or CSV files, relative to the spec; types: of columns of CSV that are not text.
     A loaded spec with files has a URL and a table that stand for them (source_file.py).
     """
 
-    url: Url
-    table: TableName
-    file: Name | None = None
-    types: dict[str, Annotated[str, BeforeValidator(read_type), WithJsonSchema({"type": "string"})]] = field(
-        default_factory=dict
+    url: Url = Field(
+        description="The SQLAlchemy URL of the database; secrets come from the environment.",
+        examples=["${WAREHOUSE_URL}"],
+    )
+    table: TableName = Field(description="The table or view.", examples=["clinic.inpatient"])
+    file: Name | None = Field(
+        default=None,
+        description="Parquet or CSV files instead of a table: a path relative to the spec, or a pattern of several.",
+        examples=["people.parquet", "parts/*.csv"],
+    )
+    types: dict[str, Annotated[str, BeforeValidator(read_type), WithJsonSchema({"type": "string"})]] = Field(
+        default_factory=dict,
+        description="The types of CSV columns that are not text.",
+        examples=[{"age": "integer", "seen": "date"}],
     )
 
     @property
@@ -162,24 +191,42 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Search:
-    """How the lattice is searched. node: a pinned node, as a mapping name -> level or as a list of levels; with
-    recoding maps {version: N}, the map of a version.
+    """How the lattice is searched. weights: those that are not 1 (`Spec.weights` has all)."""
 
-    workload: the queries of the metric query_error; without it, queries are drawn as DrawnWorkload says. weights: of
-    quasi-identifiers in loss, precision and non_uniform_entropy, where they are not 1 (`Spec.weights` has all). answer:
-    all minimal nodes, or the one to choose alone. within: the time after which the best that was come to is taken.
-    """
-
-    recoding: Literal["full_domain", "multidimensional"] = "full_domain"
-    strategy: Literal["chains", "incognito", "exhaustive"] = "chains"
-    choose_from: Literal["minimal", "sizes"] = "minimal"
-    choose_by: MetricName = "discernibility"
-    workload: WorkloadField | None = None
+    recoding: Literal["full_domain", "multidimensional"] = Field(
+        default="full_domain",
+        description="One level for all rows, or labels of its own for every block.",
+        examples=["multidimensional"],
+    )
+    strategy: Literal["chains", "incognito", "exhaustive"] = Field(
+        default="chains",
+        description="How the lattice is searched; all find the same minimal nodes.",
+        examples=["chains", "incognito"],
+    )
+    choose_from: Literal["minimal", "sizes"] = Field(
+        default="minimal",
+        description="Minimal nodes, or nodes chosen by block sizes alone and then checked.",
+        examples=["sizes"],
+    )
+    choose_by: MetricName = Field(
+        default="discernibility",
+        description="The metric by which one node is chosen.",
+        examples=["discernibility", "loss"],
+    )
+    workload: WorkloadField | None = Field(
+        default=None,
+        description="The queries of query_error: how many are drawn, or a list.",
+        examples=[{"queries": 500, "seed": 1}, [{"age": {"from": 20, "to": 29}, "gender": ["Female"]}]],
+    )
     weights: Annotated[
         dict[str, Fraction],
         BeforeValidator(_weights),
         WithJsonSchema({"type": "object", "additionalProperties": {"type": "number", "exclusiveMinimum": 0}}),
-    ] = field(default_factory=dict)
+    ] = Field(
+        default_factory=dict,
+        description="What quasi-identifiers count in loss, precision and non_uniform_entropy.",
+        examples=[{"age": 3}],
+    )
     node: Annotated[
         dict[str, int] | tuple[int, ...] | None,
         BeforeValidator(_levels),
@@ -191,93 +238,143 @@ class Search:
                 ]
             }
         ),
-    ] = None
-    answer: Literal["all", "best"] = "all"
-    within: Duration | None = None
-    roll_up: Literal["auto", "warehouse", "local"] = "auto"
-    memory_limit: Memory | None = None
+    ] = Field(
+        default=None,
+        description="A node that is checked and not searched for; of a recoding map the version that has it.",
+        examples=[{"age": 2, "gender": 0}, [2, 0], {"version": 1}],
+    )
+    answer: Literal["all", "best"] = Field(
+        default="all",
+        description="Every minimal node, or the one to choose alone, which may be faster.",
+        examples=["best"],
+    )
+    within: Duration | None = Field(
+        default=None, description="The time after which the best that was come to is taken.", examples=["60s", "5m"]
+    )
+    roll_up: Literal["auto", "warehouse", "local"] = Field(
+        default="auto", description="Where nodes are counted once the rows are coded.", examples=["auto", "local"]
+    )
+    memory_limit: Memory | None = Field(
+        default=None, description="How much memory counting may take.", examples=["512MB", "4GB"]
+    )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Publish:
     """Where the release goes. view None: named as the release (a loaded spec has it filled in).
 
-    ranges: how the bounds of numbers and dates are published beside their labels; None: as the version that readers see
-    has them, and as columns where there is none. names: other names for helper views and columns of bounds, by their
-    own (`levels`, `age_low`). people: whether it is published how many people each block has.
-    lock_timeout: seconds that readers of PostgreSQL may have to wait behind a publication that waits for a lock.
-    storage_version: of DuckDB alone: the oldest version of the library that can read the release; None: 1.5.
-    path, readers_checked: of Spark alone: where published tables are stored, and who saw to what readers can reach.
+    ranges None: as the version that readers see has them, and as columns where there is none. storage_version None:
+    1.5.
     """
 
-    url: Url | None = None
-    schema: Name = "published"
-    view: Name | None = None
-    readers: Names = ()
-    ranges: RangesShown | None = None
-    names: Annotated[dict[str, Name], BeforeValidator(_names), WithJsonSchema(NAMES)] = field(default_factory=dict)
-    people: Flag = False
-    lock_timeout: Seconds = 1
-    storage_version: StorageVersion | None = None
-    path: Name | None = None
-    readers_checked: Literal["by operator"] | None = None
+    url: Url | None = Field(
+        default=None,
+        description="Of DuckDB alone, and needed there: the release file.",
+        examples=["duckdb:///published.duckdb"],
+    )
+    schema: Name = Field(default="published", description="The schema of the view.", examples=["published"])
+    view: Name | None = Field(
+        default=None, description="The name of the view; the release's name unless given.", examples=["inpatients"]
+    )
+    readers: Names = Field(
+        default=(), description="Roles of PostgreSQL that may read the view.", examples=[["analyst"]]
+    )
+    ranges: RangesShown | None = Field(
+        default=None,
+        description="How bounds of numbers and dates stand beside labels: two columns each, one of a range type, or "
+        "none.",
+        examples=["columns", "native", "text"],
+    )
+    names: Annotated[dict[str, Name], BeforeValidator(_names), WithJsonSchema(NAMES)] = Field(
+        default_factory=dict,
+        description="Other names for helper views and for the columns of bounds and of people, by their own.",
+        examples=[{"levels": "stays_labels", "age_low": "age_from"}],
+    )
+    people: Flag = Field(
+        default=False,
+        description="Whether it is published how many people each block has, with `count: entities`.",
+        examples=[True, False],
+    )
+    lock_timeout: Seconds = Field(
+        default=1, description="Seconds that readers may have to wait behind a publication.", examples=[1]
+    )
+    storage_version: StorageVersion | None = Field(
+        default=None,
+        description="Of DuckDB alone: the oldest version of DuckDB that has to read the release file.",
+        examples=["v1.5.0", "v1.2.0"],
+    )
+    path: Name | None = Field(
+        default=None, description="Of Spark alone: where the published tables are stored.", examples=["/data/published"]
+    )
+    readers_checked: Literal["by operator"] | None = Field(
+        default=None,
+        description="Of Spark alone: who saw to it that readers reach publish.path and not private.path.",
+        examples=["by operator"],
+    )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Private:
-    """Where private state is of a source that cannot hold it (Spark). url: of the ledger's database; path: where the
-    source's cluster stores copies that nobody else may read.
-    """
+    """Where private state is of a source that cannot hold it (Spark)."""
 
-    url: Url
-    path: Name
+    url: Url = Field(
+        description="The database of the ledger: a file ledger.duckdb, or PostgreSQL.",
+        examples=["duckdb:///qblock/ledger.duckdb"],
+    )
+    path: Name = Field(
+        description="Where the cluster stores what nobody but the job may read.", examples=["/data/private"]
+    )
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Versions:
-    """How versions of the release are checked together. audience: other releases the same readers may hold.
+    """How versions of the release are checked together.
 
-    on_refusal None: hold_back where versions are checked together (`Spec.on_refusal`). cohort: the newcomers of a block
-    who are shown together; skip: how often a batch is set aside unseen, where models need it. row_counts: whether it
-    may be known how many rows somebody has in a block, where people are counted. max_lag: the share of the rows that
-    may wait, and max_wait how long, before a run says that it lags. confirm: the digest of a source that may be
+    on_refusal None: hold_back where versions are checked together (`Spec.on_refusal`). confirm: of a source that may be
     published although more than a fifth of the people left or came.
     """
 
-    joint: Literal["episodes", "none"] = "episodes"
-    audience: Names = ()
-    on_refusal: OnRefusal | None = None
-    cohort: Cohort = "auto"
-    skip: Share = Fraction(1, 100)
-    row_counts: Literal["unknown", "known"] = "unknown"
-    max_lag: Share | None = None
-    max_wait: Age | None = None
-    keep: Positive = 3
-    stale_after: Age | None = None
-    confirm: Digest | None = None
-
-
-@plain(frozen=True)
-class Requirement:
-    """One entry of `privacy`: a model with its parameters, for the sensitive attributes named.
-
-    sensitive: none for a model that ignores them; several for the multi-attribute form. models: the model of each
-    sensitive attribute, in that order (they differ where a parameter such as `allowed` is given per attribute); for
-    a model without one, the model itself. prior: where the model's prior is `values` or `from_table`. guards: where
-    its predicates are those of a table. index, line: its number in the list (from 0) and its line in the file.
-    """
-
-    model: Model
-    sensitive: tuple[str, ...] = ()
-    index: int = 0
-    line: int = 0
-    models: tuple[Model, ...] = ()
-    prior: Prior | None = None
-    guards: GuardTable | None = None
-
-    def __post_init__(self) -> None:
-        if not self.models:
-            object.__setattr__(self, "models", (self.model,) * max(1, len(self.sensitive)))
+    joint: Literal["episodes", "none"] = Field(
+        default="episodes",
+        description="How versions are checked together; none where nobody keeps an older one.",
+        examples=["episodes", "none"],
+    )
+    audience: Names = Field(
+        default=(), description="Other releases that the same readers may hold.", examples=[["outpatients"]]
+    )
+    on_refusal: OnRefusal | None = Field(
+        default=None,
+        description="What a run does where changes would not pass beside earlier versions.",
+        examples=["hold_back", "refuse"],
+    )
+    cohort: Cohort = Field(
+        default="auto", description="How many newcomers of a block are shown together.", examples=["auto", 20]
+    )
+    skip: Share = Field(
+        default=Fraction(1, 100),
+        description="How often a batch of newcomers is set aside unseen, where models need it.",
+        examples=[0.01],
+    )
+    row_counts: Literal["unknown", "known"] = Field(
+        default="unknown",
+        description="Whether it may be known how many rows somebody has in a block.",
+        examples=["unknown", "known"],
+    )
+    max_lag: Share | None = Field(
+        default=None, description="The share of the rows beyond which a release is lagging.", examples=[0.05]
+    )
+    max_wait: Age | None = Field(
+        default=None, description="The time beyond which a release is lagging.", examples=["8w"]
+    )
+    keep: Positive = Field(default=3, description="How many versions are kept for rollback.", examples=[3])
+    stale_after: Age | None = Field(
+        default=None, description="The age at which the release counts as stale.", examples=["36h", "8d"]
+    )
+    confirm: Digest | None = Field(
+        default=None,
+        description="The digest of a source that may be published though very many people went or came.",
+        examples=["0" * 64],
+    )
 
 
 @plain(frozen=True)
@@ -293,18 +390,57 @@ class Origin:
 class Spec:
     """A release spec, valid as far as the file alone can tell."""
 
-    version: Annotated[Literal[1], BeforeValidator(_version)]
-    release: ReleaseName
-    source: Source
-    attributes: dict[str, Annotated[Attribute, BeforeValidator(_shorthand)]]
-    entity: Name | None = None
-    count: Literal["rows", "entities"] = "rows"
-    privacy: Annotated[tuple[InstanceOf[Requirement], ...], WithJsonSchema({"type": "array"})]
-    suppression_limit: Limit = 0
-    search: Search = field(default_factory=Search)
-    publish: Publish = field(default_factory=Publish)
-    private: Private | None = None
-    versions: Versions = field(default_factory=Versions)
+    version: Annotated[Literal[1], BeforeValidator(_version)] = Field(
+        description="The format of the file.", examples=[1]
+    )
+    release: ReleaseName = Field(
+        description="The name of the release: letters, digits and _, at most 40.", examples=["inpatients"]
+    )
+    source: Source = Field(
+        description="Where the rows come from.",
+        examples=[{"url": "${WAREHOUSE_URL}", "table": "clinic.inpatient"}, {"file": "people.parquet"}],
+    )
+    attributes: dict[str, Annotated[Attribute, BeforeValidator(_shorthand)]] = Field(
+        description="The columns by name, each with its role; a column that is not named is not published.",
+        examples=[{"patient_id": "identifying", "age": {"role": "quasi_identifier", "hierarchy": {"ranges": [5, 10]}}}],
+    )
+    entity: Name | None = Field(
+        default=None, description="The column that says who a row is about.", examples=["patient_id"]
+    )
+    count: Literal["rows", "entities"] = Field(
+        default="rows",
+        description="Whether models count rows or the people whom the rows are about.",
+        examples=["rows", "entities"],
+    )
+    privacy: Annotated[tuple[InstanceOf[Requirement], ...], WithJsonSchema({"type": "array"})] = Field(
+        description="Privacy models; all must hold.",
+        examples=[[{"k_anonymity": {"k": 5}}, {"t_closeness": {"t": 0.3, "sensitive": "diagnosis"}}]],
+    )
+    suppression_limit: Limit = Field(
+        default=0,
+        description="How many rows may be left out: a fraction of the rows below 1, or a number of rows from 1.",
+        examples=[0, 0.02, 50],
+    )
+    search: Search = Field(
+        default_factory=Search,
+        description="How a node is found and chosen.",
+        examples=[{"choose_by": "loss"}],
+    )
+    publish: Publish = Field(
+        default_factory=Publish,
+        description="Where readers find the view.",
+        examples=[{"schema": "published", "readers": ["analyst"]}],
+    )
+    private: Private | None = Field(
+        default=None,
+        description="Of Spark alone: where ledger and private copies are.",
+        examples=[{"url": "duckdb:///qblock/ledger.duckdb", "path": "/data/private"}],
+    )
+    versions: Versions = Field(
+        default_factory=Versions,
+        description="How versions are checked together, and kept.",
+        examples=[{"keep": 5, "stale_after": "8d"}],
+    )
     origin: Annotated[InstanceOf[Origin], WithJsonSchema({})] = field(default_factory=Origin, repr=False, compare=False)
 
     @property

@@ -7,6 +7,7 @@ import re
 import types
 import typing
 from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Union, get_args, get_origin
 
@@ -15,9 +16,81 @@ from qblock.models import BY_NAME, Model
 from qblock.models.multi import check_base
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.fields import choices, exact_number, flag_of, null_or_text, table_parts, text_of, whole_number
-from qblock.spec.guards import KIND, read_guards
-from qblock.spec.model import Requirement
-from qblock.spec.prior import read_prior
+
+GUARD_KEYS = ("table", "entity", "value", "group")
+GUARDED = "guarded"
+"""What the parameter `predicates` of a model is where a table lists them per person."""
+PRIORS = ("uniform", "table")
+PRIOR_FORMS = "uniform, table, {values: {VALUE: WEIGHT}}, {from_table: TABLE, column: COLUMN, where: {COLUMN: VALUE}}"
+
+
+@dataclass(frozen=True)
+class PriorValues:
+    """Weights of the sensitive values (None is NULL), in any scale; a value that is not listed has weight 0."""
+
+    weights: tuple[tuple[str | None, int | Fraction], ...]
+    kind = "values"
+
+
+@dataclass(frozen=True)
+class PriorTable:
+    """The counts of a column's values in another table, in its rows where each column of `where` has that value."""
+
+    table: str
+    column: str
+    where: tuple[tuple[str, str | None], ...] = ()
+    kind = "from_table"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return table_parts(self.table)
+
+
+Prior = PriorValues | PriorTable
+
+
+@dataclass(frozen=True)
+class GuardTable:
+    """A table of sensitive predicates: one row for each person (`entity`, as the spec's) and value to be guarded.
+
+    group: the column whose values tell a person's sets of values apart; without it each value is a set of its own.
+    """
+
+    table: str
+    entity: str
+    value: str
+    group: str | None = None
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        return table_parts(self.table)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(name for name in (self.entity, self.group, self.value) if name is not None)
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One entry of `privacy`: a model with its parameters, for the sensitive attributes named.
+
+    sensitive: none for a model that ignores them; several for the multi-attribute form. models: the model of each
+    sensitive attribute, in that order (they differ where a parameter such as `allowed` is given per attribute); for
+    a model without one, the model itself. prior: where the model's prior is `values` or `from_table`. guards: where
+    its predicates are those of a table. index, line: its number in the list (from 0) and its line in the file.
+    """
+
+    model: Model
+    sensitive: tuple[str, ...] = ()
+    index: int = 0
+    line: int = 0
+    models: tuple[Model, ...] = ()
+    prior: Prior | None = None
+    guards: GuardTable | None = None
+
+    def __post_init__(self) -> None:
+        if not self.models:
+            object.__setattr__(self, "models", (self.model,) * max(1, len(self.sensitive)))
 
 
 def parameters(model: type[Model]) -> dict[str, tuple[Any, bool]]:
@@ -77,7 +150,7 @@ def _entry(document: Document, path: Path, entry: Any, sensitives: list[str]) ->
     if len(built) < len(models):
         return None
     prior = read_prior(given["prior"]) if given and "prior" in values else None
-    guards = read_guards(given["predicates"]) if given and values.get("predicates") == KIND else None
+    guards = read_guards(given["predicates"]) if given and values.get("predicates") == GUARDED else None
     line = document.place(place)[0]
     return Requirement(
         built[0], sensitive, int(path[1] or 0), line, built, None if isinstance(prior, str) else prior, guards
@@ -146,8 +219,8 @@ def _values(
                 values[key] = prior if isinstance(prior, str) else prior.kind
             elif key == "predicates" and isinstance(raw, dict):
                 read_guards(raw)
-                values[key] = KIND
-            elif key == "predicates" and raw == KIND:
+                values[key] = GUARDED
+            elif key == "predicates" and raw == GUARDED:
                 raise ValueError("{it} needs its table; write {table: TABLE, entity: COLUMN, value: COLUMN}")
             else:
                 values[key] = coerce(known[key][0], raw)
@@ -172,7 +245,7 @@ def _population(raw: Any) -> str:
 
 
 def _build(
-    document: Document, place: Path, model: type[Model], values: dict[str, Any], attribute: str | None, several: bool
+    document: Document, place: Path, model: type[Model], values: dict[str, Any], attribute: str | None, in_list: bool
 ) -> Model | None:
     names = {field.name.rstrip("_"): field.name for field in dataclasses.fields(model)}
     own = _per_attribute(model)
@@ -182,7 +255,7 @@ def _build(
     }
     try:
         built = model(**mine)
-        if several:
+        if in_list:
             check_base(built)
         return built
     except ParameterError as error:
@@ -215,7 +288,9 @@ def coerce(hint: Any, raw: Any) -> Any:
     if hint is str:
         return text_of(raw)
     if hint is type(None):
-        return null_or_text(raw) if raw is None else _wrong()
+        if raw is not None:
+            raise ValueError("{it} is not valid here")
+        return None
     if _is_list(hint):
         return _sequence(origin or hint, args, raw)
     if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
@@ -223,10 +298,6 @@ def coerce(hint: Any, raw: Any) -> Any:
             raise ValueError("{it} is not a mapping")
         return {key: coerce(args[1], value) for key, value in raw.items()}
     return exactly(raw)
-
-
-def _wrong() -> Any:
-    raise ValueError("{it} is not valid here")
 
 
 def _union(args: tuple[Any, ...], raw: Any) -> Any:
@@ -271,3 +342,53 @@ def exactly(raw: Any) -> Any:
     if isinstance(raw, list):
         return tuple(exactly(item) for item in raw)
     return {key: exactly(value) for key, value in raw.items()} if isinstance(raw, dict) else raw
+
+
+def read_prior(raw: Any) -> Prior | str:
+    """uniform, table, or one of the two mappings. Raises ValueError."""
+    if not isinstance(raw, dict):
+        if raw not in PRIORS:
+            raise ValueError(f"{{it}} is not a prior; valid: {PRIOR_FORMS}")
+        return str(raw)
+    if list(raw) == ["values"]:
+        return PriorValues(_weights(raw["values"]))
+    valid = ("from_table", "column", "where") if "from_table" in raw else ("values", "from_table")
+    unknown = [key for key in raw if key not in valid]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is not a key of a prior; {choices(valid, unknown[0])}")
+    if not {"from_table", "column"} <= set(raw):
+        raise ValueError(f"{{it}} is not a prior; valid: {PRIOR_FORMS}")
+    where = raw.get("where")
+    if where is not None and not isinstance(where, dict):
+        raise ValueError("`where` is not a mapping; write the value of each column: {year: 2024}")
+    table = text_of(raw["from_table"])
+    table_parts(table)
+    pairs = tuple((column, null_or_text(value)) for column, value in (where or {}).items())
+    return PriorTable(table, text_of(raw["column"]), pairs)
+
+
+def _weights(raw: Any) -> tuple[tuple[str | None, int | Fraction], ...]:
+    if not isinstance(raw, dict) or not raw:
+        raise ValueError("`values` is not a mapping; write a weight for each value: {flu: 0.7, cancer: 0.3}")
+    weights = []
+    for value, weight in raw.items():
+        try:
+            weights.append((value, exact_number(weight)))
+        except ValueError:
+            raise ValueError(f"the weight of {'null' if value is None else value} is not a number") from None
+    if min(weight for _, weight in weights) < 0 or not any(weight for _, weight in weights):
+        raise ValueError("the weights are out of range; valid: 0 or more, and one of them above 0")
+    return tuple(weights)
+
+
+def read_guards(raw: dict[str, Any]) -> GuardTable:
+    """The mapping that `predicates` may be. Raises ValueError."""
+    unknown = [key for key in raw if key not in GUARD_KEYS]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is not a key of predicates; {choices(GUARD_KEYS, unknown[0])}")
+    missing = [key for key in GUARD_KEYS[:3] if key not in raw]
+    if missing:
+        raise ValueError(f"{', '.join(missing)} is missing; write {{table: TABLE, entity: COLUMN, value: COLUMN}}")
+    given = {key: text_of(value) for key, value in raw.items()}
+    table_parts(given["table"])
+    return GuardTable(**given)

@@ -2,70 +2,99 @@
 
 from __future__ import annotations
 
-import json
 import re
 import types
-import typing
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, Literal, Union, get_args, get_origin
 
 from qblock.models import REGISTRY, Model, Range
 from qblock.models.about import Kind, Parameter
 from qblock.spec.checks import NULLS, ONLY
-from qblock.spec.column_types import ALSO, WORDS
-from qblock.spec.descriptions import PARAMETERS, SECTIONS
-from qblock.spec.fields import TEXTS
-from qblock.spec.guards import KEYS
+from qblock.spec.fields import TEXTS, TEXTS_OR_NULL, closed_object, described
 from qblock.spec.load import ADAPTER
 from qblock.spec.model import ROLES
 from qblock.spec.privacy import parameters
+from qblock.spec.source_file import ALSO, WORDS
 
 Schema = dict[str, Any]
 
-WEIGHTS: Schema = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "number", "minimum": 0}}
 TABLE: Schema = {"type": "string", "minLength": 1}
+WEIGHTS: Schema = {"type": "object", "minProperties": 1, "additionalProperties": {"type": "number", "minimum": 0}}
+WHERE: Schema = {"type": "object", "additionalProperties": TEXTS_OR_NULL}
 PRIOR: Schema = {
     "anyOf": [
         {"enum": ["uniform", "table"]},
-        {
-            "type": "object",
-            "properties": {"values": WEIGHTS},
-            "required": ["values"],
-            "additionalProperties": False,
-        },
-        {
-            "type": "object",
-            "properties": {
-                "from_table": TABLE,
-                "column": TABLE,
-                "where": {"type": "object", "additionalProperties": {"type": [*TEXTS["type"], "null"]}},
-            },
-            "required": ["from_table", "column"],
-            "additionalProperties": False,
-        },
+        closed_object(
+            "values", values=described(WEIGHTS, "The weight of each sensitive value.", {"flu": 3, "cancer": 1})
+        ),
+        closed_object(
+            *("from_table", "column"),
+            from_table=described(TABLE, "A table whose rows are the prior.", "census.people"),
+            column=described(TABLE, "Its column of sensitive values.", "diagnosis"),
+            where=described(WHERE, "The rows that count, by equal values.", {"year": 2025}),
+        ),
     ]
 }
 POPULATION: Schema = {
     "anyOf": [
         TABLE,
-        {"type": "object", "properties": {"table": TABLE}, "required": ["table"], "additionalProperties": False},
+        closed_object(
+            "table",
+            table=described(TABLE, "A table of the whole population, with the quasi-identifiers.", "census.people"),
+        ),
     ]
 }
 PREDICATES: Schema = {
     "anyOf": [
         {"enum": ["singletons", "taxonomy", "negative"]},
-        {"type": "array", "minItems": 1, "items": {"type": "array", "items": {"type": [*TEXTS["type"], "null"]}}},
-        {
-            "type": "object",
-            "properties": dict.fromkeys(KEYS, TABLE),
-            "required": list(KEYS[:3]),
-            "additionalProperties": False,
-        },
+        {"type": "array", "minItems": 1, "items": {"type": "array", "items": TEXTS_OR_NULL}},
+        closed_object(
+            *("table", "entity", "value"),
+            table=described(TABLE, "A table of statements that the attacker may believe.", "clinic.guards"),
+            entity=described(TABLE, "Its column that says who it is about.", "patient_id"),
+            value=described(TABLE, "Its column of sensitive values.", "diagnosis"),
+            group=described(TABLE, "Its column that groups values into one statement.", "statement"),
+        ),
     ]
 }
 
 SPECIAL: dict[Kind, Schema] = {"prior": PRIOR, "population": POPULATION, "predicates": PREDICATES}
 """The kinds of parameters that a spec writes in forms of its own."""
+
+PARAMETERS: dict[str, str] = {
+    "k": "how many people look the same",
+    "l": "how diverse the sensitive values of people who look the same are",
+    "c": "how frequent the most frequent value may be, as a multiple of the rarer ones together",
+    "c1": "how frequent the most frequent value may be, as a multiple of the rarer ones together",
+    "c2": "how frequent the protected values may be, in percent",
+    "allowed": "sensitive values that may be found out",
+    "protected": "sensitive values that must stay rare",
+    "epsilon": "how much may be learned: in epsilon_privacy a factor, in epsilon_m_anonymity how close is similar",
+    "m": "how many values there are for each that lies close",
+    "relative": "whether closeness is a share of the value",
+    "delta": "how close values are similar, or how far a block may differ from the table",
+    "reading": "which of two readings of the paper is meant",
+    "t": "how far sensitive values of people who look the same may be from those of the table",
+    "distance": "how far two distributions are apart",
+    "bandwidth": "of the kernel of the distance kernel_js",
+    "n": "how many people a group to compare with has at least",
+    "variant": "which form of the definition is meant",
+    "adversary": "the class of the attacker",
+    "stubbornness": "how much weight the attacker gives to what they believed before",
+    "at_most": "whether attackers of less stubbornness count too",
+    "prior": "what the attacker believes before",
+    "known": "of how many other people the attacker knows the values",
+    "predicates": "which statements about somebody must not be believed much more than before",
+    "alpha": "the share that a sensitive value may have among people who look the same",
+    "values": "the sensitive values that this is about",
+    "beta": "how much more frequent a value may be than in the table",
+    "absent": "what a value is that people who look the same do not have",
+    "population": "the table of the whole population",
+    "min": "the least probability of being in the table",
+    "max": "the greatest probability of being in the table",
+}
+"""Parameters of the models: what each is, in a few words."""
 
 
 def json_schema() -> Schema:
@@ -79,20 +108,9 @@ def json_schema() -> Schema:
     }
     schema["properties"]["attributes"]["minProperties"] = 1
     _two_sources(schema["$defs"]["Source"])
-    schema["properties"]["privacy"] = {
-        "type": "array",
-        "minItems": 1,
-        "description": "Privacy models; all must hold.",
-        "items": {
-            "type": "object",
-            "minProperties": 1,
-            "maxProperties": 1,
-            "additionalProperties": False,
-            "properties": {model.name: model_schema(model) for model in REGISTRY},
-        },
-    }
-    schema = json.loads(json.dumps(schema))  # parts are shared, and each is described where it is
-    _describe(schema, "Spec")
+    models = {model.name: model_schema(model) for model in REGISTRY}
+    one_model = closed_object(**models) | {"minProperties": 1, "maxProperties": 1}
+    schema["properties"]["privacy"] |= {"minItems": 1, "items": one_model}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **schema,
@@ -101,35 +119,17 @@ def json_schema() -> Schema:
     }
 
 
-def _describe(node: Any, section: str) -> None:
-    """Give each key its description and examples. section: the class, or the key, that the node is the value of."""
-    if isinstance(node, list):
-        for one in node:
-            _describe(one, section)
-    if not isinstance(node, dict):
-        return
-    for key, value in node.get("properties", {}).items():
-        told = SECTIONS.get(section, {}).get(key)
-        if told is not None and isinstance(value, dict):  # False in a rule says that there is no such key
-            value |= {"description": told[0], "examples": list(told[1])}
-        _describe(value, key)
-    for name, value in node.get("$defs", {}).items():
-        _describe(value, name)
-    for word in ("anyOf", "oneOf", "items", "additionalProperties"):
-        _describe(node.get(word), section)
-
-
 def model_schema(model: type[Model]) -> Schema:
     """The parameters of one model."""
     about = model.about
     known = parameters(model)
     properties = {name: _parameter(model, name, hint) for name, (hint, _) in known.items()}
     if about.uses_sensitive:
-        properties["sensitive"] = {
-            "anyOf": [TABLE, {"type": "array", "minItems": 2, "uniqueItems": True, "items": TABLE}],
-            "description": "The sensitive attribute; a list asks for the multi-attribute form.",
-            "examples": ["diagnosis", ["diagnosis", "income"]],
-        }
+        properties["sensitive"] = described(
+            {"anyOf": [TABLE, {"type": "array", "minItems": 2, "uniqueItems": True, "items": TABLE}]},
+            "The sensitive attribute; a list asks for the multi-attribute form.",
+            *("diagnosis", ["diagnosis", "income"]),
+        )
     required = [name for name, (_, needed) in known.items() if needed]
     return {
         "type": "object" if required else ["object", "null"],
@@ -145,9 +145,7 @@ def _parameter(model: type[Model], name: str, hint: Any) -> Schema:
     (declared,) = (parameter for parameter in model.about.parameters if parameter.name == name)
     known = PARAMETERS.get(name, f"a parameter of {model.name}")
     valid = f": {declared.valid.text(name)}" if isinstance(declared.valid, Range) else ""
-    told: Schema = {"description": f"{known[0].upper()}{known[1:]}{valid}."}
-    example = _example(declared)
-    return {**_values_of(declared, hint), **told, "examples": [example]}
+    return described(_values_of(declared, hint), f"{known[0].upper()}{known[1:]}{valid}.", _example(declared))
 
 
 def _example(declared: Parameter) -> Any:
@@ -158,7 +156,7 @@ def _example(declared: Parameter) -> Any:
     if isinstance(declared.valid, tuple):
         return value if value in declared.valid else declared.valid[0]
     if isinstance(value, tuple | list):
-        return [str(one) for one in value]
+        return [str(item) for item in value]
     if isinstance(value, Fraction):
         return _number(value)
     return value
@@ -177,10 +175,10 @@ def _values_of(declared: Parameter, hint: Any) -> Schema:
 
 
 def _limits(valid: Range) -> Schema:
-    found: Schema = {"exclusiveMinimum" if valid.open_least else "minimum": _number(valid.least)}
+    limits: Schema = {"exclusiveMinimum" if valid.open_least else "minimum": _number(valid.least)}
     if valid.most is not None:
-        found["exclusiveMaximum" if valid.open_most else "maximum"] = _number(valid.most)
-    return found
+        limits["exclusiveMaximum" if valid.open_most else "maximum"] = _number(valid.most)
+    return limits
 
 
 def _number(limit: int | Fraction) -> int | float:
@@ -211,7 +209,9 @@ def _type(hint: Any) -> Schema:
 def _two_sources(source: Schema) -> None:
     """A database with a table, or files; only those of CSV have types in the spec."""
     source.pop("required")
-    source["properties"]["file"] = {"type": "string", "pattern": r"\.([pP][aA][rR][qQ][uU][eE][tT]|[cC][sS][vV])$"}
+    for word in ("anyOf", "default"):
+        source["properties"]["file"].pop(word)
+    source["properties"]["file"] |= {"type": "string", "pattern": r"\.([pP][aA][rR][qQ][uU][eE][tT]|[cC][sS][vV])$"}
     source["properties"]["types"]["additionalProperties"] = {"type": "string", "pattern": _types()}
     csv = {"properties": {"file": {"pattern": r"\.[cC][sS][vV]$"}}, "required": ["file"]}
     source["oneOf"] = [
@@ -227,7 +227,7 @@ def _types() -> str:
     return rf"^({words}|(decimal|numeric|DECIMAL|NUMERIC) *\( *[0-9]+ *(, *[0-9]+ *)?\))$"
 
 
-def _rule(role: str, keys: typing.Iterable[str]) -> Schema:
+def _rule(role: str, keys: Iterable[str]) -> Schema:
     then: Schema = {"properties": {key: False for key in keys if key != "role" and key not in ONLY[role]}}
     if role in NULLS:
         then["properties"]["nulls"] = {"enum": list(NULLS[role])}

@@ -2,18 +2,76 @@
 
 from __future__ import annotations
 
-from qblock.spec.column_types import column_type
+import re
+from dataclasses import dataclass
+
 from qblock.spec.document import Document, Scalar
-from qblock.spec.fields import text_of
+from qblock.spec.fields import choices, text_of
 
 ENDINGS = (".parquet", ".csv")
 COMPRESSED = {"gz": "gunzip -k", "bz2": "bunzip2 -k", "xz": "unxz -k", "zst": "unzstd", "zip": "unzip"}
 FORM = "{file: stays.parquet}, or {file: stays.csv, types: {age: integer}}"
+WORDS: dict[str, str] = {
+    "integer": "a whole number",
+    "float": "a number",
+    "boolean": "true or false",
+    "date": "a date (2026-02-03)",
+    "timestamp": "a date with a time (2026-02-03 04:05:06)",
+    "timestamptz": "a date with a time and a zone (2026-02-03 04:05:06+01:00)",
+    "text": "a text",
+}
+ALSO: dict[str, str] = {
+    **dict.fromkeys(("int", "smallint", "bigint", "int64"), "integer"),
+    **dict.fromkeys(("double", "double precision", "real", "float64"), "float"),
+    **dict.fromkeys(("varchar", "string"), "text"),
+    **dict.fromkeys(("timestamp with time zone",), "timestamptz"),
+    "bool": "boolean",
+    "datetime": "timestamp",
+}
+"""Other names of the same types."""
+DECIMAL = re.compile(r"(?:decimal|numeric) *(?:\( *([0-9]{1,2}) *(?:, *([0-9]{1,2}) *)?\))?", re.ASCII)
+MOST_DIGITS = 38
+
+
+@dataclass(frozen=True)
+class ColumnType:
+    """A type. word: of WORDS, or decimal with `digits` in all and `decimals` of them after the point."""
+
+    word: str
+    digits: int = 0
+    decimals: int = 0
+
+    def __str__(self) -> str:
+        return f"decimal({self.digits},{self.decimals})" if self.word == "decimal" else self.word
+
+    @property
+    def meaning(self) -> str:
+        """What a text must be to be a value of it."""
+        if self.word != "decimal":
+            return WORDS[self.word]
+        return f"a number of at most {self.digits} digits, {self.decimals} of them after the point"
+
+
+def column_type(text: str) -> ColumnType:
+    """The type of that name. Raises ValueError with the names that there are."""
+    word = " ".join(text.lower().split())
+    match = DECIMAL.fullmatch(word)
+    if match:
+        digits, decimals = int(match[1] or 0), int(match[2] or 0)
+        if not 1 <= digits <= MOST_DIGITS or decimals > digits:
+            raise ValueError(
+                f"{{it}} needs its digits: decimal(10,2) has 10, 2 of them after the point; at most {MOST_DIGITS}"
+            )
+        return ColumnType("decimal", digits, decimals)
+    word = ALSO.get(word, word)
+    if word not in WORDS:
+        raise ValueError(f"{{it}} is not a type of a column; {choices([*WORDS, 'decimal(10,2)'], word)}")
+    return ColumnType(word)
 
 
 def ending(text: str) -> str | None:
     """The one of ENDINGS that a path or pattern has."""
-    return next((found for found in ENDINGS if text.lower().endswith(found)), None)
+    return next((known for known in ENDINGS if text.lower().endswith(known)), None)
 
 
 def compressed(text: str) -> str | None:

@@ -72,6 +72,27 @@ def _step(raw: object) -> int | Fraction:
 Step = Annotated[int | Fraction, BeforeValidator(_step), WithJsonSchema({"type": "number", "exclusiveMinimum": 0})]
 Unit = Literal["day", "week", "month", "quarter"]
 Exact = Annotated[int | Fraction, BeforeValidator(exact_number), WithJsonSchema(NUMBERS)]
+Labels = Annotated[
+    LabelForm,
+    Field(
+        description="How ranges of whole numbers are written: 15-19, or [15, 20), as those of other numbers are.",
+        examples=["half_open"],
+    ),
+]
+Finest = Annotated[
+    Step | None,
+    Field(
+        description="The width of the cells that values are read as; nothing finer is counted or published.",
+        examples=[1, 0.5],
+    ),
+]
+Max = Annotated[
+    Level | None,
+    Field(
+        description="The highest level that may be published; no highest where it is left out.",
+        examples=[2],
+    ),
+]
 
 
 class HierarchySource:
@@ -103,9 +124,12 @@ class Digits(HierarchySource):
     """Codes of a fixed length, one character masked per level."""
 
     form = "digits"
-    digits: Positive
-    from_: Annotated[Literal["right", "left"], Field(alias="from")] = "right"
-    max: Level | None = None
+    digits: Positive = Field(description="The length of the codes; each level masks one character more.", examples=[5])
+    from_: Annotated[
+        Literal["right", "left"],
+        Field(alias="from", description="The end at which masking begins.", examples=["right", "left"]),
+    ] = "right"
+    max: Max = None
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -121,13 +145,27 @@ class Ranges(HierarchySource):
         tuple[int | Fraction, ...],
         BeforeValidator(_widths),
         WithJsonSchema({"type": "array", "minItems": 1, "items": {"type": "number", "exclusiveMinimum": 0}}),
-    ]
-    start: Exact = 0
-    from_: Annotated[Exact | None, Field(alias="from")] = None
-    to: Exact | None = None
-    labels: LabelForm = "plain"
-    finest: Step | None = None
-    max: Level | None = None
+    ] = Field(
+        description="The width of the ranges at each level; each is a multiple of the one before.",
+        examples=[[5, 10, 20]],
+    )
+    start: Exact = Field(default=0, description="Where a range begins.", examples=[0])
+    from_: Annotated[
+        Exact | None,
+        Field(
+            alias="from",
+            description="Bottom coding: what lies below the first range from here on is one open label, <15.",
+            examples=[15],
+        ),
+    ] = None
+    to: Exact | None = Field(
+        default=None,
+        description="Top coding: what lies from the last range up to here on is one open label, >=90.",
+        examples=[90],
+    )
+    labels: Labels = "plain"
+    finest: Finest = None
+    max: Max = None
 
     def __post_init__(self) -> None:
         check_ends(self.ranges, self.start, self.from_, self.to)
@@ -146,10 +184,13 @@ class Edges(HierarchySource):
         tuple[int | Fraction, ...],
         BeforeValidator(_edges),
         WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "number"}}),
-    ]
-    labels: LabelForm = "plain"
-    finest: Step | None = None
-    max: Level | None = None
+    ] = Field(
+        description="Where ranges begin: below the first, and from the last on, labels are open.",
+        examples=[[0, 1, 5, 10]],
+    )
+    labels: Labels = "plain"
+    finest: Finest = None
+    max: Max = None
 
     def __post_init__(self) -> None:
         check_finest(self.finest, self.edges)
@@ -165,9 +206,16 @@ class Dates(HierarchySource):
         tuple[str, ...],
         BeforeValidator(_units),
         WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"enum": list(UNITS)}}),
-    ]
-    finest: Unit | None = None
-    max: Level | None = None
+    ] = Field(
+        description="The calendar unit of each level, finer first.",
+        examples=[["month", "year"], ["week", "iso_year"]],
+    )
+    finest: Unit | None = Field(
+        default=None,
+        description="The unit that values are read as; nothing finer is counted or published.",
+        examples=["day", "month"],
+    )
+    max: Max = None
 
     def __post_init__(self) -> None:
         if self.finest is not None:
@@ -186,14 +234,16 @@ class Cutting:
     """The cuts of numbers or of dates: every min_width (of dates, days) from start, which is low unless given, and
     between the bounds."""
 
-    start: Point | None = None
+    start: Point | None = Field(
+        default=None, description="Where a cut lies; `low` unless given.", examples=[0, "2000-01-01"]
+    )
     min_width: Annotated[
         int | Fraction,
         BeforeValidator(exact_number),
         WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
-    ]
-    low: Point
-    high: Point
+    ] = Field(description="The width of the cells of level 1; of dates, days.", examples=[5, 30])
+    low: Point = Field(description="The lower bound, which is inside.", examples=[0, "2000-01-01"])
+    high: Point = Field(description="The upper bound, which is inside.", examples=[120, "2030-12-31"])
 
     def __post_init__(self) -> None:
         if self.start is None:
@@ -214,9 +264,12 @@ class Cuts(HierarchySource):
     """
 
     form = "cuts"
-    cuts: Cutting
-    labels: LabelForm = "plain"
-    max: Level | None = None
+    cuts: Cutting = Field(
+        description="Cells between declared bounds, twice as wide at each level.",
+        examples=[{"min_width": 5, "low": 0, "high": 120}],
+    )
+    labels: Labels = "plain"
+    max: Max = None
 
     def __post_init__(self) -> None:
         if self.labels != "plain" and self.cuts.grid.of_dates:
@@ -228,9 +281,13 @@ class CsvFile(HierarchySource):
     """A CSV file, leaf first; its path is relative to the spec. layout: with a header, or as other tools have it."""
 
     form = "file"
-    file: Name
-    layout: Layout = "header"
-    max: Level | None = None
+    file: Name = Field(
+        description="A CSV file with a header, one row for each value, leaf first.", examples=["hierarchies/age.csv"]
+    )
+    layout: Layout = Field(
+        default="header", description="As other tools write it: semicolons, and no header.", examples=["semicolons"]
+    )
+    max: Max = None
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -238,13 +295,15 @@ class DimensionTable(HierarchySource):
     """A table of the warehouse, one row per leaf; `levels` are its columns, leaf first."""
 
     form = "table"
-    table: TableName
+    table: TableName = Field(
+        description="A table of the warehouse with one row for each value.", examples=["dimensions.region"]
+    )
     levels: Annotated[
         tuple[str, ...],
         BeforeValidator(listed(text_of, "columns, leaf first", 1)),
         WithJsonSchema({"type": "array", "minItems": 1, "uniqueItems": True, "items": {"type": "string"}}),
-    ]
-    max: Level | None = None
+    ] = Field(description="Its columns, leaf first.", examples=[["town", "county", "country"]])
+    max: Max = None
 
 
 @dataclass_(frozen=True)
@@ -325,17 +384,18 @@ def build(source: HierarchySource, attribute: str, values: Iterable[str], kind: 
     (form,) = (form for form in FORMS if form.source is type(source))
     if form.builder is None:
         raise TypeError(f"a hierarchy from a {form.tag} is read, not built")
-    made = form.builder(source, attribute, values, kind)
+    hierarchy = form.builder(source, attribute, values, kind)
     finest = getattr(source, "finest", None)
     if finest is not None and isinstance(source, Dates):
-        made = made.in_cells(dates(attribute, values, [finest], kind).columns[1])
+        hierarchy = hierarchy.in_cells(dates(attribute, values, [finest], kind).columns[1])
     elif finest is not None and isinstance(source, Ranges | Edges):
         start = source.start if isinstance(source, Ranges) else 0
-        made = made.in_cells(ranges(attribute, values, [finest], start, kind, labels=source.labels).columns[1])
-    problems = made.check(observed=True)
+        cells = ranges(attribute, values, [finest], start, kind, labels=source.labels)
+        hierarchy = hierarchy.in_cells(cells.columns[1])
+    problems = hierarchy.check(observed=True)
     if problems:
         raise HierarchyError(f"hierarchy of {attribute}", problems, in_file=False)
-    return made
+    return hierarchy
 
 
 def form_of(raw: Any) -> str | None:

@@ -22,10 +22,10 @@ _LITERAL = re.compile(r"[^:]+://[^/@:]*:([^@]+)@|[?&](?:ssl)?password=([^&]+)|;t
 
 def url_problem(text: str) -> str | None:
     """What is wrong with a URL, and the remedy, without any part of the URL. None for one that can be read."""
-    found = SCHEME.fullmatch(text)
-    if found is None:
+    match = SCHEME.fullmatch(text)
+    if match is None:
         return FORM
-    engine, rest = found[1].partition("+")[0].lower(), found[2]
+    engine, rest = match[1].partition("+")[0].lower(), match[2]
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     after = rest[len(authority) :]
     if authority.count("@") > 1:
@@ -56,4 +56,4 @@ def _port_problem(address: str) -> str | None:
 
 def has_password(text: str) -> bool:
     """Whether a URL, as written in a file, has a password rather than a variable."""
-    return any("${" not in "".join(found) for found in _LITERAL.findall(text))
+    return any("${" not in "".join(password) for password in _LITERAL.findall(text))

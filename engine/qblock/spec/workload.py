@@ -9,7 +9,17 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, WithJsonSchema
 
 from qblock.spec.document import Scalar
-from qblock.spec.fields import TEXTS, choices, exact_number, null_or_text, text_of, whole_number
+from qblock.spec.fields import (
+    TEXTS,
+    TEXTS_OR_NULL,
+    choices,
+    closed_object,
+    described,
+    exact_number,
+    null_or_text,
+    text_of,
+    whole_number,
+)
 
 DRAWN = ("queries", "seed", "attributes", "selectivity")
 FORMS = "{queries: 500, seed: 1}, or a list of queries: [{age: {from: 20, to: 29}, gender: [Female]}]"
@@ -74,16 +84,16 @@ def _drawn(raw: dict[str, Any]) -> DrawnWorkload:
             given[key] = Fraction(exact_number(value)) if key == "selectivity" else whole_number(value)
         except ValueError as error:
             raise ValueError(str(error).replace("{it}", f"{key}: {_shown(value)}")) from None
-    made = DrawnWorkload(**given)
+    drawn = DrawnWorkload(**given)
     for key, valid, range_ in (
-        ("queries", 1 <= made.queries <= 100_000, "1 to 100000"),
-        ("seed", made.seed >= 0, "0 or more"),
-        ("attributes", made.attributes >= 0, "0 or more"),
-        ("selectivity", 0 < made.selectivity <= 1, "above 0, at most 1"),
+        ("queries", 1 <= drawn.queries <= 100_000, "1 to 100000"),
+        ("seed", drawn.seed >= 0, "0 or more"),
+        ("attributes", drawn.attributes >= 0, "0 or more"),
+        ("selectivity", 0 < drawn.selectivity <= 1, "above 0, at most 1"),
     ):
         if not valid:
             raise ValueError(f"{key}: {_shown(raw[key])} is out of range; valid: {range_}")
-    return made
+    return drawn
 
 
 def _query(number: int, raw: Any) -> tuple[tuple[str, Condition], ...]:
@@ -109,44 +119,29 @@ def _shown(value: Any) -> str:
     return value.text if isinstance(value, Scalar) else str(value)
 
 
-_VALUE = {"type": [*TEXTS["type"], "null"]}
-_END = {"type": TEXTS["type"]}
+_DRAWN_SCHEMA = closed_object(
+    queries=described({"type": "integer", "minimum": 1, "maximum": 100_000}, "How many queries are drawn.", 200),
+    seed=described({"type": "integer", "minimum": 0}, "Another seed draws other queries.", 0),
+    attributes=described({"type": "integer", "minimum": 0}, "How many quasi-identifiers a query is about.", 2),
+    selectivity=described(
+        {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "The share of evenly spread rows that answer a query.",
+        0.05,
+    ),
+)
+_RANGE_SCHEMA = {"minProperties": 1} | closed_object(
+    **{
+        "from": described(TEXTS, "The least value, included.", 20, "2000-01-01"),
+        "to": described(TEXTS, "The greatest value, included.", 29, "2000-12-31"),
+    }
+)
+_QUERY_SCHEMA = {
+    "type": "object",
+    "minProperties": 1,
+    "additionalProperties": {"anyOf": [{"type": "array", "minItems": 1, "items": TEXTS_OR_NULL}, _RANGE_SCHEMA]},
+}
 WorkloadField = Annotated[
     Workload,
     BeforeValidator(read_workload),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {
-                    "type": "object",
-                    "properties": {
-                        "queries": {"type": "integer", "minimum": 1, "maximum": 100_000},
-                        "seed": {"type": "integer", "minimum": 0},
-                        "attributes": {"type": "integer", "minimum": 0},
-                        "selectivity": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                    },
-                    "additionalProperties": False,
-                },
-                {
-                    "type": "array",
-                    "minItems": 1,
-                    "items": {
-                        "type": "object",
-                        "minProperties": 1,
-                        "additionalProperties": {
-                            "anyOf": [
-                                {"type": "array", "minItems": 1, "items": _VALUE},
-                                {
-                                    "type": "object",
-                                    "minProperties": 1,
-                                    "properties": {"from": _END, "to": _END},
-                                    "additionalProperties": False,
-                                },
-                            ]
-                        },
-                    },
-                },
-            ]
-        }
-    ),
+    WithJsonSchema({"anyOf": [_DRAWN_SCHEMA, {"type": "array", "minItems": 1, "items": _QUERY_SCHEMA}]}),
 ]

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from qblock.errors import InputError
-from qblock.spec.column_types import ColumnType
+from qblock.spec.source_file import ColumnType
 from qblock.warehouse.arrow import taken, taken_schema
 from qblock.warehouse.copied import SourceFacts, check_names
 

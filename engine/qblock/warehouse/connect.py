@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError
 from qblock.spec import Spec
-from qblock.spec.column_types import column_type
+from qblock.spec.source_file import column_type
 from qblock.spec.urls import url_problem
 from qblock.warehouse.copied import CopiedWarehouse, Tabular
 from qblock.warehouse.engines import EXAMPLES, Engine, engine_of

@@ -11,7 +11,7 @@ import duckdb
 import pyarrow as pa
 
 from qblock.errors import InputError
-from qblock.spec.column_types import ColumnType
+from qblock.spec.source_file import ColumnType
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbFacts, DuckdbWarehouse, quote, quote_text
 from qblock.warehouse.memory import of_embedded

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from qblock.errors import InputError, QblockError
 from qblock.files import open_input
-from qblock.spec.column_types import ColumnType
-from qblock.spec.source_file import compressed
+from qblock.spec.source_file import ColumnType, compressed
 from qblock.warehouse import csv_files, parquet_files
 from qblock.warehouse.arrow import common_schema, taken, taken_schema
 from qblock.warehouse.copied import check_names, no_column

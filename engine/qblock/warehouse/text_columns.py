@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import duckdb
 
 from qblock.errors import InputError
-from qblock.spec.column_types import ColumnType
+from qblock.spec.source_file import ColumnType
 from qblock.warehouse.duckdb import quote_text
 
 TYPES = {

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from qblock.spec import Spec
-from qblock.spec.model import Attribute, Requirement
-from qblock.spec.prior import PriorTable
+from qblock.spec.model import Attribute
+from qblock.spec.privacy import PriorTable, Requirement
 from qblock.spec.sources import DimensionTable
 from qblock.warehouse.postgresql_session import home, statement
 from qblock.warehouse.protocol import TableName, quote
