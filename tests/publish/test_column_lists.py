@@ -17,6 +17,7 @@ from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.release.apply import release
+from qblock.release.log import Reporter
 from qblock.release.preview import preview
 from qblock.release.rollback import rollback
 from qblock.release.verify import verify
@@ -162,7 +163,7 @@ def test_what_stands_in_the_way_is_named_before_the_search_and_in_the_plan(
     before = job.published()
     job.set(attributes=FEWER)
     with pytest.raises(InputError, match=re.escape(named.format(analyst))) as raised:
-        release(job.spec, entries=lambda entry: begun.append(entry.step))
+        release(job.spec, reporter=Reporter(entries=lambda entry: begun.append(entry.step)))
     assert "column ward is no longer published, so published.people must be dropped" in str(raised.value)
     assert begun[-1] == "check_readers"
     with pytest.raises(InputError, match=re.escape(named.format(analyst))):

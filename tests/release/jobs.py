@@ -20,6 +20,7 @@ from spark_tables import spark_database_of
 
 from qblock.joint import turnover
 from qblock.release.apply import release
+from qblock.release.log import Reporter
 from qblock.release.result import ReleaseResult
 from qblock.spec import Spec, load_spec
 from qblock.warehouse.protocol import quote
@@ -86,12 +87,12 @@ class Job:
         self.settings |= settings
         return self
 
-    def run(self, *, confirm: bool = True, **options: Any) -> ReleaseResult:
+    def run(self, *, confirm: bool = True, log: Callable[[str], None] | None = None, **options: Any) -> ReleaseResult:
         """Release. confirm: more than a fifth of so few people may go or come without anybody's saying so."""
         with pytest.MonkeyPatch.context() as patched:
             if confirm:
                 patched.setattr(turnover, "ONE_IN", 0)
-            return release(self.spec, **options)
+            return release(self.spec, reporter=Reporter(log), **options)
 
     def begin(self, more: Callable[[Job], object] | None = None) -> ReleaseResult:
         """`run()` as the first one of a job of `make_job`: done once for the same table, spec and files, and copied.

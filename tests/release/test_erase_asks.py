@@ -17,7 +17,7 @@ from qblock.errors import Refused
 from qblock.joint.sharing import Sharing
 from qblock.ledger.history import history
 from qblock.release.erase import erase
-from qblock.release.log import Entry
+from qblock.release.log import Entry, Reporter
 from qblock.releases.release import Release
 from release.jobs import Job, MakeJob
 from release.test_steady_stopped import stopped
@@ -62,7 +62,9 @@ def test_a_plan_counts_what_an_erasure_does(make_job: MakeJob, way: str) -> None
     assert history(job.spec)["ledger_head"] == before
     assert "sharing" not in Release(job.spec).plan_erase(["t"]).to_dict()
     entries: list[Entry] = []
-    found = erase(job.spec, ["t"], now=True, agree=lambda one: not told.append(one), entries=entries.append)
+    found = erase(
+        job.spec, ["t"], now=True, agree=lambda one: not told.append(one), reporter=Reporter(entries=entries.append)
+    )
     assert (found.status, found.companions, found.sharing) == ("erased", 1, Sharing(**FOUND))
     assert told == [found.sharing]
     assert SAID in [entry.message for entry in entries]

@@ -16,7 +16,7 @@ from qblock.joint.sharing import Sharing
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
 from qblock.release.erase import erase
-from qblock.release.log import Entry
+from qblock.release.log import Entry, Reporter
 from qblock.release.rollback import rollback
 from qblock.releases.release import Release
 from release.jobs import Job, MakeJob
@@ -125,7 +125,7 @@ def test_it_performs_its_plan_and_a_plan_writes_nothing(make_job: MakeJob, now: 
     assert (made.missing, made.sharing is not None) == (1, now)
     assert (history(job.spec)["ledger_head"], apart(job)) == (before, {})
     entries: list[Entry] = []
-    erase(job.spec, missing=True, now=now, entries=entries.append)
+    erase(job.spec, missing=True, now=now, reporter=Reporter(entries=entries.append))
     planned = [step for step, _ in made.steps]
     assert [name for name in steps_of(entries) if name in planned] == planned
 

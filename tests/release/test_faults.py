@@ -99,10 +99,11 @@ def test_an_interrupt_is_recorded_and_cleared_by_the_next_run(published: Job, er
 
 def test_a_process_that_is_killed(published: Job) -> None:
     code = (
-        "import os, signal, sys\nfrom qblock.release.apply import release\nfrom qblock.spec import load_spec\n"
+        "import os, signal, sys\nfrom qblock.release.apply import release\n"
+        "from qblock.release.log import Reporter\nfrom qblock.spec import load_spec\n"
         "said = []\ndef log(message):\n    said.append(message)\n"
         "    if len(said) == int(sys.argv[2]):\n        os.kill(os.getpid(), signal.SIGKILL)\n"
-        "release(load_spec(sys.argv[1]), log=log)\n"
+        "release(load_spec(sys.argv[1]), reporter=Reporter(log))\n"
     )
 
     def kill(line: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from qblock.errors import InputError, Refused
 from qblock.ledger.history import history
 from qblock.release import erase, rollback
-from qblock.release.log import Entry
+from qblock.release.log import Entry, Reporter
 from qblock.release.plan import Plan, plan, plan_erase, plan_rollback
 from qblock.release.run import Run
 from qblock.release.runner import run_steps
@@ -34,10 +34,10 @@ def test_a_rollback_performs_its_plan(job: Job) -> None:
     job.run(force=True)
     made = plan_rollback(job.spec, 1)
     entries: list[Entry] = []
-    assert rollback.rollback(job.spec, 1, entries=entries.append).status == "rolled_back"
+    assert rollback.rollback(job.spec, 1, reporter=Reporter(entries=entries.append)).status == "rolled_back"
     assert steps_of(entries) == names(made)
     entries.clear()
-    assert rollback.rollback(job.spec, 1, entries=entries.append).status == "unchanged"
+    assert rollback.rollback(job.spec, 1, reporter=Reporter(entries=entries.append)).status == "unchanged"
     assert steps_of(entries) == names(made)[:-1]
 
 
@@ -47,7 +47,7 @@ def test_an_erasure_performs_its_plan(job: Job, now: bool) -> None:
     job.set(entity="name", attributes=ATTRIBUTES).begin()
     made = plan_erase(job.spec, 1, now=now)
     entries: list[Entry] = []
-    erase.erase(job.spec, ["person 1"], now=now, entries=entries.append)
+    erase.erase(job.spec, ["person 1"], now=now, reporter=Reporter(entries=entries.append))
     said = steps_of(entries)
     own = [name for name in said if name in names(made)]
     # Between the last two it is the release that speaks.

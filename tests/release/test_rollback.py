@@ -17,6 +17,7 @@ from qblock.ledger.lock import release_lock
 from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from qblock.release import rollback as module
+from qblock.release.log import Reporter
 from qblock.release.rollback import CHANGED, rollback
 from qblock.release.verify import verify
 from release.jobs import ATTRIBUTES, CopyJob, Job, MakeJob
@@ -316,7 +317,7 @@ def test_a_fault_between_any_two_steps(twice_here: Job) -> None:
                 raise Boom
 
         with pytest.raises(Boom):
-            rollback(twice_here.spec, 1, log=log)
+            rollback(twice_here.spec, 1, reporter=Reporter(log))
         assert len(twice_here.published()) == 13
         if line > 2:
             assert (history(twice_here.spec)["events"][-1]["state"], events(twice_here)[-1][0]) == ("failed", None)
@@ -388,7 +389,7 @@ def test_a_lock_that_was_lost_stops_it(twice: Job) -> None:
             twice.change("SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1")
 
     with pytest.raises(QblockError, match="lock of release people was lost"):
-        rollback(twice.spec, 1, log=lose)
+        rollback(twice.spec, 1, reporter=Reporter(lose))
     assert len(twice.published()) == 13
     assert verify(twice.spec).problems == []
 

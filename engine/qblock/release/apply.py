@@ -19,7 +19,7 @@ from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
 from qblock.release import roles, runner, steps
 from qblock.release.chosen import Chosen
-from qblock.release.log import Entries
+from qblock.release.log import Reporter
 from qblock.release.maps import KEPT_MAP, inherited_map, named_map
 from qblock.release.outcome import published
 from qblock.release.plan import plan
@@ -55,18 +55,17 @@ def release(
     force: bool = False,
     wait: float = 0,
     progress: Progress | None = None,
-    log: Callable[[str], None] | None = None,
-    entries: Entries | None = None,
+    reporter: Reporter | None = None,
 ) -> ReleaseResult:
     """Publish a version of a release, or find that nothing has changed.
 
     force: publish even then. wait: seconds to wait for another run of the release. progress: is told how far the
-    search is; log: one line for each step; entries: the same with run, step and time. Raises Refused when nothing safe
-    can be published, InputError for a spec or data that must be fixed, Busy, and QblockError for faults; refusals and
-    faults are in the ledger then, and what was published before stays published.
+    search is; reporter: is told each step. Raises Refused when nothing safe can be published, InputError for a spec or
+    data that must be fixed, Busy, and QblockError for faults; refusals and faults are in the ledger then, and what was
+    published before stays published.
     """
     planned = plan(spec, force=force, wait=wait, judge=False)
-    run = Run(planned, progress, log, entries, force=force)
+    run = Run(planned, progress, reporter, force=force)
     run.joint.forced = force
     run_steps(run, planned.steps, PERFORM, record_failure)
     return run.result()
@@ -89,7 +88,7 @@ def _clear(run: Run, _: steps.ClearLeftovers) -> None:
         check_not_retired(run.place, run.target, run.spec.release)
     run.joint.make_ready()
     for message in clear_leftovers(run):
-        run.say(message)
+        run.reporter.report(message)
     run.joint.settle_leaving()
     run.read_ledger()
     run.joint.discard_unseen(run.published_digests)
@@ -171,13 +170,13 @@ def _earlier(run: Run, step: steps.CheckEarlierVersions) -> None:
 def _stays(run: Run) -> None:
     run.unchanged = True
     for given in run.target.grant():
-        run.say(f"granted {given}")
+        run.reporter.report(f"granted {given}")
     waits = run.waits_in_words()
     if waits:
         run.record_waiting()
-        run.say(f"version {run.version} stays: {waits}")
+        run.reporter.report(f"version {run.version} stays: {waits}")
     else:
-        run.say(f"nothing to do: version {run.version} holds this data and this spec")
+        run.reporter.report(f"nothing to do: version {run.version} holds this data and this spec")
 
 
 def check_earlier(run: Run, step: steps.CheckEarlierVersions) -> None:

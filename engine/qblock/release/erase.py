@@ -25,7 +25,7 @@ from qblock.release import runner, steps
 from qblock.release.apply import release, retire
 from qblock.release.job import Job
 from qblock.release.leaving import ErasureRequest, count_sharing, missing_people, named_people, said_missing
-from qblock.release.log import Entries
+from qblock.release.log import Reporter
 from qblock.release.plan import Plan, plan
 from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult
@@ -90,8 +90,7 @@ def erase(
     agree: Agree | None = None,
     wait: float = 0,
     progress: Progress | None = None,
-    log: Callable[[str], None] | None = None,
-    entries: Entries | None = None,
+    reporter: Reporter | None = None,
 ) -> EraseResult:
     """People withdraw from a release, named by the text of its entity column.
 
@@ -105,7 +104,7 @@ def erase(
     not agreed to or the source may be wrong (`missing_people`), and what `release` raises; what was set apart stays so.
     """
     request = ErasureRequest.of(spec, entities, missing=missing, confirm=confirm, now=now)
-    run = _Erasure(request.plan(spec, wait, judge=False), request, agree, wait, progress, log, entries)
+    run = _Erasure(request.plan(spec, wait, judge=False), request, agree, wait, progress, reporter)
     run_steps(run, run.steps, PERFORM, _record_failure)
     return run.result()
 
@@ -124,12 +123,11 @@ class _Erasure(Job):
         agree: Agree | None,
         wait: float,
         progress: Progress | None,
-        log: Callable[[str], None] | None,
-        entries: Entries | None,
+        reporter: Reporter | None,
     ) -> None:
-        super().__init__(planned.spec, planned.place, planned.target, (), log, entries)
+        super().__init__(planned.spec, planned.place, planned.target, (), reporter)
         self.steps, self.request, self.agree, self.wait = planned.steps, request, agree, wait
-        self.releasing = partial(release, self.spec, wait=wait, progress=progress, log=log, entries=entries)
+        self.releasing = partial(release, self.spec, wait=wait, progress=progress, reporter=reporter)
         self.shown = self.stuck = 0
         self.sharing: Sharing | None = None
         self.removal: Removal | None = None
@@ -180,7 +178,7 @@ def _find_missing(run: _Erasure, _: steps.FindMissing) -> None:
     prepare(run.place)
     absent = missing_people(run.place, run.spec, run.request)
     run.digests = absent.digests
-    run.say(said_missing(absent))
+    run.reporter.report(said_missing(absent))
     if not absent.digests:
         run.unchanged = True
         run.notes.append(NOBODY_MISSING)
@@ -188,7 +186,7 @@ def _find_missing(run: _Erasure, _: steps.FindMissing) -> None:
 
 def _count(run: _Erasure, _: steps.CountSharing) -> None:
     run.sharing = count_sharing(run.place, run.spec, run.digests)
-    run.say(str(run.sharing))
+    run.reporter.report(str(run.sharing))
     if run.agree is not None:
         if not run.agree(run.sharing):
             raise Refused(DECLINED)

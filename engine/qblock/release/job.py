@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from qblock.joint.policies import joint_versions
 from qblock.ledger.lock import HeldLock
 from qblock.ledger.place import Place
 from qblock.publish.targets import Identity, Target
-from qblock.release.log import Entries, Reporter
+from qblock.release.log import Reporter
 from qblock.spec import Spec
 
 
@@ -30,12 +30,11 @@ class Job:
         place: Place,
         target: Target,
         notes: Sequence[str] = (),
-        log: Callable[[str], None] | None = None,
-        entries: Entries | None = None,
+        reporter: Reporter | None = None,
     ) -> None:
         self.spec, self.place, self.target = spec, place, target
         self.id = secrets.token_hex(8)
-        self.say = Reporter(self.id, spec.release, log, entries)
+        self.reporter = (reporter or Reporter()).of_run(self.id, spec.release)
         self.notes = list(notes)
         self.joint = joint_versions(spec, place, self.id, self.notes)
         self.lock_held = ExitStack()

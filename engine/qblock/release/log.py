@@ -50,17 +50,28 @@ class Step(Protocol):
 class Reporter:
     """Reports what a run does: each message to `log` as it is, and to `entries` with run, release and step."""
 
-    def __init__(self, run: str, release: str, log: Callable[[str], None] | None, entries: Entries | None) -> None:
-        self._run, self._release = run, release
+    def __init__(
+        self,
+        log: Callable[[str], None] | None = None,
+        entries: Entries | None = None,
+        *,
+        run: str | None = None,
+        release: str | None = None,
+    ) -> None:
         self._log, self._entries = log, entries
+        self._run, self._release = run, release
         self._step: str | None = None
+
+    def of_run(self, run: str, release: str) -> Reporter:
+        """One that reports to the same for a run."""
+        return Reporter(self._log, self._entries, run=run, release=release)
 
     def begin(self, step: Step) -> None:
         """Report the next step."""
         self._step = step.name
-        self(step.describe())
+        self.report(step.describe())
 
-    def __call__(self, message: str) -> None:
+    def report(self, message: str) -> None:
         if self._log is not None:
             self._log(message)
         if self._entries is not None:

@@ -21,6 +21,7 @@ from qblock.ledger.writer import OPEN_SECONDS, record, set_pointer
 from qblock.publish.targets import Target
 from qblock.release import private_state
 from qblock.release.job import Job
+from qblock.release.log import Reporter
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers
 from qblock.release.runner import settle_identity
@@ -65,7 +66,7 @@ def _recorder(job: Job, version: int | None) -> Callable[[sa.Connection, State],
 
 
 @kept_sessions()
-def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = None) -> RetireResult:
+def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> RetireResult:
     """Take the view away: PostgreSQL readers get no row and lose their grants, a DuckDB release file is removed.
 
     The ledger says so first, so that a run that is stopped in between is finished by the next one. `release` and
@@ -74,7 +75,7 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
     a release that shows nothing, or is not the one that the ledger has under this name, and what `plan` raises.
     """
     planned = plan(spec, wait=wait, judge=False)
-    job = Job(spec, planned.place, planned.target)
+    job = Job(spec, planned.place, planned.target, reporter=reporter)
     with release_lock(planned.place, spec.release, wait):
         upgrade_ledger(planned.place)
         settle_identity(job)
@@ -83,8 +84,7 @@ def retire(spec: Spec, *, wait: float = 0, log: Callable[[str], None] | None = N
         )
         notes = [f"{UNKNOWN}: {'; '.join(comparison.problems)}"] if comparison.problems else []
         for message in notes or clear_leftovers(job):
-            if log is not None:
-                log(message)
+            job.reporter.report(message)
         with ledger_reader(planned.place) as reader:
             current, before = reader.pointer(spec.release), retired_by(reader, spec.release)
         if before is not None and (current is not None or (planned.place.atomic and planned.target.shows())):

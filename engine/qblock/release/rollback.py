@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import fields
 from functools import partial
@@ -25,7 +25,7 @@ from qblock.publish.recheck import count_again
 from qblock.publish.targets import Checked, Rows
 from qblock.release import private_state, roles, runner, steps
 from qblock.release.job import Job
-from qblock.release.log import Entries
+from qblock.release.log import Reporter
 from qblock.release.outcome import published
 from qblock.release.plan import Plan, plan_rollback
 from qblock.release.recover import SECONDS, clear_leftovers, reason_of
@@ -53,23 +53,21 @@ def rollback(
     version: int,
     *,
     wait: float = 0,
-    log: Callable[[str], None] | None = None,
-    entries: Entries | None = None,
+    reporter: Reporter | None = None,
 ) -> ReleaseResult:
     """Publish an older version that is still kept, after the checks of a release; status `rolled_back`, or `unchanged`
     where readers already see it.
 
-    wait: seconds to wait for another run of the release. log: one line for each step; entries: the same with run, step
-    and time. Raises Refused for a version that was never published, is no longer kept, was altered, or does not satisfy
-    what the spec asks now: the refusal is in the ledger, and what was published stays published. Raises InputError,
-    Busy and QblockError as a release does.
+    wait: seconds to wait for another run of the release. reporter: is told each step. Raises Refused for a version that
+    was never published, is no longer kept, was altered, or does not satisfy what the spec asks now: the refusal is in
+    the ledger, and what was published stays published. Raises InputError, Busy and QblockError as a release does.
     """
     planned = plan_rollback(spec, version, wait=wait, judge=False)
     upgrade = next(step for step in planned.steps if isinstance(step, steps.UpgradeLedger))
     if upgrade.found is None:
         private_state.check(spec, planned.place, planned.target, joint=spec.checked_together)
         raise Refused(f"release {spec.release} has no ledger: it was never published")
-    run = _Rollback(planned, version, log, entries)
+    run = _Rollback(planned, version, reporter)
     run_steps(run, planned.steps, PERFORM, _Rollback.record_failure)
     return run.result()
 
@@ -87,10 +85,8 @@ class _Rollback(Job):
     seen: dict[str, Seen]
     checked: Checked
 
-    def __init__(
-        self, planned: Plan, version: int, log: Callable[[str], None] | None, entries: Entries | None = None
-    ) -> None:
-        super().__init__(planned.spec, planned.place, planned.target, planned.notes, log, entries)
+    def __init__(self, planned: Plan, version: int, reporter: Reporter | None = None) -> None:
+        super().__init__(planned.spec, planned.place, planned.target, planned.notes, reporter)
         self.version = version
         self.lowest_joint = joint_check(planned.spec)
 
@@ -294,7 +290,7 @@ def _clear(run: _Rollback, _: steps.ClearLeftovers) -> None:
     run.notes += roles.judge(run.spec, run.place, run.identity)
     check_not_retired(run.place, run.target, run.spec.release)
     for message in clear_leftovers(run):
-        run.say(message)
+        run.reporter.report(message)
 
 
 PERFORM: runner.Perform[_Rollback] = {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -21,7 +20,7 @@ from qblock.publish.targets import Checked, Record, new_stamp
 from qblock.release import roles
 from qblock.release.chosen import Chosen
 from qblock.release.job import Job
-from qblock.release.log import Entries
+from qblock.release.log import Reporter
 from qblock.release.maps import NamedMap
 from qblock.release.plan import Plan
 from qblock.release.ranges import ranges_of
@@ -74,12 +73,11 @@ class Run(Job):
         self,
         plan: Plan,
         progress: Progress | None = None,
-        log: Callable[[str], None] | None = None,
-        entries: Entries | None = None,
+        reporter: Reporter | None = None,
         *,
         force: bool = False,
     ) -> None:
-        super().__init__(plan.spec, plan.place, plan.target, plan.notes, log, entries)
+        super().__init__(plan.spec, plan.place, plan.target, plan.notes, reporter)
         self.stamp = new_stamp()
         self.stopping = plan.stopping
         self.progress = progress

@@ -37,12 +37,12 @@ def run_steps(
         try:
             left = list(todo)
             while left and not job.unchanged:
-                job.say.begin(left[0])
+                job.reporter.begin(left[0])
                 try:
                     with one_reader() if isinstance(left[0], MOMENTARY) else nullcontext():
                         perform[type(left[0])](job, left[0])
                 except StartOver as again:
-                    job.say(str(again))
+                    job.reporter.report(str(again))
                     job.transaction.close()
                     job.joint.start_over(again)
                     left = list(todo[[type(step) for step in todo].index(steps.Snapshot) :])
@@ -73,7 +73,7 @@ def check_private_state(job: Job, step: steps.CheckPrivateState) -> None:
     # First: what another release left is not ours to settle, and what a move has not finished has its earlier name.
     settle_identity(job)
     for note in private_state.check(job.spec, job.place, job.target, joint=step.joint):
-        job.say(note)
+        job.reporter.report(note)
         job.notes.append(note)
     job.state_known = True
 

@@ -285,8 +285,9 @@ class Release:
         force: publish even then, or after the release was retired.
         """
         from qblock.release.apply import release
+        from qblock.release.log import Reporter
 
-        result = release(self.spec, force=force, wait=wait, progress=progress, log=log, entries=entries)
+        result = release(self.spec, force=force, wait=wait, progress=progress, reporter=Reporter(log, entries))
         return self._published(result)
 
     def dry_run(self, *, wait: float = 0) -> DryRun:
@@ -342,9 +343,10 @@ class Release:
         self, version: int, *, wait: float = 0, log: Say | None = None, entries: Entries | None = None
     ) -> Published:
         """Publish an older version again, after the checks of a release."""
+        from qblock.release.log import Reporter
         from qblock.release.rollback import rollback
 
-        return self._published(rollback(self.spec, version, wait=wait, log=log, entries=entries))
+        return self._published(rollback(self.spec, version, wait=wait, reporter=Reporter(log, entries)))
 
     def _published(self, result: ReleaseResult) -> Published:
         return replace(Published.of(result.to_json()), in_words=self._seen(result.node, result.seen))
@@ -370,6 +372,7 @@ class Release:
         is asked.
         """
         from qblock.release.erase import erase
+        from qblock.release.log import Reporter
 
         result = erase(
             self.spec,
@@ -380,16 +383,16 @@ class Release:
             agree=agree,
             wait=wait,
             progress=progress,
-            log=log,
-            entries=entries,
+            reporter=Reporter(log, entries),
         )
         return Erased.of(result.to_json())
 
     def retire(self, *, wait: float = 0, log: Say | None = None) -> Ended:
         """Take the view away from its readers; versions, ledger and crosswalk stay."""
+        from qblock.release.log import Reporter
         from qblock.release.retire import retire
 
-        return Ended.of(retire(self.spec, wait=wait, log=log).to_json())
+        return Ended.of(retire(self.spec, wait=wait, reporter=Reporter(log)).to_json())
 
     def move_from(self, earlier: str, *, wait: float = 0) -> Ended:
         """Make the release `earlier` this one: its name, source and view, with all versions and evidence."""
