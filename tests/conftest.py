@@ -31,12 +31,17 @@ from engines import (  # noqa: F401
 )
 from faults.nursery import THREADS
 from handed_on import handing_on
+from hypothesis import settings
 from migrated import replaying
 from spark_cluster import spark_url  # noqa: F401
 from spark_tables import spark_database, spark_searched, spark_server  # noqa: F401
 
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.spark_facts import SparkFacts
+
+# A limit of time would fail where the machine is busy.
+settings.register_profile("suite", deadline=None)
+settings.load_profile("suite")
 
 # pytest-xdist sets it for its own output, and what commands print would be as wide.
 os.environ.pop("COLUMNS", None)

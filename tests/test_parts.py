@@ -13,7 +13,7 @@ from pathlib import Path
 
 import parts
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -90,7 +90,6 @@ def test_what_is_named_is_there() -> None:
     times=st.dictionaries(NAMES, st.builds(parts.Taken, st.floats(parts.SECONDS + 0.1, 30), st.integers(1, 20))),
     named=st.sets(NAMES),
 )
-@settings(deadline=None)
 def test_a_function_has_as_many_cases_in_the_quick_part_as_there_is_time_for(
     runs: set[str], times: dict[str, parts.Taken], named: set[str]
 ) -> None:

@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.profiling.unique_sets import Sample, UniqueSet, minimal, percent, said, sentence, unique_shares
@@ -32,7 +32,6 @@ def one_by_one(rows: Sequence[Sequence[int]], of: Sequence[str], person: str | N
     return len(alone) / len(set(who))
 
 
-@settings(deadline=None)
 @given(ROWS, st.sampled_from([None, "person"]))
 def test_the_shares_are_those_of_counting_one_by_one(rows: list[tuple[int, ...]], person: str | None) -> None:
     found = {one.columns: one.share for one in unique_shares(sample(rows), NAMES, person)}
@@ -42,7 +41,6 @@ def test_the_shares_are_those_of_counting_one_by_one(rows: list[tuple[int, ...]]
     assert shares == sorted(shares, reverse=True)
 
 
-@settings(deadline=None)
 @given(ROWS)
 def test_no_set_of_those_that_are_named_holds_another_one(rows: list[tuple[int, ...]]) -> None:
     found = unique_shares(sample(rows), NAMES, None)

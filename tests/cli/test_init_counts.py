@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.profiling.counts import Interval, kept_edges
@@ -76,7 +76,6 @@ def test_where_one_range_is_left_the_column_is_hidden(qblock: Any, warehouse: An
     edges=st.sets(st.integers(1, 20), max_size=5),
     least=st.integers(1, 12),
 )
-@settings(deadline=None)
 def test_each_range_that_is_kept_is_large_enough(children: list[int], edges: set[int], least: int) -> None:
     given_edges = [0, *sorted(edges)]
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.hierarchy import Hierarchy, cuts, dates, from_rows, ranges, suppress
@@ -116,7 +116,6 @@ def inside(reader: Reader, hierarchy: Hierarchy, value: Any) -> None:
 NUMBERS = st.lists(st.integers(-(10**12), 10**12), min_size=1, max_size=8)
 
 
-@settings(deadline=None)
 @given(NUMBERS, st.integers(-50, 50), st.lists(st.integers(2, 5), min_size=1, max_size=3), st.integers(1, 7))
 def test_whole_numbers_lie_in_the_bounds_of_their_ranges(
     values: list[int], start: int, factors: list[int], width: int
@@ -128,7 +127,6 @@ def test_whole_numbers_lie_in_the_bounds_of_their_ranges(
     inside(Reader("numbers", "integer"), made, Fraction)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-99, 99), min_size=1, max_size=8), st.sampled_from(["0.5", "1.5", "2"]), st.booleans())
 def test_values_lie_in_the_bounds_of_open_ranges(values: list[int], width: str, whole: bool) -> None:
     least, kind = Fraction(width), "integer" if whole else "decimal"
@@ -143,7 +141,6 @@ def test_values_lie_in_the_bounds_of_open_ranges(values: list[int], width: str, 
             assert high is None or Fraction(leaf or "") < high  # type: ignore[operator]
 
 
-@settings(deadline=None)
 @given(st.lists(st.decimals(-1000, 1000, places=3), min_size=1, max_size=8), st.sampled_from(["0.25", "1", "2.5"]))
 def test_decimals_lie_in_the_bounds_of_their_ranges(values: list[Any], width: str) -> None:
     least = Fraction(width)
@@ -159,14 +156,12 @@ def test_decimals_lie_in_the_bounds_of_their_ranges(values: list[Any], width: st
             assert low <= Fraction(leaf or 0) < high
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 120), min_size=1, max_size=8))
 def test_numbers_lie_in_the_bounds_of_their_cells(values: list[int]) -> None:
     made = cuts("n", map(str, values), Grid(0, 7, 0, 120), "integer")
     inside(Reader("numbers", "integer"), made, Fraction)
 
 
-@settings(deadline=None)
 @given(st.lists(st.dates(date(2, 1, 1), date(9998, 12, 31)), min_size=1, max_size=8), st.sampled_from([WEEKS, MONTHS]))
 def test_days_lie_in_the_bounds_of_their_units(values: list[date], units: tuple[str, ...]) -> None:
     made = dates("d", map(str, values), units, "date")

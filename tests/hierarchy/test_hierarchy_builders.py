@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.canonical import decimal_text
@@ -157,7 +157,6 @@ def test_edges_of_whole_numbers():
     values=st.lists(st.decimals(-40, 40, places=2), min_size=1, max_size=20),
     given_edges=st.sets(st.integers(-30, 30), min_size=1, max_size=6),
 )
-@settings(deadline=None)
 def test_a_value_is_between_the_edges_that_its_label_says(values: list[Decimal], given_edges: set[int]):
     begins = sorted(given_edges)
     made = edges("n", [decimal_text(Fraction(value)) for value in values], begins, "decimal")
@@ -376,7 +375,6 @@ def test_ends_without_a_cut_between_them_are_refused():
         ranges("age", ["1"], [5], from_=1, to=4)
 
 
-@settings(deadline=None)
 @given(
     st.sets(st.integers(-500, 500), min_size=1, max_size=30),
     WIDTHS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.errors import InputError
@@ -14,7 +14,6 @@ from qblock.hierarchy import HierarchyError, from_csv, from_rows, write_csv
 LABELS = st.text(st.characters(blacklist_categories=("Cs",), blacklist_characters="\0\r\ufeff"), min_size=1, max_size=8)
 
 
-@settings(deadline=None)
 @given(groups=st.dictionaries(LABELS, LABELS, min_size=1, max_size=6), layout=st.sampled_from(("header", "semicolons")))
 def test_what_is_written_reads_back(
     groups: dict[str, str], layout: str, tmp_path_factory: pytest.TempPathFactory

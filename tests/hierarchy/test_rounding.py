@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from fractions import Fraction
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from qblock import comparison
@@ -19,7 +19,6 @@ shares = st.fractions(0, 1).filter(lambda share: share < 1)
 moments = st.datetimes(datetime(1890, 1, 1), datetime(2110, 1, 1))
 
 
-@settings(deadline=None)
 @given(numbers, numbers)
 def test_no_rounder_number_lies_between(one: Fraction, other: Fraction) -> None:
     assume(one != other)
@@ -36,7 +35,6 @@ def around(below: Fraction, above: Fraction, step: Fraction) -> range:
     return range(first, min(first + 3, math.floor(above / step) + 1))
 
 
-@settings(deadline=None)
 @given(numbers, numbers, shares, shares)
 def test_a_number_may_be_anywhere_in_its_cell(one: Fraction, other: Fraction, a: Fraction, b: Fraction) -> None:
     assume(one != other)
@@ -68,7 +66,6 @@ def seconds(at: datetime) -> Fraction:
     return Fraction(key[1])
 
 
-@settings(deadline=None)
 @given(moments, moments | st.timedeltas(timedelta(microseconds=1), timedelta(days=3)), st.floats(0, 1), st.floats(0, 1))
 def test_moments_are_cut_where_the_coarsest_unit_begins(
     one: datetime, other: datetime | timedelta, a: float, b: float

@@ -122,7 +122,6 @@ def test_it_agrees_with_the_reference(drawn: tuple, asked: Thresholds) -> None: 
     assert all(sum(one.prior) == sum(one.posterior) == 1 for one in exact)
 
 
-@settings(deadline=None)
 @given(drawn=tables())
 def test_the_leaf_table_is_believed_as_it_is_and_the_population_teaches_nothing(drawn: tuple) -> None:  # type: ignore[type-arg]
     _, table, block = drawn
@@ -184,7 +183,6 @@ def test_thresholds_out_of_range() -> None:
         Thresholds(factor=Fraction(1))
 
 
-@settings(deadline=None)
 @given(drawn=tables(), times=st.integers(2, 9))
 def test_beliefs_are_of_shares_not_of_sizes(drawn: tuple, times: int) -> None:  # type: ignore[type-arg]
     population, table, block = drawn

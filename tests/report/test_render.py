@@ -15,7 +15,7 @@ from html.parser import HTMLParser
 from typing import get_args, get_type_hints
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock import attacks as attack_classes
@@ -186,7 +186,6 @@ def test_a_label_is_a_text_whatever_it_says(label: str) -> None:
     assert all(name[:2] != "on" for _, attributes in read.elements for name in attributes)
 
 
-@settings(deadline=None)
 @given(st.text(max_size=40), st.text(max_size=20))
 def test_any_text_leaves_the_page_as_it_is(label: str, value: str) -> None:
     assert Read(rendered(report(label, value), "html")).tags == Read(rendered(report(), "html")).tags

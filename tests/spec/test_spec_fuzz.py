@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from test_spec_load import SPEC
 from test_spec_privacy import ENTRIES
@@ -51,7 +51,6 @@ def answer(text: str) -> Spec | None:
         return None
 
 
-@settings(deadline=None)
 @given(st.data())
 def test_any_value_anywhere(data: st.DataObject):
     tree = full()
@@ -70,13 +69,11 @@ def test_any_value_anywhere(data: st.DataObject):
         assert len(spec_digest(spec)) == 64
 
 
-@settings(deadline=None)
 @given(st.text("{}[]:,-&*!?|>'\"%@`# \n\tab1", max_size=30))
 def test_any_text(text: str):
     assert answer(text) is None
 
 
-@settings(deadline=None)
 @given(st.integers(0, len(SPEC)), st.text("{}[]:,-&*!'\"# \n1a", min_size=1, max_size=3))
 def test_any_typing_error(at: int, typed: str):
     answer(SPEC[:at] + typed + SPEC[at:])

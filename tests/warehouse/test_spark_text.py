@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from qblock.errors import InputError, QblockError
@@ -71,7 +71,6 @@ def test_a_url_that_is_none_is_refused_without_its_text(url: str) -> None:
 
 
 @given(HOSTILE, HOSTILE)
-@settings(deadline=None)
 def test_a_value_is_never_in_the_text(name: str, value: str) -> None:
     column = sa.column(name or "x")
     query = sa.select(column.label("qblock_v")).where(column == value, column.in_([value, "y"]))
