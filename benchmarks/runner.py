@@ -78,7 +78,7 @@ def ask(path: Path) -> dict[str, Any]:
 
     imported = time.perf_counter()
     metrics, statements = Stopwatch(), Stopwatch()
-    metrics.wrap("qblock.search.utility.measure", "Metrics", "of", "rank", "bound")
+    metrics.wrap("qblock.search.utility", "Metrics", "of", "rank", "bound")
     statements.wrap("qblock.warehouse.session", "SqlSession", *SESSION)
     clock = Clock(url_of(load_spec(path)))
     used, began = clock.cpu(), time.perf_counter()

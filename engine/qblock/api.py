@@ -41,15 +41,12 @@ if TYPE_CHECKING:
     )
     from qblock.releases.schemas import answer_schema
     from qblock.report.render import Format
-    from qblock.search.answer import number_json
-    from qblock.search.attackers import Attacker
+    from qblock.search.assessment import number_json
     from qblock.search.audit import audit_table
-    from qblock.search.beliefs import BayesAdversary
-    from qblock.search.comparison.compare import FIGURES, Comparison
-    from qblock.search.comparison.grants import epsilons, granted
-    from qblock.search.comparison.tables import best, direct, inclusions, violations, write_csv
-    from qblock.search.comparison.tables import to_json as comparison_json
-    from qblock.search.definitions import adversary_of
+    from qblock.search.beliefs import Attacker, BayesAdversary
+    from qblock.search.compare import FIGURES, Comparison, adversary_of
+    from qblock.search.compare_results import best, direct, epsilons, granted, inclusions, violations, write_csv
+    from qblock.search.compare_results import to_json as comparison_json
     from qblock.search.parquet import check_parquet, nodes_table, write_parquet
     from qblock.search.progress import SearchProgress
     from qblock.spec.schema import json_schema
@@ -187,27 +184,27 @@ _HOMES = {
     ),
     "qblock.releases.schemas": ("answer_schema",),
     "qblock.report.render": ("Format",),
-    "qblock.search.answer": ("number_json",),
+    "qblock.search.assessment": ("number_json",),
     "qblock.search.audit": ("audit_table",),
-    "qblock.search.attackers": ("Attacker",),
-    "qblock.search.beliefs": ("BayesAdversary",),
-    "qblock.search.comparison.compare": (
+    "qblock.search.beliefs": (
+        "Attacker",
+        "BayesAdversary",
+    ),
+    "qblock.search.compare": (
         "Comparison",
         "FIGURES",
+        "adversary_of",
     ),
-    "qblock.search.comparison.grants": (
-        "epsilons",
-        "granted",
-    ),
-    "qblock.search.comparison.tables": (
+    "qblock.search.compare_results": (
         "best",
         "comparison_json",
         "direct",
+        "epsilons",
+        "granted",
         "inclusions",
         "violations",
         "write_csv",
     ),
-    "qblock.search.definitions": ("adversary_of",),
     "qblock.search.parquet": (
         "check_parquet",
         "nodes_table",
@@ -272,9 +269,8 @@ def audit(
     NaN, NA, NaT and None are NULL, which counts as a value of its own. Raises InputError for what is wrong with the
     question, Refused for an empty table.
     """
-    from qblock.search.attackers import Attacker
     from qblock.search.audit import audit_node
-    from qblock.search.beliefs import BayesAdversary
+    from qblock.search.beliefs import Attacker, BayesAdversary
     from qblock.search.run import open_task
     from qblock.tables.results import Audited
     from qblock.tables.specs import TableRequest, attributes_of, named

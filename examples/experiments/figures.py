@@ -18,10 +18,9 @@ from people import SENSITIVE, People
 
 from qblock import attacks
 from qblock.models.embeddings import epsilon_of_c2, epsilon_of_t
-from qblock.search.answer import number_json
-from qblock.search.comparison.compare import Comparison, NodeRow, compare
-from qblock.search.comparison.tables import best, inclusions, violations, write_csv
-from qblock.search.definitions import Definition
+from qblock.search.assessment import number_json
+from qblock.search.compare import Comparison, Definition, NodeRow, compare
+from qblock.search.compare_results import best, inclusions, violations, write_csv
 from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from qblock.attacks import BackgroundKnowledge, Homogeneity, Similarity
-from qblock.search.attack_sentences import Sentences
+from qblock.search.audit import Sentences
 
 pytestmark = pytest.mark.either_engine
 

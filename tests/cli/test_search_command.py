@@ -14,8 +14,8 @@ from engines import table_name
 from integration.hostile import NAMES
 from integration.sources import opened, quoted
 
-from qblock.search import STRATEGIES
-from qblock.search.explain import explain_sql
+from qblock.search.nodes import explain_sql
+from qblock.search.strategies import STRATEGIES
 
 pytestmark = pytest.mark.either_engine
 

@@ -17,8 +17,8 @@ import sqlalchemy as sa
 
 from integration.sources import execute, make_spec
 from qblock.lattice import Node, minimal
-from qblock.search import search
 from qblock.search.run import open_task, run_search
+from qblock.search.strategies import search
 from qblock.search.task import Task
 
 FIVE = ("age", "gender", "race", "marital_status", "education")

@@ -17,8 +17,9 @@ from reference.lattices import minimal
 from integration.hostile import few
 from integration.sources import make_spec
 from integration.worlds import Expected, World, fill, task_of, worlds
-from qblock.search import STRATEGIES
-from qblock.search.run import SearchResult, open_task, run_search
+from qblock.search.result import SearchResult
+from qblock.search.run import open_task, run_search
+from qblock.search.strategies import STRATEGIES
 
 pytestmark = pytest.mark.either_engine
 

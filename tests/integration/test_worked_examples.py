@@ -11,9 +11,9 @@ import pytest
 from reference.worked import exact, read_rows, same_digits
 
 from integration.sources import opened
-from qblock.search import STRATEGIES
 from qblock.search.audit import audit_table
 from qblock.search.run import run_search
+from qblock.search.strategies import STRATEGIES
 
 pytestmark = pytest.mark.either_engine
 

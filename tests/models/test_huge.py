@@ -20,7 +20,7 @@ from laws.rules import RULES
 from qblock.blocks import Blocks, Reference
 from qblock.errors import ParameterError
 from qblock.models import BY_NAME, REGISTRY, Model, parameters_of
-from qblock.search.answer import number_json, tightest_json
+from qblock.search.assessment import number_json, tightest_json
 
 HUGE = [10**19, 10**30, 10**308, 10**400, Fraction(10**400 + 1, 3)]
 TINY = [Fraction(1, 10**19), Fraction(1, 10**308), Fraction(1, 10**400), 1 + Fraction(1, 10**400)]

@@ -37,21 +37,21 @@ HIDDEN = ("tests/search/test_hidden.py",)
 STRUCTURE = (
     Mutation(
         "hidden: block sizes alone say that a node satisfies",
-        "search/hidden.py",
+        "search/result.py",
         "if outcome is None or (result.choice",
         "if outcome is None or False and (result.choice",
         tests=HIDDEN,
     ),
     Mutation(
         "hidden: any node that satisfies shows it",
-        "search/hidden.py",
+        "search/result.py",
         "slice(None, level + 1) if i == attribute",
         "slice(level, None) if i == attribute",
         tests=HIDDEN,
     ),
     Mutation(
         "weights: bounds are not weighted",
-        "search/utility/measure.py",
+        "search/utility.py",
         "share = 1.0 if shares is None or",
         "share = 1.0 if shares is not None or",
         tests=("tests/search/test_weights.py::test_weighted_figures_and_the_choice_by_them",),
@@ -79,7 +79,7 @@ STRUCTURE = (
     ),
     Mutation(
         "max: precision is of the levels up to it",
-        "search/utility/measure.py",
+        "search/utility.py",
         "levels /= max(self._task.source.hierarchies[i].height, 1)",
         "levels /= max(height, 1)",
         tests=("tests/search/test_highest_level.py::test_metrics_are_what_they_are_without",),
@@ -108,7 +108,7 @@ STRUCTURE = (
     ),
     Mutation(
         "nodes that decide each other are asked together",
-        "search/strategies/chains.py",
+        "search/strategies.py",
         "left[up(node)] = left[down(node)] = -1.0",
         "left[node] = -1.0",
         tests=("tests/search/test_strategies.py::test_of_nodes_that_are_asked_together_none_decides_another",),

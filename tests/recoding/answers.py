@@ -13,10 +13,11 @@ import sqlalchemy as sa
 from reference.recoding import Attribute, Box, Leaves, Node, Published, Recoding
 
 from qblock.recoding import Keys, Ladder, PartedLeaves, Tree, replay
-from qblock.search.recoding import Recoded
-from qblock.search.run import SearchResult, open_task, run_search
+from qblock.search.boxes.recoded import Recoded
+from qblock.search.result import SearchResult
+from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
-from qblock.search.utility.workload_of_spec import workload_of
+from qblock.search.utility import workload_of
 from qblock.spec import Spec
 from qblock.warehouse import queries
 

@@ -16,7 +16,7 @@ from reference.recoding import Attribute, Box, Recoding
 from reference.tables import Block
 from search.whole import HIERARCHIES, load, rows_of, slow
 
-from qblock.search.recoding.run import specialized
+from qblock.search.boxes.recoded import search_map
 from qblock.search.run import open_task
 
 from .answers import answered, box_of
@@ -42,7 +42,7 @@ def test_sizes_alone_decide(warehouse: Any, tmp_path: Path, k: int, distinct: in
         return len(table.inside(box)) >= max(k, distinct)
 
     with open_task(spec) as task:
-        made = specialized(task, None, lambda: None)
+        made = search_map(task, None, lambda: None)
         assert made is not None
         boxes = {box_of(table, made.specialized.tree.ladders, labels) for labels in made.specialized.labels}
         expected = table.specialize((2, 1), by, large)

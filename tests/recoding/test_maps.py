@@ -11,7 +11,8 @@ from integration.sources import make_spec
 from search.whole import HIERARCHIES, load, rows_of, text_of
 
 from qblock.errors import InputError
-from qblock.search.run import SearchResult, open_task, run_search
+from qblock.search.result import SearchResult
+from qblock.search.run import open_task, run_search
 from qblock.spec import Spec, read_spec
 
 MAP = "search: {recoding: multidimensional, choose_by: loss}\n"

@@ -14,7 +14,7 @@ from qblock.hierarchy import Grid, Hierarchy, cuts, dates, digits, edges, ranges
 from qblock.hierarchy.bounds import Reader
 from qblock.hierarchy.written import interval_of_moments, interval_of_numbers
 from qblock.recoding import Ladder, Tree
-from qblock.search.recoding.shares import shares
+from qblock.search.boxes.recoded import shares
 
 AGES = [str(age) for age in (18, 23, 25, 27, 31, 34, 52, 67)]
 DOSES = ["0.75", "1.25", "1.31", "2.5", "27.87953", "28.1"]

@@ -8,7 +8,8 @@ import pytest
 
 from qblock.errors import InputError, QblockError, Refused
 from qblock.release.preview import preview
-from qblock.search.run import open_task, refusal, run_search
+from qblock.search.result import refusal
+from qblock.search.run import open_task, run_search
 from release.jobs import Job, MakeJob
 
 pytestmark = pytest.mark.either_engine

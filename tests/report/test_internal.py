@@ -22,8 +22,8 @@ from qblock.report import read_report, rendered
 from qblock.report.data import Internal
 from qblock.report.figures import curves
 from qblock.report.read_internal import read_internal
-from qblock.search.comparison.compare import compare
-from qblock.search.comparison.tables import to_json
+from qblock.search.compare import compare
+from qblock.search.compare_results import to_json
 from qblock.search.run import open_task, run_search
 from report.test_read import QUASI, VISITS
 

@@ -13,7 +13,7 @@ import pytest
 from qblock.lattice import Lattice, Node
 from qblock.metrics import BY_NAME, Published
 from qblock.metrics.formulas import generalize, number_rows
-from qblock.search import STRATEGIES, search
+from qblock.search.strategies import STRATEGIES, search
 
 from .tables import Hierarchy
 

@@ -8,7 +8,8 @@ import duckdb
 import pytest
 
 from qblock.metrics import BY_NAME, Published
-from qblock.search.run import SearchResult, open_task, run_search
+from qblock.search.result import SearchResult
+from qblock.search.run import open_task, run_search
 from qblock.spec import read_spec
 
 from .test_adult import NAMES, Adult

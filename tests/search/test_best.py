@@ -10,7 +10,7 @@ from frequency.test_samples import PRIVACY, people
 from integration.sources import opened
 
 from qblock.search.run import run_search
-from qblock.search.utility.measure import MARGINAL
+from qblock.search.utility import MARGINAL
 
 pytestmark = pytest.mark.either_engine
 

@@ -23,10 +23,8 @@ from qblock.errors import InputError
 from qblock.frequency import FrequencySets
 from qblock.models import DeltaDisclosure, EntropyLDiversity, Value, parameters_of
 from qblock.releases.results import Compared
-from qblock.search.comparison.compare import Comparison, compare
-from qblock.search.comparison.grants import granted
-from qblock.search.comparison.tables import best, direct, inclusions, to_json, violations, weaker, write_csv
-from qblock.search.definitions import Definition
+from qblock.search.compare import Comparison, Definition, compare
+from qblock.search.compare_results import best, direct, granted, inclusions, to_json, violations, weaker, write_csv
 from qblock.search.run import open_task
 from qblock.spec import Spec
 

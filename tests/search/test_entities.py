@@ -13,8 +13,8 @@ from reference.tables import Block
 
 from qblock.errors import InputError
 from qblock.models import NtCloseness
-from qblock.search.comparison.compare import compare
-from qblock.search.comparison.tables import to_json, violations
+from qblock.search.compare import compare
+from qblock.search.compare_results import to_json, violations
 from qblock.search.run import open_task, run_search
 from qblock.spec import read_spec
 

@@ -19,8 +19,8 @@ from qblock.blocks import Blocks, Guards, Reference
 from qblock.errors import InputError, ParameterError, Refused
 from qblock.joint.gate import check_models
 from qblock.models import EpsilonPrivacy, parameters_of
-from qblock.search.comparison.compare import compare
-from qblock.search.comparison.tables import epsilons
+from qblock.search.compare import compare
+from qblock.search.compare_results import epsilons
 from qblock.search.run import open_task, run_search
 from qblock.spec import GuardTable, Spec, read_spec
 from qblock.spec.schema import json_schema

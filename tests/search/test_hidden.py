@@ -11,7 +11,7 @@ from frequency.test_samples import people
 from integration.sources import opened, spec_text
 
 from qblock.cli.app import run
-from qblock.search.hidden import hidden
+from qblock.search.result import hidden
 from qblock.search.run import run_search
 
 pytestmark = pytest.mark.either_engine

@@ -16,12 +16,13 @@ from qblock.errors import InputError, Refused
 from qblock.joint.lag.checks import check_node
 from qblock.joint.waiting import waiting_at
 from qblock.metrics import METRICS
-from qblock.search import STRATEGIES
 from qblock.search.audit import audit_spec
-from qblock.search.comparison.compare import compare
+from qblock.search.compare import compare
 from qblock.search.nodes import parse_node
-from qblock.search.run import open_task, refusal, run_search
-from qblock.search.utility.measure import MARGINAL, Metrics
+from qblock.search.result import refusal
+from qblock.search.run import open_task, run_search
+from qblock.search.strategies import STRATEGIES
+from qblock.search.utility import MARGINAL, Metrics
 from qblock.spec import load_spec
 
 pytestmark = pytest.mark.either_engine

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from integration.sources import opened
 
 from qblock.lattice import Lattice
-from qblock.search import search
+from qblock.search.lattice import BestOnly
 from qblock.search.progress import FIRST, Pace, SearchProgress
 from qblock.search.run import run_search
-from qblock.search.strategies.best_only import BestOnly
+from qblock.search.strategies import search
 from search.fakes import Known, up_set
 
 Step = tuple[float, int, float]

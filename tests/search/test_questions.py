@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 
 from qblock.lattice import Lattice, is_generalization
-from qblock.search import search
-from qblock.search.strategies.boundary_estimate import BoundaryEstimate
-from qblock.search.strategies.tags import count_down, count_up, minimal_mask, nodes_of
+from qblock.search.lattice import count_down, count_up, minimal_mask, nodes_of
+from qblock.search.strategies import BoundaryEstimate, search
 
 from .fakes import Known, monotone_cases, rows, up_set
 

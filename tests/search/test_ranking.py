@@ -20,7 +20,7 @@ from qblock.frequency import FrequencySets
 from qblock.metrics import BY_NAME
 from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
-from qblock.search.utility.measure import MARGINAL, Metrics
+from qblock.search.utility import MARGINAL, Metrics
 from qblock.spec import Spec, read_spec
 from qblock.spec.model import Search
 from qblock.spec.schema import json_schema

@@ -11,7 +11,7 @@ import pytest
 
 import qblock
 from qblock.errors import InputError
-from qblock.search.comparison.recodings import FIGURES, compare_recodings
+from qblock.search.recodings import FIGURES, compare_recodings
 from qblock.search.run import open_task, run_search
 from qblock.spec import Spec, read_spec
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from qblock.errors import InputError
 from qblock.lattice import Lattice, is_generalization, minimal
-from qblock.search import STRATEGIES, search
+from qblock.search.strategies import STRATEGIES, search
 
 from .fakes import Known, monotone_cases, scattered_cases, up_set
 
@@ -70,18 +70,6 @@ def test_sizes_that_are_not_monotone_prune_nothing_but_themselves(case: Known, d
     assert np.array_equal(outcome.satisfied, case.full)
     assert len(case.asked_sizes) == len(case.lattice)
     assert search(fresh(case, full=sizes, sizes_only=True)).optimality == "scanned"
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-@given(case=scattered_cases())
-def test_minimal_nodes_without_deciding_all(strategy: str, case: Known) -> None:
-    outcome = search(fresh(case), strategy=strategy, decide_all=False)
-    assert outcome.minimal == minimal(satisfying(case))
-    for node in case.lattice.nodes():
-        if outcome.decided[node]:
-            assert outcome.satisfied[node] == case.full[node]
-        else:
-            assert any(is_generalization(node, other) for other in outcome.minimal)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

@@ -18,9 +18,9 @@ from integration.sources import opened, spec_text
 from qblock.cli.app import run
 from qblock.metrics import BY_NAME, METRICS, formulas
 from qblock.search.audit import audit_node
-from qblock.search.comparison.compare import compare
+from qblock.search.compare import compare
 from qblock.search.run import run_search
-from qblock.search.utility.measure import MARGINAL, Metrics
+from qblock.search.utility import MARGINAL, Metrics
 
 pytestmark = pytest.mark.either_engine
 

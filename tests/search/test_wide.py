@@ -17,10 +17,11 @@ from integration.sources import opened, spec_text
 
 from qblock.errors import InputError
 from qblock.lattice import Lattice
-from qblock.search import extent
-from qblock.search.comparison.compare import compare
-from qblock.search.comparison.recodings import compare_recodings
-from qblock.search.run import refusal, run_search
+from qblock.search import nodes
+from qblock.search.compare import compare
+from qblock.search.recodings import compare_recodings
+from qblock.search.result import refusal
+from qblock.search.run import run_search
 
 pytestmark = pytest.mark.either_engine
 
@@ -116,7 +117,7 @@ def remedied(given: Mapping[str, Any], said: str) -> dict[str, Any]:
 
 
 def test_what_a_refusal_names_is_enough(warehouse: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extent, "MOST_NODES", 500)
+    monkeypatch.setattr(nodes, "MOST_NODES", 500)
     given = attributes(5)
     given["q3"] = {"role": "quasi_identifier", "hierarchy": "suppress"}
     url = warehouse("t", values(5, 60))
@@ -140,12 +141,12 @@ def test_what_a_refusal_names_is_enough(warehouse: Any, tmp_path: Path, monkeypa
 def test_a_memory_limit_bounds_the_lattice_and_the_remedy_raises_it_enough(warehouse: Any, tmp_path: Path) -> None:
     url = warehouse("t", values(10, 30))
     with opened(url, "t", attributes(10), tmp_path, K3, search={"memory_limit": "1GB"}) as task:
-        said = extent.too_large(task)
+        said = nodes.too_large(task)
     assert said is not None
     assert "with this `search.memory_limit`" in said
     limit = said.split("`search: {memory_limit: ")[1].split("}")[0]
     with opened(url, "t", attributes(10), tmp_path, K3, search={"memory_limit": limit}) as task:
-        assert extent.too_large(task) is None
+        assert nodes.too_large(task) is None
 
 
 def test_every_node_is_listed_only_where_the_answer_fits_memory(wide: str, tmp_path: Path) -> None:

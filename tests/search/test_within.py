@@ -15,10 +15,11 @@ from integration.sources import make_spec, opened
 
 import qblock
 from qblock.lattice import Lattice, Node
-from qblock.search import MOST_DECIDED, search_within
+from qblock.search.lattice import Outcome
 from qblock.search.progress import Deadline
-from qblock.search.run import refusal, run_search
-from qblock.search.strategies.evaluator import Outcome
+from qblock.search.result import refusal
+from qblock.search.run import run_search
+from qblock.search.strategies import MOST_DECIDED, search_within
 
 from .fakes import Known, monotone_cases, scattered_cases
 from .test_wide import K3, MAP, attributes, values
@@ -35,7 +36,7 @@ def after(questions: int) -> Callable[[], bool]:
 @pytest.fixture
 def walked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every lattice is walked, and none is decided."""
-    monkeypatch.setattr("qblock.search.MOST_DECIDED", 0)
+    monkeypatch.setattr("qblock.search.strategies.MOST_DECIDED", 0)
     monkeypatch.setattr("qblock.search.run.MOST_DECIDED", 0)
 
 
@@ -58,7 +59,7 @@ weighted = st.lists(st.integers(0, 3), min_size=4, max_size=4)
 @given(case=monotone_cases(), weights=weighted, bounded=st.booleans())
 def test_a_walk_that_ends_by_itself_has_a_best_node(case: Known, weights: list[int], bounded: bool) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("qblock.search.MOST_DECIDED", 0)
+        patched.setattr("qblock.search.strategies.MOST_DECIDED", 0)
         outcome = found(case, EVER, weights, bounded=bounded)
     costs = [cost(weights, node) for node in case.lattice.nodes() if case.full[node]]
     if not costs:
@@ -77,7 +78,7 @@ def test_whenever_the_time_is_over_the_answer_passes(
     case: Known, weights: list[int], questions: int, walked: bool
 ) -> None:
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("qblock.search.MOST_DECIDED", 0 if walked else MOST_DECIDED)
+        patched.setattr("qblock.search.strategies.MOST_DECIDED", 0 if walked else MOST_DECIDED)
         outcome = found(case, after(questions), weights)
     if outcome.best is not None:
         assert case.full[outcome.best]
@@ -98,7 +99,7 @@ def test_what_is_promised_less_is_not_asked_where_the_promise_is_a_bound() -> No
     for bounded in (False, True):
         case = Known(lattice, np.ones_like(full), full)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("qblock.search.MOST_DECIDED", 0)
+            patched.setattr("qblock.search.strategies.MOST_DECIDED", 0)
             outcome = found(case, EVER, [1, 1, 1, 1], bounded=bounded)
         assert outcome.best == (1, 1, 0, 0)
         asked.append(len(case.asked_full))

@@ -15,8 +15,8 @@ from search.whole import load, rows_of
 from qblock.errors import QblockError
 from qblock.frequency import coding
 from qblock.search.audit import audit_spec
-from qblock.search.comparison.compare import compare
-from qblock.search.comparison.tables import to_json
+from qblock.search.compare import compare
+from qblock.search.compare_results import to_json
 from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
 from qblock.source.open import fits_memory

@@ -17,7 +17,7 @@ from reference.tables import table_of
 
 from qblock.errors import InputError
 from qblock.search.audit import audit_node
-from qblock.search.comparison.compare import compare
+from qblock.search.compare import compare
 from source.test_sources import QUASI, problem
 
 pytestmark = pytest.mark.either_engine

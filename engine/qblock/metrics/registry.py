@@ -108,6 +108,11 @@ class Metric:
     sensitive: bool = False
     compute: Callable[[Published], float]
 
+    @property
+    def sign(self) -> int:
+        """1 or -1: of values times this, smaller ones are better."""
+        return 1 if self.better == "smaller" else -1
+
     def of(self, published: Published) -> float:
         """The metric's value. Raises ValueError when what it needs is not there."""
         return self.compute(published)

@@ -38,9 +38,10 @@ from qblock.release.runner import run_steps
 from qblock.release.shown import shown_by
 from qblock.release.turnover import check_turnover
 from qblock.release.unchanged import fingerprint, is_unchanged, remember
+from qblock.search.boxes.recoded import Recoded
 from qblock.search.progress import Progress
-from qblock.search.recoding import Recoded
-from qblock.search.run import open_snapshot, recoded, refusal, run_search, task_over
+from qblock.search.result import refusal
+from qblock.search.run import open_snapshot, recoded, run_search, task_over
 from qblock.source import open_recoded
 from qblock.spec import Spec
 from qblock.warehouse.faults import denied

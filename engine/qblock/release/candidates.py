@@ -6,13 +6,14 @@ from dataclasses import replace
 from functools import partial
 
 from qblock.lattice import Node
-from qblock.search import search
 from qblock.search.choose import candidates as sure_candidates
 from qblock.search.choose import choose
-from qblock.search.run import BySizes, SearchResult
-from qblock.search.strategies.tags import minimal_mask, nodes_of
+from qblock.search.lattice import minimal_mask, nodes_of
+from qblock.search.result import SearchResult
+from qblock.search.run import BySizes
+from qblock.search.strategies import search
 from qblock.search.task import Task
-from qblock.search.utility.measure import Metrics
+from qblock.search.utility import Metrics
 
 TIMES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0)
 """How large the smallest block of a candidate is at least, in what closes a cohort in time."""

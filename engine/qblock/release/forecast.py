@@ -34,9 +34,10 @@ from qblock.ledger.stores import has_place, place_of
 from qblock.ledger.writer import opened
 from qblock.release.candidates import candidates
 from qblock.search.choose import choose
-from qblock.search.run import SearchResult, recoded
+from qblock.search.result import SearchResult
+from qblock.search.run import recoded
 from qblock.search.task import Task
-from qblock.search.utility.measure import Metrics
+from qblock.search.utility import Metrics
 from qblock.spec import Spec
 
 MOST_WAIT = 26

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from qblock.errors import Refused
 from qblock.hierarchy import TOP
-from qblock.search.recoding.shares import percent
+from qblock.search.boxes.recoded import percent
 
 if TYPE_CHECKING:
     from qblock.publish.recheck import Counted

@@ -33,7 +33,7 @@ from qblock.release.result import ReleaseResult, Seen, seen
 from qblock.release.retire import check_not_retired
 from qblock.release.run import NOT_JOINT, NOT_PROTECTED
 from qblock.release.runner import run_steps
-from qblock.search.answer import requirements_json
+from qblock.search.assessment import requirements_json
 from qblock.spec import Spec, spec_digest
 from qblock.warehouse.kept_sessions import kept_sessions
 

@@ -25,10 +25,10 @@ from qblock.release.maps import NamedMap
 from qblock.release.plan import Plan
 from qblock.release.ranges import ranges_of
 from qblock.release.result import ReleaseResult, seen, waiting_words
-from qblock.search.answer import requirements_json
+from qblock.search.assessment import requirements_json
+from qblock.search.boxes.recoded import shares
 from qblock.search.progress import Progress
-from qblock.search.recoding.shares import shares
-from qblock.search.run import SearchResult
+from qblock.search.result import SearchResult
 from qblock.search.task import Task
 from qblock.spec import spec_digest
 from qblock.spec.digest import canonical as canonical_spec

@@ -24,7 +24,7 @@ from qblock.publish.targets import Rows, Target, target_of
 from qblock.release import private_state
 from qblock.release.result import Seen, VerifyResult, seen
 from qblock.release.retire import refusal, retired_by
-from qblock.search.answer import requirements_json
+from qblock.search.assessment import requirements_json
 from qblock.source.levels import leaf_marks, stated_hierarchies
 from qblock.spec import Requirement, Spec, spec_digest
 from qblock.warehouse.addresses import Unreachable

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from qblock.release.plan import Plan
     from qblock.release.result import ReleaseResult, Seen
     from qblock.search.beliefs import BayesAdversary
-    from qblock.search.comparison.compare import Comparison
+    from qblock.search.compare import Comparison
 
 Say = Callable[[str], None]
 
@@ -90,8 +90,8 @@ class Release:
         InputError for a churn of versions that do not lag.
         """
         from qblock.joint.later import lags, later_versions
-        from qblock.search.hidden import hidden
-        from qblock.search.run import open_task, refusal, run_search
+        from qblock.search.result import hidden, refusal
+        from qblock.search.run import open_task, run_search
         from qblock.source.in_words import levels_in_words
 
         expected_churn = forecast = None
@@ -138,7 +138,7 @@ class Release:
 
     def explain_sql(self, node: str | None = None) -> list[tuple[str, str]]:
         """Titles and statements of a node, for each engine. node: `a=2,b=1`, `2,1`, `bottom` or `top`."""
-        from qblock.search.explain import explain_sql
+        from qblock.search.nodes import explain_sql
         from qblock.search.run import open_task
 
         with open_task(self.spec, name_values=self.name_values) as task:
@@ -164,9 +164,8 @@ class Release:
         (an InputError), with counts, where the table has what the population has not. rule_out, near: what an attacker
         knows: {"disease": ["flu"]}, values that they rule out; {"income": 50}, how near numbers are alike.
         """
-        from qblock.search.attackers import Attacker
         from qblock.search.audit import audit_spec
-        from qblock.search.beliefs import BayesAdversary
+        from qblock.search.beliefs import Attacker, BayesAdversary
 
         beliefs = beliefs or BayesAdversary.of(adversary, prior, thresholds)
         attacker = Attacker.of(rule_out, near)
@@ -202,7 +201,7 @@ class Release:
         progress: Progress | None = None,
     ) -> Compared:
         """Many privacy definitions at every node. definitions: a file with more of them."""
-        from qblock.search.comparison.tables import to_json
+        from qblock.search.compare_results import to_json
 
         return Compared.of(to_json(self.comparison(sensitive=sensitive, definitions=definitions, progress=progress)))
 
@@ -214,7 +213,7 @@ class Release:
         progress: Progress | None = None,
     ) -> Comparison:
         """The same with exact values, for whoever tabulates them."""
-        from qblock.search.comparison.compare import compare
+        from qblock.search.compare import compare
         from qblock.search.run import open_task
 
         with open_task(self.spec, name_values=False) as task:
@@ -225,7 +224,7 @@ class Release:
         recoding and in a recoding map, whichever of them the spec asks for. Raises InputError for what only one of them
         has: a pinned node, a metric that cannot choose between splits, (n,t)-closeness but of variant own_or_top.
         """
-        from qblock.search.comparison.recodings import check_both, compare_recodings
+        from qblock.search.recodings import check_both, compare_recodings
         from qblock.search.run import open_task
 
         check_both(self.spec)  # before the source is scanned

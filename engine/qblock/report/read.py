@@ -29,9 +29,9 @@ from qblock.report.data import (
 from qblock.report.read_internal import read_internal
 from qblock.report.read_kept import KeptVersion, kept_version
 from qblock.report.read_map import read_map
-from qblock.search.attack_sentences import Sentences
+from qblock.search.audit import Sentences
+from qblock.search.boxes.recoded import shares_in_words
 from qblock.search.progress import Progress
-from qblock.search.recoding.shares import in_words as shares_in_words
 from qblock.search.run import open_snapshot, task_over
 from qblock.search.task import Task
 from qblock.source import open_source

@@ -12,10 +12,9 @@ from qblock.lattice import Node
 from qblock.models import EpsilonPrivacy
 from qblock.models.ratios import double
 from qblock.report.data import CurveShown, EpsilonShown, GrantShown
-from qblock.search.answer import number_json
-from qblock.search.comparison.compare import Comparison, compare, tightest
-from qblock.search.comparison.grants import epsilons, granted
-from qblock.search.definitions import Definition, adversary_of, with_definitions
+from qblock.search.assessment import number_json
+from qblock.search.compare import Comparison, Definition, adversary_of, compare, tightest
+from qblock.search.compare_results import epsilons, granted
 from qblock.search.task import Task
 from qblock.spec import Requirement
 
@@ -54,7 +53,7 @@ def read_curves(task: Task, node: Node | None) -> Iterator[CurveShown]:
     ]
     if not questions:
         return
-    every = Task(with_definitions(task.source, [definition for *_, definition in questions]))
+    every = task.with_privacy(definition.requirement for *_, definition in questions)
     counts = every.counts(node)
     curves: dict[tuple[str, str], list[tuple[str, float | None]]] = {}
     for (name, adversary, text, definition), parts in zip(questions, counts.parts, strict=True):

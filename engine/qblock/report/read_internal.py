@@ -18,11 +18,12 @@ from qblock.report.read_epsilon import read_curves, read_epsilon
 from qblock.report.what_if import Lattice, measure_of, what_if
 from qblock.report.what_if_searched import MOST_SEARCHED, searched
 from qblock.search.beliefs import BayesAdversary, beliefs_at
-from qblock.search.extent import too_large
+from qblock.search.nodes import too_large
 from qblock.search.progress import Progress
-from qblock.search.run import node_json, open_task, run_search
+from qblock.search.result import node_json
+from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
-from qblock.search.utility.measure import Metrics
+from qblock.search.utility import Metrics
 from qblock.source.in_words import levels_in_words
 from qblock.spec import Spec
 from qblock.spec.digest import canonical, spec_digest

@@ -1,31 +1,54 @@
-"""Audit of a node, or of a table that somebody else generalized: every model, attacks and utility."""
+"""Audit of a node, or of a table that somebody else generalized: every model, attacks in sentences, utility."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from qblock import attacks
+from qblock.attacks import (
+    Attacks,
+    BackgroundKnowledge,
+    Certainty,
+    Eliminated,
+    Homogeneity,
+    Proximity,
+    Similarity,
+    Skewness,
+)
+from qblock.blocks import Blocks, Reference
 from qblock.errors import InputError, choices
 from qblock.lattice import Node
 from qblock.models import parameters_of
-from qblock.search.answer import metrics_json, requested_json, requirements_json, tightest_json, weights_json
-from qblock.search.assessment import combine
-from qblock.search.attack_sentences import Sentences
-from qblock.search.attackers import NOBODY, Attacker
-from qblock.search.beliefs import BayesAdversary, beliefs_at
-from qblock.search.default_settings import default_settings, question
+from qblock.search.assessment import (
+    metrics_json,
+    requested_json,
+    requirements_json,
+    tightest_json,
+    tightest_of,
+    weights_json,
+)
+from qblock.search.beliefs import NOBODY, Attacker, BayesAdversary, beliefs_at
+from qblock.search.boxes.recoded import count_map
+from qblock.search.compare import default_settings, question
 from qblock.search.nodes import parse_node, pinned_node
-from qblock.search.recoding import named
-from qblock.search.run import open_task, recoded, refusal, run_search
+from qblock.search.result import refusal
+from qblock.search.run import open_task, recoded, run_search
 from qblock.search.task import Task
-from qblock.search.utility.measure import Metrics
+from qblock.search.utility import Metrics
 from qblock.source.columns import repeated_people
 from qblock.spec import Requirement, Spec, table_as_it_stands
+
+WHO = "Somebody who knows the quasi-identifiers"
+MOST = 5
+"""Values that are named."""
+Blockwise = Homogeneity | BackgroundKnowledge | Certainty | Eliminated | Similarity | Proximity
 
 
 def audit_spec(
@@ -61,7 +84,7 @@ def _of_map(task: Task, stated: Mapping[str, Any] | None, attacker: Attacker) ->
             raise refusal(result)
         recoding, measured = result.recoded, result.metrics
     else:
-        recoding = named(task, stated, None)
+        recoding = count_map(task, stated, None)
         measured = recoding.metrics(Metrics(task).names(task.spec.search.choose_by))
     with recoded(task, recoding) as again:
         answer = audit_node(again, again.lattice.bottom, attacker=attacker)
@@ -153,12 +176,9 @@ def _reached(task: Task, node: Node, requirements: Sequence[Requirement]) -> lis
     """The tightest values of a node, all of its blocks published, without a verdict: nothing was asked."""
     if not requirements:
         return []
-    counts = Task(replace(task.source, spec=replace(task.spec, privacy=tuple(requirements)))).counts(node)
+    counts = task.with_privacy(requirements).counts(node)
     everything = np.ones(len(counts.rows), dtype=bool)
-    tightest = [
-        combine([part.tightest(everything) for part in parts], q.model)
-        for q, parts in zip(requirements, counts.parts, strict=True)
-    ]
+    tightest = [tightest_of(parts, everything) for parts in counts.parts]
     return [
         {
             **entry,
@@ -170,3 +190,102 @@ def _reached(task: Task, node: Node, requirements: Sequence[Requirement]) -> lis
         }
         for requirement, entry in zip(requirements, tightest_json(tightest), strict=True)
     ]
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """What is said about the attacks on one sensitive attribute. values: the size of its domain; of, blocks: all people
+    (or rows) and q*-blocks; people: whether people are counted, once in each block in which they have rows.
+    """
+
+    name: str
+    values: int
+    of: int
+    blocks: int
+    people: bool
+
+    @classmethod
+    def about(cls, name: str, blocks: Blocks, reference: Reference, *, people: bool) -> Sentences:
+        return cls(name, reference.values, int(blocks.rows.sum()), len(blocks), people)
+
+    def added_to(self, attacks: Attacks) -> dict[str, Any]:
+        """The attacks as JSON, each with its sentence."""
+        result = attacks.to_json()
+        for name, figures in result.items():
+            attack = getattr(attacks, name)
+            if isinstance(figures, list):
+                for element, entry in zip(attack, figures, strict=True):
+                    entry["sentence"] = self.of_attack(element)
+            else:
+                figures["sentence"] = self.of_attack(attack)
+        return result
+
+    def of_attack(self, attack: Any) -> str:
+        """One attack; where nobody is found with certainty, how sure the attacker is at worst."""
+        if self.values == 1:
+            return f"{self.name} has only one value, so nothing about it can be found out."
+        match attack:
+            case Homogeneity():
+                otherwise = "every block holds at least 2 values of it"
+                return f"{WHO} finds {self.name} with certainty for {self._how_many(attack, otherwise)}."
+            case BackgroundKnowledge():
+                ruled = "1 value" if attack.eliminated == 1 else f"{attack.eliminated} values"
+                who = f"{WHO} and can rule out {ruled} of {self.name} finds it with certainty for"
+                return f"{who} {self._how_many(attack, f'they are at most {_percent(attack.posterior)} sure')}."
+            case Certainty():
+                return self._certainty(attack)
+            case Eliminated():
+                who = (
+                    f"{WHO} and rules out {len(attack.values)} given values of {self.name} finds it with certainty for"
+                )
+                return f"{who} {self._how_many(attack, f'they are at most {_percent(attack.posterior)} sure')}."
+            case Skewness():
+                return self._skewness(attack)
+            case Similarity():
+                otherwise = f"one label makes up at most {_percent(attack.share)} of a block"
+                what = f"the label of {self.name} at level {attack.level} of its taxonomy"
+                return f"{WHO} finds {what} with certainty for {self._how_many(attack, otherwise)}."
+            case Proximity():
+                near = f"{float(attack.epsilon):.6g}"
+                otherwise = f"at most {_percent(attack.share)} of a block are within {near} of one of its values"
+                return f"{WHO} finds {self.name} to within {near} for {self._how_many(attack, otherwise)}."
+        raise TypeError(f"no sentence for {attack!r}")
+
+    def _skewness(self, attack: Skewness) -> str:
+        if attack.gain is None or attack.gain <= 1:
+            return f"No value of {self.name} is more frequent in a block than in the whole table."
+        value = "NULL" if attack.value is None else attack.value
+        times = f"{float(attack.gain):.3g} times as frequent in a block as in the whole table"
+        return f"{WHO} finds a value of {self.name} ({value}) up to {times}."
+
+    def _certainty(self, attack: Certainty) -> str:
+        n = attack.eliminated
+        if not n:
+            who = self._how_many(attack, "nobody has a row")
+            return f"{WHO} has to rule out no value of {self.name} to find it with certainty for {who}."
+        least = f"at least {n} {'value' if n == 1 else 'values'} of {self.name}"
+        named = ", ".join("NULL" if value is None else value for value in attack.values[:MOST])
+        such = f"{named} and {n - MOST} more" if n > MOST else named
+        return f"{WHO} has to rule out {least} ({such}) to find it with certainty for {self._how_many(attack, '')}."
+
+    def _how_many(self, attack: Blockwise, none: str) -> str:
+        noun, nouns = ("person", "people") if self.people else ("row", "rows")
+        everybody = f"{self.of:,} {noun if self.of == 1 else nouns}"
+        if not attack.blocks:
+            return f"none of {everybody}: {none}"
+        least = "up to " if isinstance(attack, BackgroundKnowledge) else ""
+        where = f"{attack.blocks:,} of {self.blocks:,} {'block' if self.blocks == 1 else 'blocks'}"
+        return f"{least}{attack.rows:,} of {everybody}, in {where}"
+
+
+def _percent(share: Fraction | None) -> str:
+    """A share below 1, rounded up, but never to certainty."""
+    if share is None:
+        return "0%"
+    percent = 100 * share
+    for digits in range(3, 18):
+        up = Context(prec=digits, rounding=ROUND_CEILING)
+        rounded = up.divide(Decimal(percent.numerator), Decimal(percent.denominator))
+        if rounded < 100:
+            return f"{rounded.normalize():f}%"
+    return "nearly 100%"

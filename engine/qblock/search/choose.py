@@ -12,8 +12,7 @@ from qblock.blocks import Floats, Ints, Mask
 from qblock.errors import InputError, Refused
 from qblock.lattice import Node, height
 from qblock.metrics import BY_NAME, Metric
-from qblock.search.strategies.best_only import SLACK
-from qblock.search.strategies.evaluator import Outcome, Tally
+from qblock.search.lattice import SLACK, Outcome, Tally
 
 
 def metric_named(name: str) -> Metric:
@@ -74,7 +73,7 @@ def choose(
     is worse than the best value are not measured. tally: is told after each measurement. over: ends the choice after
     the first one. Raises Refused where there is no node.
     """
-    sign = 1 if metric_named(choose_by).better == "smaller" else -1
+    sign = metric_named(choose_by).sign
 
     def limit(node: Node) -> float:
         best_possible = None if bound is None else bound(node)

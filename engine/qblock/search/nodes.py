@@ -1,13 +1,35 @@
-"""Nodes as people write them."""
+"""Nodes as people write them, how many of them may be searched or listed, and the statements behind one."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.sql import quoted_name
 
 from qblock.errors import InputError
+from qblock.frequency.coding import packed
+from qblock.frequency.hubs import worth_hubs
 from qblock.lattice import Node
 from qblock.search.task import Task
+from qblock.spec.sources import Suppress
+from qblock.warehouse import TableName, queries
+from qblock.warehouse.engines import ENGINES
+from qblock.warehouse.memory import CLIENT, of_client
+
+MOST_NODES = 10_000_000
+"""Of a lattice that is searched: beyond, a search takes hours, whatever the memory."""
+SEARCHED, PLANNED, LISTED = 60, 45, 4_000
+"""Bytes for each node of the lattice: of a search, of each plan of hubs in a large table (of sizes, and of each
+sensitive attribute), and of an answer that lists every node."""
+MOST_BEFORE_A_MAP = 100_000
+"""Of a lattice that is searched for the node at which a recoding map may begin, too."""
+DEFAULT = "1 GiB where it is not given"
+NAMED = 8
+"""Columns that a message names at most."""
 
 
 def parse_node(task: Task, text: str) -> Node:
@@ -55,3 +77,122 @@ def _named(text: str, names: tuple[str, ...]) -> dict[str, int]:
         else:
             return {}
     return given
+
+
+def check_searchable(task: Task) -> None:
+    """Raise InputError where the lattice is larger than the search for a node may be."""
+    problem = too_large(task)
+    if problem is not None:
+        raise InputError(problem)
+
+
+def too_large(task: Task) -> str | None:
+    """Why the lattice cannot be searched, and what can be done instead; None where it can."""
+    nodes = len(task.lattice)
+    plans = 1 + len(task.spec.sensitives) if worth_hubs(task.source.rows) else 0
+    each = SEARCHED + plans * PLANNED
+    most = min(MOST_NODES, _affordable(task, each))
+    if nodes <= most or task.spec.search.within is not None:
+        return None
+    ways = [
+        "`search: {recoding: multidimensional}`, which needs no lattice",
+        "`search: {within: 60s}`, which takes the best node that it comes to in this time",
+    ]
+    if nodes <= MOST_NODES:
+        ways.append(f"`search: {{memory_limit: {math.ceil(nodes * each / CLIENT / 10**9)}GB}}`")
+    ways.append(f"fewer columns: {_without(task, most)}")
+    fewer = _with_max(task, most)
+    if fewer:
+        ways.append(f"hierarchies that end earlier, if that passes: {fewer}")
+    because = "" if most == MOST_NODES else " with this `search.memory_limit`"
+    return (
+        f"{task.spec.at('search')}: the lattice of {len(task.lattice.heights)} quasi-identifiers has {nodes:,} nodes, "
+        f"and at most {most:,} are searched{because}. Write {'; or '.join(ways)}"
+    )
+
+
+def check_listed(task: Task, what: str) -> None:
+    """Raise InputError where an answer with an entry for each node would not fit the client's memory."""
+    nodes, most = len(task.lattice), _affordable(task, LISTED)
+    if nodes > most:
+        raise InputError(
+            f"{what} has an entry for each node, and the lattice has {nodes:,} nodes; at most {most:,} are listed with "
+            f"this `search.memory_limit` ({task.spec.search.memory_limit or DEFAULT}). Raise it, or look at a release "
+            "with fewer quasi-identifiers"
+        )
+
+
+def _affordable(task: Task, bytes_each: int) -> int:
+    return of_client(task.spec.search.memory_limit) // bytes_each
+
+
+def _without(task: Task, most: int) -> str:
+    """The columns to leave out, as lines: those with most levels first, until the rest is small enough."""
+    names, shape = task.spec.quasi_identifiers, list(task.lattice.shape)
+    nodes, left_out = math.prod(shape), []
+    for i in sorted(range(len(shape)), key=lambda i: (-shape[i], i)):
+        if nodes <= most:
+            break
+        nodes //= shape[i]
+        left_out.append(f"`{names[i]}: identifying`")
+    return f"{_listed(left_out)}, which leaves {nodes:,} nodes"
+
+
+def _with_max(task: Task, most: int) -> str:
+    """Lower highest levels, as keys of hierarchies; empty where they would not be enough."""
+    names, attributes = task.spec.quasi_identifiers, task.spec.attributes
+    shape = list(task.lattice.shape)
+    able = [i for i, name in enumerate(names) if not isinstance(attributes[name].hierarchy, Suppress)]
+    lowered: dict[int, int] = {}
+    while math.prod(shape) > most:
+        i = max(able, key=lambda i: (shape[i], -i), default=None)
+        if i is None or shape[i] <= 2:
+            return ""
+        shape[i] -= 1
+        lowered[i] = shape[i] - 1
+    return _listed([f"`max: {level}` in the hierarchy of {names[i]}" for i, level in sorted(lowered.items())])
+
+
+def _listed(parts: Sequence[str]) -> str:
+    more = len(parts) - NAMED
+    return ", ".join(parts[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def explain_sql(task: Task, node: str | None) -> list[tuple[str, str]]:
+    """(title, statement) of the base scan and of a node's counts, as they are sent to each engine.
+
+    The second and the following read what the first has stored: the packed key of every row, of which a mask keeps a
+    node's bits. A node is counted from a finer frequency set where one was stored that is smaller.
+    """
+    source = task.source
+    levels = parse_node(task, node or "top")
+    table = TableName.parse(task.spec.source.table)
+    names = list(source.sensitives)
+    sets = source.frequency_sets
+    statements: list[tuple[str, queries.Query]] = []
+    for sensitive in ((), *((i,) for i in range(len(source.sensitives)))):
+        query = sets.statement(levels, sensitive)
+        what = f"counts of each value of {names[sensitive[0]]} in the blocks" if sensitive else "block sizes"
+        statements.append((f"{what} of node {list(levels)}", query))
+
+    def value_of(base: sa.FromClause, name: str) -> queries.Expression:
+        return source.session.comparable(base.c[name], source.columns[name])
+
+    texts = []
+    for engine in ENGINES.values():
+        if not engine.stores and engine.name != source.session.engine:
+            continue
+        facts, dialect = engine.facts(), engine.dialect()
+        columns: list[sa.ColumnClause[Any]] = [sa.column(name) for name in source.columns]
+        schema = facts.prefix(table.schema)
+        if table.catalog is not None and engine.name == source.session.engine:
+            schema = quoted_name(f"{facts.prefix(table.catalog)}.{schema}", quote=False)
+        base = sa.table(quoted_name(table.name, quote=True), *columns, schema=schema)
+        quasi = [(value_of(base, n), d) for n, d in zip(source.quasi_identifiers, source.dimensions, strict=True)]
+        values = [(value_of(base, name), attribute.dimension) for name, attribute in source.sensitives.items()]
+        kept = {"e": base.c[task.spec.entity]} if sets.entities and task.spec.entity is not None else {}
+        scan = ("the base table, coded in one scan", packed(base, sets.coding, quasi, values, kept))
+        for title, query in (scan, *statements):
+            text = str(query.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+            texts.append((f"{engine.title}: {title}", text))
+    return texts

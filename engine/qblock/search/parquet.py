@@ -17,9 +17,9 @@ from qblock.errors import InputError, QblockError
 from qblock.files import disk_full, no_room, problem_of
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node
-from qblock.search.answer import metrics_json, number_json
-from qblock.search.comparison.compare import Comparison
-from qblock.search.comparison.tables import SHOWN
+from qblock.search.assessment import metrics_json, number_json
+from qblock.search.compare import Comparison
+from qblock.search.compare_results import SHOWN
 from qblock.search.task import Task
 
 COUNTED = b"qblock:counted"

@@ -1,11 +1,11 @@
-"""A spec's question about its source, asked node by node: the Evaluator over a database."""
+"""A spec's question about its source, asked node by node: the evaluator over a database."""
 
 from __future__ import annotations
 
 import itertools
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import replace
@@ -21,8 +21,7 @@ from qblock.lattice import Lattice, Node
 from qblock.models import KAnonymity, Model
 from qblock.models.multi import monotone, split
 from qblock.recoding.parts import united
-from qblock.search.assessment import Assessment, NodeCounts, Part, combine, held_by_all
-from qblock.search.missing_inputs import how_to_give, missing_inputs
+from qblock.search.assessment import Assessment, NodeCounts, Part, held_by_all, tightest_of
 from qblock.source import SourceTable
 from qblock.source.knowledge import GuardSets, Population, RecodedPopulation, with_prior
 from qblock.spec import GuardTable, Requirement, Spec
@@ -34,6 +33,8 @@ AGAIN = 16
 """A test that seldom rejects is run again at every so many nodes: the next may be others."""
 CONTAINING = 64
 """Bytes that a pair of a block and a value takes in each generalization of a node, about."""
+Bound = list[tuple[Model, Reference]]
+"""The models of a requirement, each with the quantities of the whole table that it is checked with."""
 TASKS = itertools.count()
 """Several tasks may share one session, each with temporary tables of its own."""
 
@@ -65,7 +66,7 @@ class Prefilter:
 
 
 class Task:
-    """Evaluates nodes of the lattice for the requirements of a spec. Implements search.evaluator.Evaluator."""
+    """Evaluates nodes of the lattice for the requirements of a spec. Implements search.lattice.Evaluator."""
 
     def __init__(self, source: SourceTable, localize: Callable[[SourceTable], SourceTable] | None = None) -> None:
         """localize: gives the source with its coded table here, where that pays for more than a few nodes."""
@@ -81,13 +82,18 @@ class Task:
         self._index = {name: i for i, name in enumerate(source.sensitives)}
         self._sizes = Reference(source.rows, (), np.zeros(0, dtype=np.int64))
         self._guards: dict[tuple[GuardTable, str], GuardSets] = {}
-        self._bounds = {id(q): self._bind(q) for q in self.spec.privacy}
+        self.bound_models = [(requirement, self._bind(requirement)) for requirement in self.spec.privacy]
+        """Each requirement with its models and the quantities of the whole table that they are checked with."""
         self._populations: dict[str, Population | RecodedPopulation] = {}
-        for requirement in self.spec.privacy:
-            for model, reference in self._bound(requirement):
+        for requirement, bound in self.bound_models:
+            for model, reference in bound:
                 self._check(requirement, model, reference)
         entities = self.spec.count == "entities"
-        self.least = max(m.least_block_size(r, entities=entities) for q in self.spec.privacy for m, r in self._bound(q))
+        self.least = max(m.least_block_size(r, entities=entities) for _, bound in self.bound_models for m, r in bound)
+
+    def with_privacy(self, requirements: Iterable[Requirement]) -> Task:
+        """The same source, asked for these requirements."""
+        return Task(replace(self.source, spec=replace(self.spec, privacy=tuple(requirements))))
 
     @property
     def sizes_monotone(self) -> bool:
@@ -230,7 +236,7 @@ class Task:
         single, plain = dict(zip(needed, blocks, strict=False)), blocks[0]
         keys = np.zeros((len(plain), 0), dtype=np.int64) if plain.keys is None else plain.keys
         rows = sets.row_counts(node, portion=portion) if sets.entities else plain.rows
-        parts = tuple(self._parts(requirement, node, single, plain, portion) for requirement in self.spec.privacy)
+        parts = tuple(self._parts(q, bound, node, single, plain, portion) for q, bound in self.bound_models)
         common = held_by_all(blocks) if self.forbids_held_by_all else None
         return NodeCounts(node, keys, rows, parts, common)
 
@@ -257,7 +263,7 @@ class Task:
         counts = self.counts(node)
         satisfied = counts.failing_rows <= self.budget
         kept = ~counts.failing if satisfied else np.ones(len(counts.rows), dtype=bool)
-        tightest = tuple(combine([part.tightest(kept) for part in parts], parts[0].model) for parts in counts.parts)
+        tightest = tuple(tightest_of(parts, kept) for parts in counts.parts)
         return Assessment(counts, satisfied, kept, counts.failing_rows if satisfied else 0, tightest)
 
     def monotone_under_budget(self, requirement: Requirement) -> bool:
@@ -266,19 +272,11 @@ class Task:
         return flags.suppression if self.budget else flags.generalization
 
     @property
-    def bound_models(self) -> list[tuple[Requirement, list[tuple[Model, Reference]]]]:
-        """Each requirement with its models and the quantities of the whole table that they are checked with."""
-        return [(requirement, self._bound(requirement)) for requirement in self.spec.privacy]
-
-    @property
     def references(self) -> list[list[Reference]]:
         """The quantities of the whole table for each requirement, one for each of its sensitive attributes."""
-        return [[reference for _, reference in self._bound(q)] if q.sensitive else [] for q in self.spec.privacy]
+        return [[reference for _, reference in bound] if q.sensitive else [] for q, bound in self.bound_models]
 
-    def _bound(self, requirement: Requirement) -> list[tuple[Model, Reference]]:
-        return self._bounds[id(requirement)]
-
-    def _bind(self, requirement: Requirement) -> list[tuple[Model, Reference]]:
+    def _bind(self, requirement: Requirement) -> Bound:
         if not requirement.sensitive:
             return [(requirement.model, self._sizes)]
         values = [self.source.sensitives[name] for name in requirement.sensitive]
@@ -337,9 +335,14 @@ class Task:
             raise type(error)(f"{place}: {error}") from None
 
     def _parts(
-        self, requirement: Requirement, node: Node, single: dict[int, Blocks], plain: Blocks, portion: Portion
+        self,
+        requirement: Requirement,
+        bound: Bound,
+        node: Node,
+        single: dict[int, Blocks],
+        plain: Blocks,
+        portion: Portion,
     ) -> tuple[Part, ...]:
-        bound = self._bound(requirement)
         if not requirement.sensitive:
             if "population" in bound[0][0].needs:
                 plain = self._population(requirement).counted(node, plain)
@@ -363,7 +366,7 @@ class Task:
         self,
         requirement: Requirement,
         node: Node,
-        bound: list[tuple[Model, Reference]],
+        bound: Bound,
         plain: Blocks,
         portion: Portion,
     ) -> tuple[Part, ...]:
@@ -434,3 +437,23 @@ class Task:
             for i, (hierarchy, level) in enumerate(zip(self.source.hierarchies, node, strict=True))
         ]
         return np.column_stack(columns).astype(np.int64)
+
+
+def missing_inputs(model: Model, reference: Reference) -> list[str]:
+    """Of "order", "numbers" and "taxonomy", what the model needs and the attribute has not."""
+    has = {
+        "order": reference.ordered,
+        "numbers": reference.numbers is not None,
+        "taxonomy": reference.taxonomy is not None,
+    }
+    return [need for need, there in has.items() if need in model.needs and not there]
+
+
+def how_to_give(need: str, reference: Reference) -> str:
+    """What a spec has to say for it."""
+    ascending = "" if reference.kind in (None, "text") else "`order: ascending` or "
+    return {
+        "order": f"an order: write {ascending}a list of its values, `order: [...]`",
+        "numbers": "numbers: its column must be numeric and without NULL",
+        "taxonomy": "a taxonomy: write `taxonomy: {file: ...}`",
+    }[need]

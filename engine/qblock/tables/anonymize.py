@@ -17,9 +17,9 @@ from qblock.publish.digest import content_digest
 from qblock.publish.recheck import Counted, count_again, differences
 from qblock.release.run import NOT_PROTECTED
 from qblock.release.turnover import source_digest
-from qblock.search.answer import metrics_json, requirements_json
-from qblock.search.assessment import Assessment
-from qblock.search.run import open_task, recoded, refusal, run_search
+from qblock.search.assessment import Assessment, metrics_json, requirements_json
+from qblock.search.result import refusal
+from qblock.search.run import open_task, recoded, run_search
 from qblock.spec import Spec
 from qblock.tables.results import Anonymized, Guarantee
 from qblock.warehouse.duckdb import DuckdbWarehouse

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from qblock.blocks import Floats, Ints, Mask
-from qblock.frequency import Small
+from qblock.comparison import Matcher
+from qblock.errors import InputError, quoted
 from qblock.lattice import Node, up
 from qblock.metrics import BY_NAME, METRICS, Leaves, Published, formulas
-from qblock.metrics.workload import Query
+from qblock.metrics.workload import Query, random_workload
 from qblock.search.assessment import Assessment
-from qblock.search.strategies.best_only import BestOnly
+from qblock.search.lattice import BestOnly
 from qblock.search.task import Task
-from qblock.search.utility.workload_of_spec import workload_of
+from qblock.source import SourceTable
+from qblock.spec.workload import Between, Condition, DrawnWorkload
+from qblock.warehouse.dimensions import is_value
+from qblock.warehouse.protocol import Kind
+from qblock.warehouse.values import NUMERIC
 
 LEAF_ROWS = 2_000_000
 """Above this many rows of the leaf frequency set, the metrics that need all of it are computed only when asked for."""
@@ -78,7 +85,8 @@ class Metrics:
             return self.unsuppressed(node, name)
         if metric.needs == "sizes" and not self._sets.entities and (self._by_sizes or not task.budget):
             small = self._sets.small(node, task.least)
-            self._bounded(node, small)
+            if small.squares is not None:
+                self._raise_floor(node, small.squares)
             if name == "discernibility" and small.squares is not None and small.small_squares is not None:
                 if not task.budget:
                     return small.squares
@@ -105,25 +113,22 @@ class Metrics:
         """Over the lattice, `bound` of every node, as it is now, where smaller values are better; None where nothing is
         known."""
         if name in MARGINAL:
-            return self._bounds(name) if BY_NAME[name].better == "smaller" else -self._bounds(name)
+            return BY_NAME[name].sign * self._bounds(name)
         return self._least_discernibility if name == "discernibility" and self._task.budget else None
 
     def signed(self, node: Node, name: str, *, known: bool = False) -> float:
         """A metric of a node whose smaller values are better. known: what is known of it without a count, by the loss
         where nothing is."""
-        if known:
-            name = name if name in MARGINAL else "loss"
-            value = self.unsuppressed(node, name)
-        else:
-            value = self.rank(node, name)
-        return float(value) if BY_NAME[name].better == "smaller" else -float(value)
+        if known and name not in MARGINAL:
+            name = "loss"
+        value = self.unsuppressed(node, name) if known else self.rank(node, name)
+        return BY_NAME[name].sign * float(value)
 
     def best_only(self, name: str) -> BestOnly | None:
         """The search for a best node by a metric of which something is known of all nodes beforehand; else None."""
         if name not in MARGINAL:
             return None
-        sign = 1 if BY_NAME[name].better == "smaller" else -1
-        return BestOnly(sign * self._bounds(name), lambda node: sign * float(self.rank(node, name)))
+        return BestOnly(BY_NAME[name].sign * self._bounds(name), lambda node: self.signed(node, name))
 
     def _bounds(self, name: str) -> Floats:
         """float64 over the lattice: `unsuppressed` of every node."""
@@ -192,14 +197,8 @@ class Metrics:
                 np.maximum(least[up(node)], small.squares or 0, out=least[up(node)])
         return least
 
-    def _learn(self, node: Node, size: Ints, blocks: Ints) -> None:
-        self._floor(node, BY_NAME["discernibility"].of(self._sized(node, size, blocks)))
-
-    def _bounded(self, node: Node, small: Small) -> None:
-        if small.squares is not None:
-            self._floor(node, small.squares)
-
-    def _floor(self, node: Node, least: float) -> None:
+    def _raise_floor(self, node: Node, least: float) -> None:
+        """The discernibility of a node without suppression is known: coarser nodes have no less."""
         if "_least_discernibility" in self.__dict__:
             floor = self._least_discernibility[up(node)]
             np.maximum(floor, least, out=floor)
@@ -224,7 +223,8 @@ class Metrics:
             kept = plain.rows >= self._task.least
         else:
             counts = self._task.counts(node)
-            self._learn(node, *np.unique(counts.rows, return_counts=True))
+            whole = self._sized(node, *np.unique(counts.rows, return_counts=True))
+            self._raise_floor(node, BY_NAME["discernibility"].of(whole))
             keys, rows, kept = counts.keys, counts.rows, ~counts.failing
         return (keys[kept], rows[kept]) if self._task.budget else (keys, rows)
 
@@ -251,3 +251,67 @@ class Metrics:
             codes, value, count = self._sets.leaf_counts(wanted)
             self._leaf_sets[sensitive] = Leaves(codes, value[:, 0] if wanted else np.zeros_like(count), count)
         return self._leaf_sets[sensitive]
+
+
+def workload_of(source: SourceTable) -> tuple[int, tuple[Query, ...]]:
+    """The queries, and the number of the sensitive attribute that they restrict (the first where none is named).
+
+    Raises InputError for a value that no leaf has, and for a range without any.
+    """
+    workload = source.spec.search.workload or DrawnWorkload()
+    sensitives = list(source.sensitives)
+    if isinstance(workload, DrawnWorkload):
+        values = source.sensitives[sensitives[0]].reference.values if sensitives else 0
+        return 0, random_workload(
+            source.hierarchies,
+            values,
+            queries=workload.queries,
+            attributes=workload.attributes,
+            selectivity=workload.selectivity,
+            seed=workload.seed,
+        )
+    named = [name for name in workload.names if name in source.sensitives]
+    place = source.spec.at("search", "workload")
+    queries = []
+    for number, query in enumerate(workload.queries, 1):
+        wanted = {name: _codes(source, f"{place}: query {number}, {name}", name, what) for name, what in query}
+        leaves = tuple(wanted.get(name) for name in source.quasi_identifiers)
+        queries.append(Query(leaves, wanted.get(named[0]) if named else None))
+    return (sensitives.index(named[0]) if named else 0), tuple(queries)
+
+
+def _codes(source: SourceTable, place: str, name: str, wanted: Condition) -> tuple[int, ...]:
+    labels: Sequence[str | None]
+    if name in source.sensitives:
+        labels = source.sensitives[name].reference.domain
+        leaf = np.arange(len(labels), dtype=np.int64)
+    else:
+        labels, leaf = source.hierarchies[source.quasi_identifiers.index(name)].values
+    if isinstance(wanted, Between):
+        inside = [i for i, label in enumerate(labels) if _between(label, wanted, source.columns[name].kind)]
+        if not inside:
+            raise InputError(f"{place}: no value of {name} is in this range")
+        return tuple(np.unique(leaf[inside]).tolist())
+    named = Matcher(labels, source.columns[name].kind)
+    codes = set()
+    for value in wanted:
+        code = named.find(value)
+        if code is None:
+            raise InputError(f"{place}: {quoted(value)} is not a value of {name}")
+        codes.add(int(leaf[code]))
+    return tuple(sorted(codes))
+
+
+def _between(label: str | None, wanted: Between, kind: Kind) -> bool:
+    if label is None:
+        return False
+    return all(
+        end is None or (_at_most(label, end, kind) if upper else _at_most(end, label, kind))
+        for end, upper in ((wanted.least, False), (wanted.most, True))
+    )
+
+
+def _at_most(low: str, high: str, kind: Kind) -> bool:
+    if kind in NUMERIC and is_value(low, "decimal") and is_value(high, "decimal"):
+        return Fraction(low) <= Fraction(high)
+    return low <= high

@@ -16,16 +16,13 @@ import numpy as np
 from qblock.blocks import Blocks, Containing, Ints, Mask
 from qblock.lattice import Node
 from qblock.recoding import Label, Ladder, Tree
-from qblock.search.recoding.counting import Atoms, Counting, Moves
-from qblock.search.recoding.gain import Gain
-from qblock.search.recoding.groups import Groups
-from qblock.search.recoding.judge import Judge, blocks_of
-from qblock.search.recoding.propose import Proposal, Proposer
+from qblock.search.boxes.counting import Atoms, Counting, Moves
+from qblock.search.boxes.groups import Groups, Judge, blocks_of
+from qblock.search.boxes.propose import Gain, Proposal, Proposer
+from qblock.search.lattice import Tally
 
 Choice = Callable[[Sequence[int]], list[tuple[Proposal, Atoms]]]
 """Gives the splits of open parts, with the counts of their children."""
-RoundTally = Callable[[int, int], None]
-"""Is told the boxes that are done and the parts that are still open after each round."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,21 +70,19 @@ class _Counts:
 
     def of(self, parts: Sequence[int]) -> Groups:
         """The counts of these parts, in that order."""
-        runs: list[tuple[Groups, Ints]] = []
-        by: dict[int, tuple[Groups, list[int], list[int]]] = {}
-        for place, part in enumerate(parts):
-            groups, i = self._of[part]
-            _, index, at = by.setdefault(id(groups), (groups, [], []))
-            index.append(i)
-            at.append(place)
-        for groups, index, at in by.values():
-            runs.append((groups.select(np.array(index, np.int64)), np.array(at, np.int64)))
-        if not runs:
+        if not parts:
             nothing = np.zeros(0, dtype=np.int64)
             return Groups(nothing, np.zeros((0, 0), dtype=np.int64), nothing, nothing, nothing)
-        joined = Groups.concatenated([groups for groups, _ in runs])
-        places = np.concatenate([at for _, at in runs])
-        return in_order(joined.select(np.argsort(places, kind="stable")))
+        counted_together: dict[int, tuple[Groups, list[int], list[int]]] = {}
+        for place, part in enumerate(parts):
+            groups, i = self._of[part]
+            _, index, places = counted_together.setdefault(id(groups), (groups, [], []))
+            index.append(i)
+            places.append(place)
+        runs = counted_together.values()
+        joined = Groups.concatenated([groups.select(np.array(index, np.int64)) for groups, index, _ in runs])
+        order = np.argsort(np.concatenate([places for _, _, places in runs]), kind="stable")
+        return in_order(joined.select(order))
 
 
 def in_order(groups: Groups) -> Groups:
@@ -111,13 +106,14 @@ class Specialization:
     def run(
         self,
         start: Node,
-        tally: RoundTally | None = None,
+        tally: Tally | None = None,
         over: Callable[[], bool] = lambda: False,
         *,
         spend: bool = True,
     ) -> Specialized | None:
-        """None where the blocks of the node that fail are more than may be suppressed. over: whether the time is over,
-        after which no round begins; spend: whether splits may suppress what is left."""
+        """None where the blocks of the node that fail are more than may be suppressed. tally: is told the boxes that
+        are done and the parts that are still open in each round; over: whether the time is over, after which no round
+        begins; spend: whether splits may suppress what is left."""
         self._tree = Tree(self.ladders, start)
         open_ = self._begin(start)
         if open_ is None:
@@ -127,7 +123,7 @@ class Specialization:
             self._budget = 0
         return self._divided(open_, self._chosen, tally, over)
 
-    def follow(self, tree: Tree, tally: RoundTally | None = None) -> Specialized:
+    def follow(self, tree: Tree, tally: Tally | None = None) -> Specialized:
         """The boxes of splits that are known, whether or not they pass: those that fail are suppressed where all of
         them may be."""
         self._tree = tree
@@ -141,14 +137,14 @@ class Specialization:
         return replace(specialized, suppressed=failing if affordable else np.zeros_like(failing))
 
     def _divided(
-        self, open_: list[int], choose: Choice, tally: RoundTally | None, over: Callable[[], bool] = lambda: False
+        self, open_: list[int], choose: Choice, tally: Tally | None, over: Callable[[], bool] = lambda: False
     ) -> Specialized:
         """Divide parts round by round until no split is chosen for any. All that is open is a box at any time."""
         tree = self._tree
         rounds, done = 0, len(self._suppressed)
         while open_ and not over():
             if tally is not None:
-                tally(done, len(open_))
+                tally(done, len(open_), 0.0)
             rounds += 1
             chosen = choose(open_)
             split = {proposal.part for proposal, _ in chosen}
@@ -223,8 +219,9 @@ class Specialization:
             labels = [self._tree.labels[part] for part in atoms.parts.tolist()]
             for proposal in self._proposer.propose(attribute, labels, atoms, self._budget):
                 among = spending if proposal.suppressed else best
-                known = among.get(proposal.part)
-                if known is None or _better(proposal, known):
+                best_known = among.get(proposal.part)
+                # Ties by the order of attributes: an earlier one stays.
+                if best_known is None or proposal.gain > best_known.gain:
                     among[proposal.part] = proposal
         self._spend(spending, best)
         return [(best[part], counted[best[part].attribute]) for part in open_ if part in best]
@@ -313,8 +310,3 @@ class Specialization:
             blocks: Blocks = blocks_of(self._counts.of(distinct), column)
             levels.append(Containing(blocks, index[place.reshape(-1)]))
         return levels
-
-
-def _better(proposal: Proposal, best: Proposal) -> bool:
-    """By gain; ties by the order of attributes."""
-    return (proposal.gain, -proposal.attribute) > (best.gain, -best.attribute)

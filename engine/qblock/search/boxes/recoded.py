@@ -1,8 +1,9 @@
-"""What a search for a recoding map found: its boxes, how they read, and what the models and metrics say of them."""
+"""A recoding map: the search for it, its boxes, how they read, and what the models and metrics say of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -13,19 +14,24 @@ import sqlalchemy as sa
 from qblock.blocks import Floats, Ints
 from qblock.errors import QblockError
 from qblock.frequency.coding import Mask as Bits
+from qblock.lattice import Node
 from qblock.metrics.boxes import MEASURED, Boxes, BoxLeaves
 from qblock.metrics.registry import BY_NAME, Needs
-from qblock.recoding import Keys, Label, PartedLeaves, replay
-from qblock.search.assessment import Assessment, NodeCounts, combine, same
-from qblock.search.recoding.judge import Judge, Path
-from qblock.search.recoding.shares import shares
-from qblock.search.recoding.specialize import Specialized
+from qblock.recoding import Keys, Label, Ladder, PartedLeaves, Tree, replay
+from qblock.search.assessment import Assessment, NodeCounts, same, tightest_of
+from qblock.search.boxes.counting import Counting
+from qblock.search.boxes.groups import Judge, Path, with_guards, with_population
+from qblock.search.boxes.propose import Gain
+from qblock.search.boxes.specialize import Specialization, Specialized
+from qblock.search.lattice import Tally
 from qblock.search.task import Task
-from qblock.search.utility.workload_of_spec import workload_of
-from qblock.source import stated_map
+from qblock.search.utility import Metrics, workload_of
+from qblock.source import ladders_of, stated_map
 from qblock.warehouse import queries
 
 Start = Literal["top", "node"]
+NOISE = 1e-12
+"""Of a loss that is computed in two ways."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,9 +75,9 @@ class Recoded:
         keys = np.array([[label.codes[0] for label in labels] for labels in self.specialized.labels], dtype=np.int64)
         counts = NodeCounts(self.specialized.tree.start, keys.reshape(len(groups), -1), groups.rows, parts, common)
         kept = ~suppressed
-        tightest = tuple(combine([part.tightest(kept) for part in parts], parts[0].model) for parts in counts.parts)
+        tightest = tuple(tightest_of(parts, kept) for parts in counts.parts)
         satisfied = not (counts.failing & kept).any()
-        return Assessment(counts, satisfied, kept, self.specialized.suppressed_rows, tightest)
+        return Assessment(counts, satisfied, kept, int(groups.rows[suppressed].sum()), tightest)
 
     @cached_property
     def stated(self) -> dict[str, Any]:
@@ -128,9 +134,10 @@ class Recoded:
         labels = [self.specialized.labels[i] for i in self.kept]
         width = len(source.hierarchies)
         counts = np.array([[label.leaves for label in of] for of in labels], dtype=np.int64).reshape(-1, width)
+        # A label of several counts as the one that they are part of.
         steps: Floats = np.array(
             [
-                [_level(label) / max(h.height, 1) for label, h in zip(of, source.hierarchies, strict=True)]
+                [(lab.within or lab).level / max(h.height, 1) for lab, h in zip(of, source.hierarchies, strict=True)]
                 for of in labels
             ]
         ).reshape(-1, width)
@@ -178,6 +185,119 @@ def check_same(again: Assessment, recoded: Recoded) -> None:
         )
 
 
-def _level(label: Label) -> int:
-    """A label of several counts as the one that they are part of."""
-    return label.level if label.within is None else label.within.level
+def shares(
+    ladders: Sequence[Ladder], read: Mapping[Label, str], boxes: Sequence[tuple[tuple[Label, ...], int]]
+) -> list[dict[str, Any]]:
+    """For each quasi-identifier, the share of the rows with labels of each kind: of a level, or of several labels of a
+    level; like: the label of the kind that most of them have. read: how labels read; boxes: labels and rows of each.
+    """
+    entries = []
+    total = max(1, sum(rows for _, rows in boxes))
+    for i, ladder in enumerate(ladders):
+        counted: dict[tuple[int, str], Counter[str]] = {}
+        hidden = 0
+        for labels, rows in boxes:
+            label = labels[i]
+            if label.leaves == ladder.size > 1:
+                hidden += rows
+            else:
+                counted.setdefault((label.level, label.form), Counter())[read[label]] += rows
+        shown = [
+            {
+                "level": level,
+                "name": ladder.hierarchy.level_names[level],
+                "form": form,
+                "like": min(texts, key=lambda text: (-texts[text], text)),
+                "share": sum(texts.values()) / total,
+            }
+            for (level, form), texts in sorted(counted.items())
+        ]
+        attribute = {"attribute": ladder.hierarchy.attribute, "hidden": hidden / total, "labels": shown}
+        cells = ladder.hierarchy.cells is not None
+        words = "has one value" if ladder.size == 1 else shares_in_words(shown, hidden / total, cells=cells)
+        entries.append({**attribute, "words": words})
+    return entries
+
+
+def shares_in_words(labels: Sequence[dict[str, Any]], hidden: float, *, cells: bool = False) -> str:
+    """What readers see of an attribute: `groups like 15-19 for 71 %, hidden for 7 %`. cells: whether level 0 is."""
+    parts = []
+    for label in labels:
+        what = {"plain": "groups like {}", "range": "ranges like {}", "rest": "several together like {}"}[label["form"]]
+        as_it_is = label["form"] == "plain" and not label["level"] and not cells
+        parts.append(f"{'as it is' if as_it_is else what.format(label['like'])} for {percent(label['share'])}")
+    return ", ".join([*parts, *([f"hidden for {percent(hidden)}"] if hidden else [])])
+
+
+def percent(share: float) -> str:
+    """A share as people write it, never rounded to nothing or to all."""
+    if 0 < share < 0.01:
+        return "under 1 %"
+    return "over 99 %" if 0.99 < share < 1 else f"{100 * share:.0f} %"
+
+
+def search_map(
+    task: Task, node: Node | None, new_tally: Callable[[], Tally | None], over: Callable[[], bool] = lambda: False
+) -> Recoded | None:
+    """The map with less loss of those that begin at the top and at a node; None where neither can begin.
+
+    node: that full-domain recoding would take, None where there is none. new_tally: gives what is told of each of them:
+    the boxes that are done, and the parts that are open; over: whether the time is over, after which no round begins.
+    """
+    starts: list[tuple[Start, Node]] = [("top", task.lattice.top)]
+    if node is not None and node != task.lattice.top:
+        starts.append(("node", node))
+    best: Recoded | None = None
+    for start, at in starts:
+        recoded = _search_from(task, start, at, new_tally(), over)
+        if recoded is not None and (best is None or recoded.loss() < best.loss()):
+            best = recoded
+    if best is not None and node is not None and task.budget:
+        metrics = Metrics(task, by_sizes=task.spec.search.choose_from == "sizes")
+        if best.loss() > float(metrics.rank(node, "loss")) + NOISE:
+            # Rows were suppressed for what a split gains by another metric, or of some attributes alone.
+            recoded = _search_from(task, "node", node, new_tally(), over, spend=False)
+            best = best if recoded is None else recoded
+    return best
+
+
+def count_map(task: Task, stated: Mapping[str, Any], tally: Tally | None) -> Recoded:
+    """A map that is known, over what the source holds now. stated: the map as it is kept.
+
+    Raises InputError where a hierarchy that it cuts does not keep the order of its values any more.
+    """
+    specialization, judge = _specialization(task, by_sizes=False)
+    tree = Tree.of_json(stated, specialization.ladders)
+    boxes = specialization.follow(tree, tally)
+    return Recoded(task, boxes, judge, "top" if tree.start == task.lattice.top else "node", specialization.path, stated)
+
+
+def _search_from(
+    task: Task, start: Start, node: Node, tally: Tally | None, over: Callable[[], bool], *, spend: bool = True
+) -> Recoded | None:
+    specialization, judge = _specialization(task, by_sizes=task.spec.search.choose_from == "sizes")
+    boxes = specialization.run(node, tally, over, spend=spend)
+    return None if boxes is None else Recoded(task, boxes, judge, start, specialization.path)
+
+
+def _specialization(task: Task, *, by_sizes: bool) -> tuple[Specialization, Judge]:
+    """A search that has not begun, and who judges its boxes."""
+    source, spec = task.source, task.spec
+    by = spec.search.choose_by
+    steps = ladders_of(spec, source.hierarchies, source.columns)
+    index = {name: i for i, name in enumerate(source.sensitives)}
+    looked_at = {index[name] for requirement in spec.privacy for name in requirement.sensitive}
+    if task.forbids_held_by_all:
+        looked_at.update(index.values())
+    if by == "kl_divergence" and source.sensitives:
+        looked_at.add(0)
+    needed = sorted(looked_at)
+    populations = [task.population_sets(requirement) for requirement in with_population(spec.privacy)]
+    guards = [task.guard_frequency_sets(requirement) for requirement in with_guards(spec.privacy)]
+    counting = Counting(source.frequency_sets, steps, needed, populations, guards)
+    gain = Gain(
+        by, steps, source.rows, task.spec.weights, needed.index(0) if by == "kl_divergence" and needed else None
+    )
+    judge = Judge(task, needed, sizes=by_sizes)
+    specialization = Specialization(counting, steps, judge, gain, task.budget)
+    return specialization, Judge(task, needed) if by_sizes else judge

@@ -11,14 +11,14 @@ from qblock.errors import InputError, choices
 from qblock.hierarchy import Hierarchy
 from qblock.lattice import Node
 from qblock.metrics.boxes import MEASURED
-from qblock.search.answer import metrics_json, requirements_json, weights_json
-from qblock.search.assessment import Assessment
-from qblock.search.extent import too_large
+from qblock.search.assessment import Assessment, metrics_json, requirements_json, weights_json
+from qblock.search.boxes.recoded import search_map
+from qblock.search.nodes import too_large
 from qblock.search.progress import Deadline, Pace, Progress
-from qblock.search.recoding import specialized
-from qblock.search.run import SearchResult, refusal, run_search, verdict_of
+from qblock.search.result import SearchResult, refusal, verdict_of
+from qblock.search.run import run_search
 from qblock.search.task import Task
-from qblock.search.utility.measure import Metrics
+from qblock.search.utility import Metrics
 from qblock.spec import Spec
 from qblock.spec.checks import SPLIT_CHOICES
 from qblock.spec.workload import DrawnWorkload
@@ -133,7 +133,7 @@ def compare_recodings(task: Task, *, progress: Progress | None = None) -> Recodi
         return None if progress is None else Pace("boxes", progress, lambda: task.source.frequency_sets.rows_read)
 
     clock.lap()
-    recoded = specialized(task, begun, tally, Deadline(task.spec.search.within))
+    recoded = search_map(task, begun, tally, Deadline(task.spec.search.within))
     chosen, why_map = verdict_of(recoded, searched=searched)
     mapped = None
     if recoded is not None and chosen is not None and chosen.satisfied:

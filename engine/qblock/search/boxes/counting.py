@@ -12,7 +12,7 @@ from qblock.frequency import FrequencySets
 from qblock.frequency.coding import Mask
 from qblock.lattice import Node
 from qblock.recoding import Keys, Ladder, PartedKeys, PartedLeaves
-from qblock.search.recoding.groups import Groups
+from qblock.search.boxes.groups import Groups
 from qblock.warehouse import queries
 
 Columns = tuple[Ints, ...]

@@ -1,1 +1,0 @@
-"""Definitions of a requirement side by side on the same data."""

@@ -1,1 +1,0 @@
-"""The metrics of the nodes of a search (qblock.metrics), with no more counts fetched than they need."""
