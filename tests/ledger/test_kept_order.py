@@ -11,7 +11,7 @@ from qblock.blocks import Blocks, Reference
 from qblock.joint.gate import references_of
 from qblock.ledger.kept import Kept
 from qblock.models import TCloseness
-from qblock.publish.carried_over import rematch
+from qblock.publish.kept_counts import rematch
 from qblock.spec import Requirement, read_spec
 
 TEXT = """

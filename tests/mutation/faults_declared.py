@@ -140,7 +140,7 @@ VALUES: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kept: a rollback in the order of then",
-        "publish/carried_over.py",
+        "publish/kept_counts.py",
         "return reference if listed else reference.ascending()",
         "return reference",
         "",

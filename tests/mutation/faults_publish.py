@@ -76,7 +76,7 @@ PUBLISH: tuple[Mutation, ...] = (
     ),
     Mutation(
         "rematch: the prior of another spec",
-        "publish/carried_over.py",
+        "publish/kept_counts.py",
         "        elif not same_spec and requirement.prior is not None:",
         "        elif not same_spec and requirement.prior is None and not references:",
         tests=(f"{ROLLBACK}::test_a_spec_under_which_it_cannot_be_checked",),
@@ -90,21 +90,21 @@ PUBLISH: tuple[Mutation, ...] = (
     ),
     Mutation(
         "statistics: they stay those of the version before",
-        "publish/targets/postgresql_shown.py",
+        "publish/targets/postgresql_views.py",
         "            run(connection, f\"ANALYZE {', '.join(names)}\")",
         "            pass",
         tests=(f"{STATISTICS}::test_the_estimates_change_with_the_version_while_somebody_still_sees_the_older_one",),
     ),
     Mutation(
         "statistics: pages of other versions stay",
-        "publish/targets/postgresql_shown.py",
+        "publish/targets/postgresql_views.py",
         "        return [] if seen else tables",
         "        return []",
         tests=(f"{STATISTICS}::test_histories_that_end_in_one_version_are_told_alike",),
     ),
     Mutation(
         "statistics: pages that somebody still needs are taken for packed",
-        "publish/targets/postgresql_shown.py",
+        "publish/targets/postgresql_views.py",
         "        return [] if seen else tables",
         "        return tables",
         tests=(f"{STATISTICS}::test_pages_that_could_not_be_given_back_are_by_the_next_run",),

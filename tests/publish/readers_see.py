@@ -13,7 +13,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 from release.jobs import Job
 
-from qblock.publish.targets import mark
+from qblock.publish.targets import identity
 from qblock.release import run as release_run
 from qblock.release import shown as release_shown
 from qblock.report import read as report_read
@@ -40,7 +40,7 @@ def same_moment() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(release_shown, "datetime", Clock)
         patched.setattr(report_read, "datetime", Clock)
-        for module in (mark, release_run):
+        for module in (identity, release_run):
             patched.setattr(module, "new_stamp", lambda: "0" * 32)
         yield
 

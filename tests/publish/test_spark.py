@@ -14,9 +14,8 @@ import pytest
 from publish.spark_releases import ON_SPARK, tables, written
 from qblock.api import Release
 from qblock.errors import InputError, QblockError, Refused
-from qblock.publish.targets.spark_checked import SparkChecked
 from qblock.publish.targets.spark_helpers import BESIDE
-from qblock.publish.targets.spark_versions import SparkVersions
+from qblock.publish.targets.spark_versions import SparkChecked, SparkVersions
 from qblock.spec import Spec
 from qblock.warehouse.spark_catalog import SparkCatalog
 

@@ -14,14 +14,16 @@ from sqlalchemy.sql import quoted_name
 from qblock.errors import Refused
 from qblock.hierarchy.core import TOP
 from qblock.ledger.kept import PublishedColumn
-from qblock.publish.bounds import Bound, loaded, source_bounds
+from qblock.publish.bounds import Bound, bounds_of, loaded, source_bounds
 from qblock.publish.people import block_of, column_of, people_column, people_of_blocks
 from qblock.search.assessment import Assessment
 from qblock.search.task import Task
+from qblock.source.columns import checked_columns
 from qblock.spec import Spec
 from qblock.spec.model import RangesShown
+from qblock.warehouse import warehouse_of
 from qblock.warehouse.engines import ENGINES
-from qblock.warehouse.protocol import Column, Session
+from qblock.warehouse.protocol import Column, Session, TableName
 from qblock.warehouse.queries import Query
 
 SUPPRESSED = "qblock_suppressed"
@@ -64,6 +66,18 @@ def columns_of(
             published.append(PublishedColumn(name, attribute.role, column.compare_as, column.kind))
     people = people_column(spec, columns, ENGINES[engine].facts.whole_type, [column.name for column in published])
     return (*published, people) if people is not None else tuple(published)
+
+
+def columns_ahead(spec: Spec, ranges: RangesShown) -> tuple[PublishedColumn, ...]:
+    """The columns that will be published, from the columns of the source alone: no row is read. ranges: how bounds are
+    published. Raises InputError for columns that the source lacks, and for names of bounds that are taken."""
+    warehouse = warehouse_of(spec, rows=False)
+    try:
+        with warehouse.snapshot() as session:
+            columns = checked_columns(spec, session, TableName.parse(spec.source.table))
+            return columns_of(spec, columns, session.engine, bounds_of(spec, columns, session.engine, ranges))
+    finally:
+        warehouse.close()
 
 
 def copy_of(task: Task, chosen: Assessment, ranges: RangesShown = "text") -> Copy:

@@ -35,6 +35,34 @@ VERSION = re.compile(r"v\d+", re.ASCII | re.IGNORECASE)
 LONGEST = 63
 """Bytes of a name, of which PostgreSQL keeps no more."""
 Type = Literal["text", "bigint", "double", "boolean", "timestamp"]
+OF_BLOCKS = ("quasi_identifier", "bound", "people")
+"""Columns that are the same in all rows of a q*-block."""
+BLOCKS_SAY = (
+    "The q*-blocks of {view}, rows that read the same in every quasi-identifier, with how many rows each has. Numbers "
+    "are of the version that is shown, and stand for other blocks in another one."
+)
+PEOPLE_ROLE = "people of the block"
+PEOPLE_HOW = "the same in all rows of a block: add it up over {blocks}, not over rows"
+Row = tuple[Any, ...]
+RELEASED = "Release {release}, anonymized by qblock."
+"""How the comment of a release's view begins."""
+SAYS = {
+    "quasi_identifier": "Quasi-identifier: a label of its hierarchy, `*` where it is hidden; which level it has, and "
+    "how to filter it: {columns}.",
+    "bound": "Bound of the label of {of} ({end}); infinite where the label is open or hidden, so that no filter drops "
+    "its rows silently.",
+    "people": "How many people the rows of its q*-block are about, the same in each of them: add it up over {blocks}, "
+    "not over rows.",
+    "sensitive": "Sensitive attribute: as it is in the source; what is guaranteed of it: {guarantees}.",
+    "insensitive": "Published as it is in the source.",
+}
+ENDS = {
+    "low": "low <= value < high",
+    "high": "low <= value < high",
+    "from": "from <= value < until",
+    "until": "from <= value < until",
+    "range": "the value lies in it",
+}
 
 
 @dataclass(frozen=True)
@@ -97,14 +125,6 @@ KEPT: tuple[Helper, ...] = (
         "suffice.",
     ),
 )
-OF_BLOCKS = ("quasi_identifier", "bound", "people")
-"""Columns that are the same in all rows of a q*-block."""
-BLOCKS_SAY = (
-    "The q*-blocks of {view}, rows that read the same in every quasi-identifier, with how many rows each has. Numbers "
-    "are of the version that is shown, and stand for other blocks in another one."
-)
-PEOPLE_ROLE = "people of the block"
-PEOPLE_HOW = "the same in all rows of a block: add it up over {blocks}, not over rows"
 
 
 def shortened(name: str, most: int = LONGEST) -> str:
@@ -168,9 +188,6 @@ def block_names(columns: Sequence[PublishedColumn]) -> tuple[str, str]:
     while rows in taken:
         rows += "_"
     return number, rows
-
-
-Row = tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -358,3 +375,27 @@ def labels_by_code(labels: Sequence[Mapping[str, int]], keys: Ints, rows: Ints) 
         np.add.at(n, place.reshape(-1), rows)
         by_column.append({text[code]: int(count) for code, count in zip(codes.tolist(), n.tolist(), strict=True)})
     return by_column
+
+
+def view_comment(spec: Spec) -> str:
+    """The comment of the view."""
+    named = names(spec.view, spec.publish.names)
+    return (
+        f"{RELEASED.format(release=spec.release)} What each column means and how to filter it: {named['columns']}; "
+        f"the labels: {named['levels']}; what is guaranteed: {named['guarantees']}; which version this is: "
+        f"{named['version']}. Rows of the source may be missing, and a row need not be one individual."
+    )
+
+
+def column_comments(spec: Spec, columns: Sequence[PublishedColumn]) -> dict[str, str]:
+    """The comment of each published column."""
+    named = names(spec.view, spec.publish.names)
+    defaults = {name: default for default, name in spec.publish.names.items()}
+    comments, of = {}, ""
+    for column in columns:
+        of = of if column.role == "bound" else column.name
+        end = ENDS.get(defaults.get(column.name, column.name).rpartition("_")[2], "")
+        comments[column.name] = SAYS[column.role].format(
+            columns=named["columns"], blocks=named["blocks"], guarantees=named["guarantees"], of=of, end=end
+        )
+    return comments

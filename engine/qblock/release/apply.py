@@ -12,8 +12,7 @@ from qblock.errors import QblockError, Refused
 from qblock.joint.lag.turn import KEPT
 from qblock.joint.turn import TogetherRefused
 from qblock.publish.bounds import check_copied
-from qblock.publish.columns_ahead import check_view
-from qblock.publish.copy import disclosure, nearly_unique
+from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
 from qblock.publish.digest import content_digest
 from qblock.publish.recheck import count_again, differences
 from qblock.publish.targets import exposure
@@ -99,7 +98,7 @@ def _readers(run: Run, _: steps.CheckReaders) -> None:
     exposures = run.target.find_exposures()
     if exposures:
         raise Refused(exposure(exposures))
-    check_view(run.spec, run.target, run.ranges)
+    run.target.check_columns(columns_ahead(run.spec, run.ranges))
 
 
 def _snapshot(run: Run, _: steps.Snapshot) -> None:

@@ -12,8 +12,7 @@ from qblock.errors import InputError, QblockError, Refused
 from qblock.joint.lag.policy import rules_of
 from qblock.joint.later import lags, later_versions
 from qblock.joint.steady.estimate import Churn
-from qblock.publish.columns_ahead import check_view
-from qblock.publish.copy import disclosure, nearly_unique
+from qblock.publish.copy import columns_ahead, disclosure, nearly_unique
 from qblock.release.forecast import GIVE_CHURN, Forecast, churn_of, forecast_of_search, published
 from qblock.release.maps import map_named_by
 from qblock.release.next_version import next_version
@@ -53,7 +52,7 @@ def preview(spec: Spec, churn: float | None = None) -> Plan:
         return replace(planned, notes=(*planned.notes, NOT_LOOKED))
     if engine_of_source(spec).facts.has_roles:  # only there are policies
         _check_rows(spec)
-    check_view(spec, planned.target, ranges_now(spec, planned.place))
+    planned.target.check_columns(columns_ahead(spec, ranges_now(spec, planned.place)))
     unread = _check_source(spec) if planned.current is None or not spec.checked_together else []
     note = type_note(planned)
     notes = [*unread, *spec.warnings, *([] if note is None else [note])]

@@ -19,8 +19,8 @@ from qblock.ledger.kept import Kept, PublishedColumn, kept_digest
 from qblock.ledger.reader import LedgerReader, ledger_reader
 from qblock.ledger.writer import ledger_transaction, one_reader, record, set_pointer
 from qblock.models import Tightest
-from qblock.publish.carried_over import Rematched, rematch
 from qblock.publish.digest import content_digest
+from qblock.publish.kept_counts import Rematched, rematch
 from qblock.publish.recheck import count_again
 from qblock.publish.targets import Checked, Rows
 from qblock.release import private_state, roles, runner, steps

@@ -13,8 +13,7 @@ from qblock.ledger.place import Place
 from qblock.ledger.stores import place_of
 from qblock.publish.targets.duckdb import DuckdbTarget
 from qblock.publish.targets.duckdb_move import finish_move
-from qblock.publish.targets.identity import Identity
-from qblock.publish.targets.mark import Mark, new_stamp
+from qblock.publish.targets.identity import Identity, Mark, new_stamp
 from qblock.publish.targets.protocol import Checked, Record, Rows, Target, exposure
 from qblock.spec import Spec
 from qblock.warehouse.connect import engine_of_source, parse_url
@@ -39,7 +38,7 @@ __all__ = [
 class TargetKind:
     """build: the target of a spec, raises InputError where source and target do not go together; move: a release to
     another name or view in the ledger's transaction (postgresql_move); finish_move: after it (duckdb_move, spark_move);
-    write_dimensions: where dimension tables are not written to the ledger's database (spark_hierarchies)."""
+    write_dimensions: where dimension tables are not written to the ledger's database (spark_versions)."""
 
     build: Callable[[Spec, Place], Target]
     move: Callable[..., list[str]] | None = None
@@ -95,7 +94,7 @@ def _finish_move(*given: Any) -> None:
 
 
 def _write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
-    from qblock.publish.targets.spark_hierarchies import write_dimensions
+    from qblock.publish.targets.spark_versions import write_dimensions
 
     return write_dimensions(spec, tables)
 

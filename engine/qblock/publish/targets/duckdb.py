@@ -23,10 +23,8 @@ from qblock.ledger.writer import ledger_transaction
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown, check_names
 from qblock.publish.targets import duckdb_helpers
-from qblock.publish.targets.duckdb_marks import kept_marks, said, shown_marks
-from qblock.publish.targets.duckdb_needs import needs
-from qblock.publish.targets.identity import Identity, table_text
-from qblock.publish.targets.mark import MARKED, Mark, mark_text
+from qblock.publish.targets.duckdb_helpers import kept_marks, said, shown_marks
+from qblock.publish.targets.identity import MARKED, Identity, Mark, mark_text, table_text
 from qblock.publish.targets.protocol import Record, Rows, retire_each
 from qblock.spec import Spec
 from qblock.warehouse import duckdb_session
@@ -34,11 +32,17 @@ from qblock.warehouse.duckdb import DuckdbWarehouse, quote_text
 from qblock.warehouse.duckdb_files import check_database, logs_of
 from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
 from qblock.warehouse.protocol import Session, TableName, quote
-from qblock.warehouse.rights import Needs
+from qblock.warehouse.rights import FileNeed, Needs
+from qblock.warehouse.source_files import found_files
 
 MAIN = "main"
 ALIAS = "qblock_target"
 VERSIONS = "versions"
+WHOLE = "whoever can read a DuckDB file reads everything in it, and DuckDB has no GRANT: the file system decides"
+OFFICER = (
+    "an officer reads the ledger as the user that the job runs as, or is given what `qblock history SPEC` prints: the "
+    "private folder is closed to everybody else, since the crosswalk is there, too"
+)
 
 
 class DuckdbTarget:
@@ -76,10 +80,6 @@ class DuckdbTarget:
         # Names of DuckDB differ by more than their case, quoted or not.
         known = TableName((table.schema or MAIN).casefold(), table.name.casefold())
         return Identity(table_text(known), database, self.place_name, self.view, self.spec.publish.readers)
-
-    @property
-    def _mark(self) -> str:
-        return f"qblock release {self.spec.release}"
 
     def check(self) -> list[str]:
         where = self.spec.at("publish", "url")
@@ -119,14 +119,19 @@ class DuckdbTarget:
             if isinstance(raised, Busy) or of_newer_duckdb(error):
                 raise raised from None
             marks = []
-        if [comment.rsplit(" version ", 1)[0] for comment in marks] != [self._mark]:
+        if [comment.rsplit(" version ", 1)[0] for comment in marks] != [f"{MARKED}{self.spec.release}"]:
             raise InputError(
                 f"{where}: {self.file} already exists and is not a version of release {self.spec.release}; it would "
                 "be replaced: name another file, or move it away"
             )
 
     def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
-        return needs(self.spec, self.place, self.source, self.file, job, officer)
+        """The files and folders of the release. Raises InputError for a role, and for a source that names no file."""
+        for option, role in (("--job", job), ("--officer", officer)):
+            if role is not None:
+                raise InputError(f"{option} {role}: DuckDB has no roles; leave it out. {OFFICER}")
+        files = tuple(_files(self.spec, self.place, self.source, self.file))
+        return Needs("duckdb", str(self.file.parent), None, files=files, notes=(WHOLE, OFFICER))
 
     def find_exposures(self) -> list[str]:
         # The file holds what is published and nothing else; the file system decides who may open it.
@@ -368,3 +373,26 @@ def umask() -> int:
 def quote_plain(name: str) -> str:
     """A name as it is written in SQL: quoted only where it must be."""
     return name if name.isidentifier() and name.islower() and name.isascii() else quote(name)
+
+
+def _files(spec: Spec, place: Place, source: Path, file: Path) -> Iterator[FileNeed]:
+    """What job and readers need of the file system: files have no rights of their own, and no roles."""
+    sources = [source]
+    if spec.source.file is not None:
+        sources = found_files(spec.source.file, spec.directory, spec.at("source", "file"))
+    if spec.path.is_file():
+        yield FileNeed("job", "read", spec.path, "the spec")
+    for name, attribute in spec.attributes.items():
+        for kind in ("hierarchy", "taxonomy"):
+            form = getattr(attribute, kind)
+            stated = spec.file(form) if form is not None and not isinstance(form, str | tuple) else None
+            if stated is not None:
+                yield FileNeed("job", "read", stated, f"the {kind} of {name}")
+    for path in sources:
+        yield FileNeed("job", "read", path, "the source")
+    yield FileNeed("job", "write", place.folder, "ledger, crosswalk and versions; made with mode 0700, and kept so")
+    yield FileNeed("job", "write", file.parent, "a version is copied there and renamed into its place")
+    yield FileNeed("reader", "read", file, "the release")
+    yield FileNeed("reader", "none", place.folder, "ledger, crosswalk and versions")
+    for path in sources:
+        yield FileNeed("reader", "none", path, "the source")

@@ -1,19 +1,34 @@
-"""The helper views of a release in a DuckDB file: tables beside the version's own, and the blocks as a view of it."""
+"""What a DuckDB file holds beside the rows of a version: helper views, and comments that say what it is."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import duckdb
 import sqlalchemy as sa
 from sqlalchemy.sql import quoted_name
 
 from qblock.ledger.kept import PublishedColumn
-from qblock.publish.helpers import BLOCKS_SAY, KEPT, Kind, Shown, Type, block_columns, names
-from qblock.publish.targets.comments import column_comments, view_comment
+from qblock.publish.helpers import (
+    BLOCKS_SAY,
+    KEPT,
+    Kind,
+    Shown,
+    Type,
+    block_columns,
+    column_comments,
+    names,
+    view_comment,
+)
+from qblock.publish.targets.identity import Mark, read_mark
 from qblock.spec import Spec
+from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import quote_text
-from qblock.warehouse.protocol import Session, quote
+from qblock.warehouse.faults import explain_duckdb, of_newer_duckdb
+from qblock.warehouse.protocol import Session, TableName, quote
 from qblock.warehouse.session import RawType
 
 TYPES: dict[Type, str] = {
@@ -23,6 +38,8 @@ TYPES: dict[Type, str] = {
     "boolean": "BOOLEAN",
     "timestamp": "TIMESTAMP",
 }
+TABLES = "SELECT schema_name, table_name, comment FROM system.main.duckdb_tables() WHERE NOT internal"
+VIEWS = "SELECT schema_name, view_name, comment FROM system.main.duckdb_views() WHERE NOT internal"
 
 
 def store(session: Session, spec: Spec, schema: quoted_name, shown: Shown) -> None:
@@ -68,3 +85,49 @@ def kind_of(comment: str) -> Kind | None:
         if comment.startswith(before) and comment.endswith(after):
             return helper.kind
     return None
+
+
+def said(file: Path) -> list[tuple[TableName, str]]:
+    """What the tables and views of a file say about themselves. Raises what DuckDB raises."""
+    tables, views = duckdb_session.ask_catalog(file, TABLES, VIEWS)
+    return [(TableName(schema, name), comment or "") for schema, name, comment in (*tables, *views)]
+
+
+def marked_views(file: Path, release: str) -> list[tuple[Mark, TableName]]:
+    """The views of a file that show versions of the release. Raises what DuckDB raises."""
+    read = [(read_mark(comment, release), name) for name, comment in said(file)]
+    # The table of a version has the name of its view with the number; the view of older files is marked itself.
+    return [
+        (Mark(*mark), TableName(name.schema, name.name.removesuffix(f"_v{mark[0]}")))
+        for mark, name in read
+        if mark is not None
+    ]
+
+
+def shown_marks(published: Path, release: str) -> list[Mark]:
+    """The version of the release that readers of a file see: one, or none.
+
+    Raises QblockError for a file that cannot be read: what is in it is not known then.
+    """
+    if not published.exists():
+        return []
+    try:
+        return [replace(mark, shown=True) for mark, _ in marked_views(published, release)]
+    except duckdb.Error as error:
+        raise explain_duckdb(error, file=published) from error
+
+
+def kept_marks(kept: Path, release: str) -> list[Mark]:
+    """The versions of the release that a private folder keeps.
+
+    A copy that cannot be read was left half made by a run that was stopped, and says nothing.
+    """
+    marks: list[Mark] = []
+    for file in sorted(kept.glob("v*.duckdb")) if kept.is_dir() else ():
+        if re.fullmatch(r"v\d+\.duckdb", file.name):
+            try:
+                marks += [mark for mark, _ in marked_views(file, release)]
+            except duckdb.Error as error:
+                if of_newer_duckdb(error):
+                    raise explain_duckdb(error, file=file) from error
+    return marks

@@ -15,8 +15,8 @@ from qblock.ledger.place import make_private
 from qblock.publish.helpers import names
 from qblock.publish.targets import duckdb_helpers
 from qblock.publish.targets.duckdb import DuckdbTarget, copy_file, remove, remove_logs, sync
-from qblock.publish.targets.duckdb_marks import marked_views
-from qblock.publish.targets.mark import mark_text
+from qblock.publish.targets.duckdb_helpers import marked_views
+from qblock.publish.targets.identity import mark_text
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import quote_text
 from qblock.warehouse.faults import explain_duckdb

@@ -19,15 +19,13 @@ from qblock.ledger.stores.postgresql import WRITTEN
 from qblock.ledger.writer import lock_pointer, shared
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown, check_names
-from qblock.publish.targets import postgresql_creators, postgresql_rights
-from qblock.publish.targets.identity import Identity, table_text
+from qblock.publish.targets import postgresql_rights
+from qblock.publish.targets.identity import Identity, Mark, mark_text, read_mark, table_text
 from qblock.publish.targets.layout import MOST_BYTES, VERSIONS, Layout, of_kinds, pattern_of, version_table
-from qblock.publish.targets.mark import Mark, mark_text, read_mark
 from qblock.publish.targets.postgresql_homes import home_of, readers_of, with_schemas
 from qblock.publish.targets.postgresql_needs import needs
-from qblock.publish.targets.postgresql_shown import ShownTables
 from qblock.publish.targets.postgresql_view import run, text
-from qblock.publish.targets.postgresql_views import TABLES, Views
+from qblock.publish.targets.postgresql_views import TABLES, ShownTables, Views
 from qblock.publish.targets.protocol import STAYS, Record, Rows, exposure
 from qblock.spec import Spec
 from qblock.warehouse.lock_waits import (
@@ -94,7 +92,7 @@ class PostgresqlTarget:
         with self._session() as session:
             facts = self._view.check_names(session.connection)
             with self.place.translated():
-                return postgresql_creators.warnings(session.connection, self._readers(session.connection, facts))
+                return postgresql_rights.path_warnings(session.connection, self._readers(session.connection, facts))
 
     def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
         with self._session() as session, self.place.translated():
@@ -131,7 +129,8 @@ class PostgresqlTarget:
         body = ", ".join(f"{quote(column.name)} {column.type}" for column in copy.columns)
         with self.place.translated():
             session.run(f"CREATE TABLE {table} ({body})")
-        self._close(session, name)
+        # What default privileges have given on a new table.
+        self._view.close(session.connection, SCHEMA, name)
         comment = mark_text(self.spec.release, version, stamp).replace("'", "''")
         session.run(f"COMMENT ON TABLE {table} IS '{comment}'")
         into = sa.table(name, *map(sa.column, columns), schema=SCHEMA)
@@ -182,10 +181,6 @@ class PostgresqlTarget:
         """Whether the table of a version is there, with these columns and no other."""
         there = {table.name: table.columns for table in tables}.get(self._version(version))
         return there is not None and [tuple(column) for column in there] == [(c.name, c.type) for c in columns]
-
-    def _close(self, session: Session, name: str) -> None:
-        """Take away what default privileges have given on a new table."""
-        self._view.close(session.connection, SCHEMA, name)
 
     def _tables(self, connection: sa.Connection) -> Sequence[Any]:
         """The tables of the release, of all kinds."""

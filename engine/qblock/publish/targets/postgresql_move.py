@@ -10,8 +10,8 @@ from qblock.ledger.kept import Kept
 from qblock.ledger.place import SCHEMA
 from qblock.ledger.reader import LedgerReader
 from qblock.publish.targets import postgresql_rights
+from qblock.publish.targets.identity import mark_text, read_mark
 from qblock.publish.targets.layout import pattern_of
-from qblock.publish.targets.mark import mark_text, read_mark
 from qblock.publish.targets.postgresql import PostgresqlTarget
 from qblock.publish.targets.postgresql_homes import with_schemas
 from qblock.publish.targets.postgresql_view import facts_of, run, text

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError, QblockError
 from qblock.publish.targets import registry
-from qblock.publish.targets.mark import MARKED
+from qblock.publish.targets.identity import MARKED
 from qblock.spec import Spec
 from qblock.warehouse import postgresql_session
 from qblock.warehouse.lock_waits import Attempt

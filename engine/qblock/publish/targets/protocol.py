@@ -15,8 +15,7 @@ from qblock.ledger.place import Place
 from qblock.ledger.writer import ledger_transaction
 from qblock.publish.copy import Copy
 from qblock.publish.helpers import Shown
-from qblock.publish.targets.identity import Identity
-from qblock.publish.targets.mark import Mark
+from qblock.publish.targets.identity import Identity, Mark
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.rights import Needs
 

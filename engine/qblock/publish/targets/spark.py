@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import cast
@@ -14,21 +15,25 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.writer import ledger_transaction
 from qblock.publish.copy import Copy
 from qblock.publish.digest import relation_digest
-from qblock.publish.helpers import Shown, check_names
-from qblock.publish.targets.identity import ON_SPARK, Identity, table_text
-from qblock.publish.targets.mark import Mark, mark_text, read_mark
+from qblock.publish.helpers import Shown, check_names, names
+from qblock.publish.targets.identity import ON_SPARK, Identity, Mark, mark_text, read_mark, table_text
 from qblock.publish.targets.protocol import Record, Rows, retire_each
-from qblock.publish.targets.spark_checked import SparkChecked
 from qblock.publish.targets.spark_helpers import SparkHelpers, beside
-from qblock.publish.targets.spark_needs import READERS, check_spec, needs
-from qblock.publish.targets.spark_versions import SparkVersions, opened
+from qblock.publish.targets.spark_versions import SparkChecked, SparkVersions, opened
 from qblock.spec import Spec
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.protocol import Session, TableName
 from qblock.warehouse.rights import Needs
 from qblock.warehouse.spark import SparkSession
-from qblock.warehouse.spark_catalog import SparkCatalog
+from qblock.warehouse.spark_catalog import SparkCatalog, within
+from qblock.warehouse.spark_client import PATH, PATHS
 from qblock.warehouse.spark_urls import DEFAULT_PORT
+
+NAME = re.compile(r"[a-z0-9_]+", re.ASCII)
+READERS = (
+    "open-source Spark has no grants: the operator of the cluster must see to it that readers reach publish.path and "
+    "neither private.path nor the source, and that nobody but the job reads the cluster's shuffle and spill files"
+)
 
 
 class SparkTarget:
@@ -86,7 +91,14 @@ class SparkTarget:
         return [READERS]
 
     def needs(self, job: str | None = None, officer: str | None = None) -> Needs:
-        return needs(self.spec, job, officer)
+        """The folders of the release. Raises InputError for a role."""
+        for option, role in (("--job", job), ("--officer", officer)):
+            if role is not None:
+                raise InputError(f"{option} {role}: Spark has no roles; leave it out. {READERS}")
+        assert self.spec.private is not None
+        home, published = self.spec.private.path, self.spec.publish.path or ""
+        paths = f"the job writes in {home} and {published}; readers read {published} alone"
+        return Needs("spark", published, None, notes=(READERS, paths))
 
     def find_exposures(self) -> list[str]:
         # What readers reach is the operator's to see to; the spec says that it was.
@@ -221,3 +233,36 @@ class SparkTarget:
         with ledger_reader(self.place) as reader:
             pointer = reader.pointer(self.spec.release)
         return {version for version in (pointer, None if shown is None else shown[1].version) if version is not None}
+
+
+def check_spec(spec: Spec) -> None:
+    """Raise InputError for a spec that cannot be published on Spark, as far as it tells by itself."""
+    publish, private = spec.publish, spec.private
+    assert private is not None  # the ledger's place asks for it
+    if publish.url is not None:
+        raise InputError(f"{spec.at('publish', 'url')}: a release from Spark is published there; remove it")
+    if publish.path is None or publish.readers_checked is None:
+        raise InputError(
+            f"{spec.at('publish')}: {READERS}. Say where the published tables are stored, and that this was seen to: "
+            'publish: {path: /where/readers/may/read, readers_checked: "by operator"}'
+        )
+    for key, path in (("publish.path", publish.path), ("private.path", private.path)):
+        if not PATH.fullmatch(path):
+            raise InputError(f"{key}: a folder of the cluster {PATHS}")
+    if within(publish.path, private.path) or within(private.path, publish.path):
+        raise InputError(
+            f"{spec.at('publish', 'path')}: published and private tables must not be in one folder, nor one in the "
+            "other: whoever reads files there reads both"
+        )
+    for place_, name in (
+        (("publish", "schema"), publish.schema),
+        (("publish", "view"), spec.view),
+        (("release",), spec.release),
+        *((("publish", "names"), name) for name in names(spec.view, publish.names).values()),
+    ):
+        if not NAME.fullmatch(name):
+            raise InputError(
+                f"{spec.at(*place_)}: catalogs of Spark know lower-case letters, digits and _ alone; rename it"
+            )
+    if publish.readers:
+        raise InputError(f"{spec.at('publish', 'readers')}: Spark has no roles; remove it ({READERS})")

@@ -8,8 +8,19 @@ import pyarrow as pa
 
 from qblock.errors import InputError, Refused
 from qblock.ledger.kept import PublishedColumn
-from qblock.publish.helpers import BLOCKS_SAY, KEPT, Helper, Kind, Shown, Type, block_columns, names
-from qblock.publish.targets.comments import RELEASED, column_comments, view_comment
+from qblock.publish.helpers import (
+    BLOCKS_SAY,
+    KEPT,
+    RELEASED,
+    Helper,
+    Kind,
+    Shown,
+    Type,
+    block_columns,
+    column_comments,
+    names,
+    view_comment,
+)
 from qblock.spec import Spec
 from qblock.warehouse.spark import SparkSession
 from qblock.warehouse.spark_catalog import Entry, SparkCatalog

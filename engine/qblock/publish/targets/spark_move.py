@@ -9,12 +9,10 @@ from dataclasses import replace
 from qblock.errors import Refused
 from qblock.ledger.kept import PublishedColumn
 from qblock.publish.digest import relation_digest
-from qblock.publish.targets.identity import named_view
-from qblock.publish.targets.mark import mark_text, read_mark
+from qblock.publish.targets.identity import mark_text, named_view, read_mark
 from qblock.publish.targets.spark import SparkTarget
-from qblock.publish.targets.spark_checked import show_version
 from qblock.publish.targets.spark_helpers import SparkHelpers, beside
-from qblock.publish.targets.spark_versions import SparkVersions, opened
+from qblock.publish.targets.spark_versions import SparkVersions, opened, show_version
 from qblock.spec import Spec
 from qblock.warehouse.spark import SparkTables
 from qblock.warehouse.spark_catalog import SparkCatalog

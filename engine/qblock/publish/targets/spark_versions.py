@@ -1,15 +1,25 @@
-"""Which private tables are the versions of a release on Spark, and which table its view shows."""
+"""Tables of a release on Spark: private versions, the copy that its view shows, and dimension tables."""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from qblock.errors import Refused
-from qblock.publish.targets.mark import Mark, read_mark
-from qblock.publish.targets.spark_helpers import BESIDE, SparkHelpers
+import pyarrow as pa
+import sqlalchemy as sa
+
+from qblock.errors import InputError, Refused
+from qblock.ledger.kept import PublishedColumn
+from qblock.ledger.place import Place
+from qblock.ledger.stores import place_of
+from qblock.ledger.writer import ledger_transaction
+from qblock.publish.digest import relation_digest
+from qblock.publish.targets.identity import Mark, mark_text, read_mark
+from qblock.publish.targets.protocol import Record, Rows
+from qblock.publish.targets.spark_helpers import BESIDE, SparkHelpers, beside
 from qblock.spec import Spec
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.protocol import TableName
@@ -17,6 +27,9 @@ from qblock.warehouse.spark import SparkTables, SparkWarehouse
 from qblock.warehouse.spark_catalog import Entry, SparkCatalog
 from qblock.warehouse.spark_client import quoted
 from qblock.warehouse.spark_dialect import quote_name
+
+SAYS = "qblock dimension table {name}"
+"""The comment on a view, and on the table that it shows."""
 
 
 @contextmanager
@@ -93,3 +106,97 @@ class SparkVersions:
         if shown is None or shown[1].version != version:
             return False
         return self.marked(catalog).get(version, "") == shown[1].stamp
+
+
+class SparkChecked:
+    """A private version, open for reading until it is published."""
+
+    rows: Rows
+
+    def __init__(
+        self,
+        spec: Spec,
+        place: Place,
+        session: SparkTables,
+        catalog: SparkCatalog,
+        version: int,
+        columns: Sequence[PublishedColumn],
+    ) -> None:
+        self._spec, self._place = spec, place
+        self._session, self._catalog, self._version, self._columns = session, catalog, version, columns
+        rows: sa.FromClause = session.relation(SparkVersions(spec).table(version))
+        self.rows = Rows(session, rows)
+
+    def publish(self, record: Record) -> list[str]:
+        with ledger_transaction(self._place) as ledger:
+            record(ledger, "checked")
+        show_version(self._spec, self._session, self._catalog, self._version, self._columns)
+        with ledger_transaction(self._place) as ledger:
+            record(ledger, "published")
+        return []
+
+
+def show_version(
+    spec: Spec, session: SparkTables, catalog: SparkCatalog, version: int, columns: Sequence[PublishedColumn]
+) -> None:
+    """Copy a private version to where readers reach, and have the view and then its helper views show the copy.
+
+    Raises Refused where there is no such version, or the copy is not what it is.
+    """
+    assert spec.publish.path is not None
+    versions, helpers = SparkVersions(spec), SparkHelpers(spec)
+    schema, private, kept = spec.publish.schema, versions.private, versions.table(version)
+    stamps = versions.marked(catalog)
+    if version not in stamps:
+        raise Refused(f"version {version} of release {spec.release} is not kept in private.path: nothing is published")
+    # A name that no copy had: a reader's session remembers the files of one that was dropped.
+    table = f"{spec.view}_v{version}_{secrets.token_hex(4)}"
+    catalog.make_schema(schema, spec.publish.path)
+    mark, said = mark_text(spec.release, version, stamps[version]), helpers.comments(columns)
+    catalog.write(catalog.rows(private, kept.name), schema, table, mark, said)
+    if relation_digest(session, TableName(schema, table)) != relation_digest(session, kept):
+        catalog.drop(schema, [table])
+        raise Refused("the published copy is not what was checked: nothing is published")
+    staged = beside(kept.name) in catalog.entries(private)
+    helpers.copy(catalog, (private, kept.name), table, mark, staged=staged)
+    catalog.show(schema, spec.view, versions.text(catalog, table, schema), helpers.comment)
+    helpers.finish(catalog, table, columns)
+
+
+def write_dimensions(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
+    """Write dimension tables of texts by name, replacing older ones; returns the names with their schema.
+
+    Each is a view, which shows a new table by one change of the catalog: whoever reads an older one while it is
+    replaced, as a spec that names it does, finds one or the other. Raises InputError for a name of something else.
+    """
+    place_of(spec)
+    assert spec.private is not None
+    named = {re.sub("[^a-z0-9_]", "_", name.casefold()): name for name in tables}
+    if len(named) < len(tables):
+        missing = sorted(set(tables) - set(named.values()))
+        raise InputError(
+            f"catalogs of Spark know lower-case letters, digits and _ alone, and {missing[0]} has the name of another "
+            "one there; rename the attribute"
+        )
+    versions = SparkVersions(spec)
+    with opened(spec) as (session, catalog):
+        catalog.make_schema(versions.private, spec.private.path)
+        _check(catalog, versions.private, list(named))
+        for name, given in named.items():
+            says, table, rows = SAYS.format(name=name), f"{name}_{secrets.token_hex(4)}", tables[given]
+            if rows.num_rows:
+                catalog.write(session.client.createDataFrame(rows), versions.private, table, says)
+            else:
+                catalog.make_empty(versions.private, table, rows.column_names, says)
+            catalog.show(versions.private, name, versions.text(catalog, table, versions.private), says)
+            entries = catalog.entries(versions.private).values()
+            old = [entry.name for entry in entries if entry.comment == says and entry.name not in (name, table)]
+            catalog.drop(versions.private, old)
+    return [f"{versions.private}.{name}" for name in named]
+
+
+def _check(catalog: SparkCatalog, schema: str, names: list[str]) -> None:
+    entries = catalog.entries(schema)
+    for name in names:
+        if name in entries and entries[name].comment != SAYS.format(name=name):
+            raise InputError(f"{schema}.{name} already exists and is no dimension table of qblock; rename or drop it")
