@@ -52,7 +52,7 @@ RECODING: tuple[Mutation, ...] = (
     Mutation(
         "map: a child that fails may stand alone beside a rest",
         "search/boxes/propose.py",
-        "alone = np.flatnonzero(~failing & (atoms.groups.rows[run] > 0))",
+        "alone = np.flatnonzero(~failing & (groups.rows[run] > 0))",
         "alone = np.arange(len(sizes))",
         tests=SEARCH,
     ),

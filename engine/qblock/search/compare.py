@@ -284,13 +284,7 @@ def compare(
     if nodes is None:
         check_listed(task, "a comparison")
     source = task.source
-    unknown = [name for name in sensitives if name not in source.sensitives]
-    if unknown:
-        raise InputError(
-            f"--sensitive {unknown[0]}: not a sensitive attribute of the spec; "
-            f"valid: {', '.join(source.sensitives) or '(it has none)'}"
-        )
-    chosen = tuple(name for name in source.sensitives if not sensitives or name in sensitives)
+    chosen = _chosen(source, sensitives)
     further: tuple[Requirement, ...] = ()
     if file is not None:
         further = read_definitions(file, task.spec)
@@ -326,6 +320,17 @@ def compare(
         not_computed=tuple(missing),
         references=references,
     )
+
+
+def _chosen(source: SourceTable, sensitives: Sequence[str]) -> tuple[str, ...]:
+    """The sensitive attributes of these names, in their order in the source; all of them where none is named."""
+    unknown = [name for name in sensitives if name not in source.sensitives]
+    if unknown:
+        raise InputError(
+            f"--sensitive {unknown[0]}: not a sensitive attribute of the spec; "
+            f"valid: {', '.join(source.sensitives) or '(it has none)'}"
+        )
+    return tuple(name for name in source.sensitives if not sensitives or name in sensitives)
 
 
 def evaluate(task: Task, definitions: Iterable[Definition], counts: NodeCounts) -> NodeRow:

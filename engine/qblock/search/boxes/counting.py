@@ -52,14 +52,15 @@ class Moves:
     child: Ints
 
 
-class _Parted:
-    """A table's rows by part. values: the sensitive attributes that are told apart."""
+class Parted:
+    """A table's rows by part. values: the sensitive attributes that are told apart; entities: whether these are
+    counted."""
 
-    def __init__(self, sets: FrequencySets, values: Sequence[int]) -> None:
+    def __init__(self, sets: FrequencySets, values: Sequence[int], *, entities: bool) -> None:
         mask = sets.coding.mask(sets.lattice.bottom, values)
-        table = sets.stored(queries.roll_up(sets.base, mask, by_entity=sets.entities))
+        table = sets.stored(queries.roll_up(sets.base, mask, by_entity=entities))
         self.keys = Keys(sets.coding, [i for i, bits in enumerate(mask) if bits] or [0])
-        self.leaves = PartedLeaves(sets.session, table, self.keys.used, entities=sets.entities)
+        self.leaves = PartedLeaves(sets.session, table, self.keys.used, entities=entities)
         self._values = tuple(values)
 
     def count(self, parts: Ints, masks: Sequence[Mask]) -> PartedKeys:
@@ -103,9 +104,9 @@ class Counting:
         guards: Sequence[FrequencySets] = (),
     ) -> None:
         self._ladders, self._needed, self.entities = tuple(ladders), tuple(needed), sets.entities
-        self._own = _Parted(sets, needed)
-        self._populations = [_Parted(population, ()) for population in populations]
-        self._guards = [_Parted(guarded, (0,)) for guarded in guards]
+        self._own = Parted(sets, needed, entities=sets.entities)
+        self._populations = [Parted(population, (), entities=population.entities) for population in populations]
+        self._guards = [Parted(guarded, (0,), entities=guarded.entities) for guarded in guards]
 
     def begin(self, node: Node) -> tuple[Groups, Ints]:
         """The blocks of a node, and int64[G, Q] the codes of their labels."""
@@ -171,7 +172,7 @@ class Counting:
             parted.leaves.drop()
 
     @property
-    def _all(self) -> list[_Parted]:
+    def _all(self) -> list[Parted]:
         return [self._own, *self._populations, *self._guards]
 
     def _grouped(

@@ -106,25 +106,13 @@ class Proposer:
             yield from (self._cuts if ladder.ordered else self._rests)(candidates, left)
 
     def _cuts(self, candidates: Candidates, left: Sequence[int]) -> Iterator[Proposal]:
+        """Two groups of neighbours of each part."""
         ladder, atoms = self._ladders[candidates.attribute], candidates.atoms
-        least, entities = self._judge.least, self._counting.entities
-        most = COUNTED if entities else CUTS
-        tries: dict[int, list[int]] = {}
-        null: dict[int, bool] = {}
+        null = {}
         for p in left:
-            sizes = atoms.groups.size[candidates.run(p)]
-            below, whole = np.cumsum(sizes)[:-1], int(sizes.sum())
-            # Entities may be in several labels: none is left out before it is counted.
-            fit = slice(None) if entities else (below >= least) & (whole - below >= least)
-            places = np.arange(1, len(sizes))[fit]
-            order = np.lexsort((places, np.abs(2 * below[fit] - whole)))
-            tries[p] = places[order][:most].tolist()
-            null[p] = int(atoms.code[candidates.run(p)][-1]) == ladder.null_at(
-                int(atoms.level[candidates.run(p).start])
-            )
-            if null[p]:
-                # NULL is cut away first: alone, else with as few values as it takes.
-                tries[p] = [*places[::-1][: most // 2].tolist(), *tries[p][: most // 2]]
+            run = candidates.run(p)
+            null[p] = int(atoms.code[run][-1]) == ladder.null_at(int(atoms.level[run.start]))
+        tries = {p: self._places_to_cut(candidates, p, null=null[p]) for p in left}
         for turn in range(max(map(len, tries.values()))):
             here = [p for p, places in tries.items() if len(places) > turn]
             group = np.full(len(atoms.part), -1, dtype=np.int64)
@@ -149,20 +137,26 @@ class Proposer:
                 yield candidates.proposal(p, "cut", gain, at=code, null=null[p])
                 del tries[p]
 
+    def _places_to_cut(self, candidates: Candidates, p: int, *, null: bool) -> list[int]:
+        """Where to cut the labels of a part, the place nearest the median of its rows first. null: whether NULL is the
+        last of them."""
+        least, entities = self._judge.least, self._counting.entities
+        most = COUNTED if entities else CUTS
+        sizes = candidates.atoms.groups.size[candidates.run(p)]
+        below, whole = np.cumsum(sizes)[:-1], int(sizes.sum())
+        # Entities may be in several labels: none is left out before it is counted.
+        fit = slice(None) if entities else (below >= least) & (whole - below >= least)
+        places = np.arange(1, len(sizes))[fit]
+        nearest: list[int] = places[np.lexsort((places, np.abs(2 * below[fit] - whole)))].tolist()
+        if not null:
+            return nearest[:most]
+        # NULL is cut away first: alone, else with as few values as it takes.
+        return [*places[::-1][: most // 2].tolist(), *nearest[: most // 2]]
+
     def _rests(self, candidates: Candidates, left: Sequence[int]) -> Iterator[Proposal]:
-        atoms, entities = candidates.atoms, self._counting.entities
-        tries: dict[int, tuple[Ints, list[int]]] = {}
-        for p in left:
-            run = candidates.run(p)
-            sizes, failing = atoms.groups.size[run], candidates.failing[run]
-            alone = np.flatnonzero(~failing & (atoms.groups.rows[run] > 0))
-            # The smallest of those that could stand alone join the rest first.
-            order = alone[np.argsort(sizes[alone], kind="stable")]
-            least, missing = 0, self._judge.least - int(sizes[failing].sum())
-            if not entities and missing > 0:
-                least = int(np.searchsorted(np.cumsum(sizes[order]), missing)) + 1
-            moved = [n for n in _further(least, COUNTED if entities else RESTS) if n < len(order)]
-            tries[p] = order, moved
+        """Labels that stand alone and one rest of each part."""
+        atoms = candidates.atoms
+        tries = {p: self._sizes_of_rest(candidates, p) for p in left}
         for turn in range(max(len(moved) for _, moved in tries.values())):
             here = [p for p, (_, moved) in tries.items() if len(moved) > turn]
             group = np.full(len(atoms.part), -1, dtype=np.int64)
@@ -190,6 +184,18 @@ class Proposer:
                 run = candidates.run(p)
                 yield candidates.proposal(p, "rest", gain, alone=tuple(atoms.code[run][group[run] < 0].tolist()))
                 del tries[p]
+
+    def _sizes_of_rest(self, candidates: Candidates, p: int) -> tuple[Ints, list[int]]:
+        """The labels of a part that could stand alone, the smallest first, and how many of them to put to the rest."""
+        run, entities = candidates.run(p), self._counting.entities
+        groups, failing = candidates.atoms.groups, candidates.failing[run]
+        sizes = groups.size[run]
+        alone = np.flatnonzero(~failing & (groups.rows[run] > 0))
+        order = alone[np.argsort(sizes[alone], kind="stable")]
+        least, missing = 0, self._judge.least - int(sizes[failing].sum())
+        if not entities and missing > 0:
+            least = int(np.searchsorted(np.cumsum(sizes[order]), missing)) + 1
+        return order, [n for n in _further(least, COUNTED if entities else RESTS) if n < len(order)]
 
     def _gained(
         self, candidates: Candidates, places: Sequence[int], groups: Groups, place: Ints, leaves: Ints

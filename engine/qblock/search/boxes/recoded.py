@@ -13,13 +13,12 @@ import sqlalchemy as sa
 
 from qblock.blocks import Floats, Ints
 from qblock.errors import QblockError
-from qblock.frequency.coding import Mask as Bits
 from qblock.lattice import Node
 from qblock.metrics.boxes import MEASURED, Boxes, BoxLeaves
 from qblock.metrics.registry import BY_NAME, Needs
-from qblock.recoding import Keys, Label, Ladder, PartedLeaves, Tree, replay
+from qblock.recoding import Label, Ladder, Tree, replay
 from qblock.search.assessment import Assessment, NodeCounts, same, tightest_of
-from qblock.search.boxes.counting import Counting
+from qblock.search.boxes.counting import Counting, Parted
 from qblock.search.boxes.groups import Judge, Path, with_guards, with_population
 from qblock.search.boxes.propose import Gain
 from qblock.search.boxes.specialize import Specialization, Specialized
@@ -27,7 +26,6 @@ from qblock.search.lattice import Tally
 from qblock.search.task import Task
 from qblock.search.utility import Metrics, workload_of
 from qblock.source import ladders_of, stated_map
-from qblock.warehouse import queries
 
 Start = Literal["top", "node"]
 NOISE = 1e-12
@@ -77,7 +75,7 @@ class Recoded:
         kept = ~suppressed
         tightest = tuple(tightest_of(parts, kept) for parts in counts.parts)
         satisfied = not (counts.failing & kept).any()
-        return Assessment(counts, satisfied, kept, int(groups.rows[suppressed].sum()), tightest)
+        return Assessment(counts, satisfied, kept, self.specialized.suppressed_rows, tightest)
 
     @cached_property
     def stated(self) -> dict[str, Any]:
@@ -148,10 +146,8 @@ class Recoded:
         source, tree = self.task.source, self.specialized.tree
         sets = source.frequency_sets
         sensitive = (number_of_sensitive,) if source.sensitives else ()
-        mask: Bits = sets.coding.mask(sets.lattice.bottom, sensitive)
-        table = sets.stored(queries.roll_up(sets.base, mask))
-        keys = Keys(sets.coding, [i for i, bits in enumerate(mask) if bits] or [0])
-        leaves = PartedLeaves(sets.session, table, keys.used)
+        parted = Parted(sets, sensitive, entities=False)
+        keys, leaves = parted.keys, parted.leaves
         replay(tree, leaves, keys)
         names = ["part", *(f"k{i}" for i in keys.used), "n"]
         columns = sets.session.counts(sa.select(*(leaves.table.c[name].label(name) for name in names)))
