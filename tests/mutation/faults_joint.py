@@ -213,6 +213,22 @@ JOINT: tuple[Mutation, ...] = (
         tests=("tests/release/test_turnover.py::test_an_entity_column_that_was_recoded_makes_nobody_new",),
     ),
     Mutation(
+        "types: floats of two widths write values alike",
+        "warehouse/texts.py",
+        "return same and is_single(left) == is_single(right)",
+        "return same",
+        tests=("tests/release/test_retype_crosswalk.py::test_releases_of_one_audience_write_values_alike",),
+    ),
+    Mutation(
+        "types: a narrower one is cast to from what a release that lags shows",
+        "joint/lag/checks.py",
+        "if name in other and text is not None and not fits(text, columns[name]):",
+        "if name in other and text is None:",
+        tests=(
+            "tests/release/test_type_classes.py::test_a_release_that_lags_keeps_a_type_that_holds_whom_it_still_shows",
+        ),
+    ),
+    Mutation(
         "hashes: a cluster is lent the key",
         "joint/crosswalk.py",
         "return not self.source.keeps_secrets",

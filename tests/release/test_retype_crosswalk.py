@@ -103,6 +103,18 @@ def test_releases_of_one_audience_write_people_alike(crossing: Any) -> None:
     assert "release people" in message
 
 
+def test_releases_of_one_audience_write_values_alike(crossing: Any) -> None:
+    job = crossing(two("0.1", "0.5"), {"s": "REAL"})
+    job.begin()
+    job.change("CREATE TABLE others AS SELECT person, age, zip, CAST(s AS DOUBLE PRECISION) AS s FROM people")
+    publish = {**job.settings["publish"], "view": "others"}
+    if job.engine == "duckdb":
+        publish["url"] = f"duckdb:///{job.folder}/others.duckdb"
+    source = {**job.settings["source"], "table": "others"}
+    job.set(release="others", source=source, publish=publish, versions={"audience": ["people"]})
+    assert "release others writes values of column s in type" in refused(job, {"age": 1, "zip": 5})
+
+
 def test_a_move_that_is_killed_is_none_or_whole(crossing: Any) -> None:
     job = crossing()
     job.begin()

@@ -15,11 +15,10 @@ from typing import Any
 import pyarrow as pa
 import sqlalchemy as sa
 
-from qblock.errors import Refused
 from qblock.joint.crosswalk import Book, fresh_name, open_book
 from qblock.joint.episodes import NOTHING
 from qblock.joint.texts import part_of, texts_of, together
-from qblock.joint.type_checks import check_types
+from qblock.joint.type_checks import cannot_hold, check_types
 from qblock.joint.types import entity_text
 from qblock.joint.versions import DIGEST, Candidate, entity_of, first_of, recorded
 from qblock.ledger.events import canonical
@@ -130,11 +129,7 @@ class Admission:
                 same = self.known.c.names == sa.cast(sa.literal(layout), sa.Text)
                 values = session.fetch(sa.select(text.label("value")).where(same).distinct())["value"].to_pylist()
                 if not all(value is None or fits(value, columns[name]) for value in values):
-                    raise Refused(
-                        f"column {name} has become {columns[name].type}, and the values with which people were first "
-                        "published are not values of that type; nothing is published. Change the column's type back, "
-                        f"or convert what is kept: qblock ledger retype {self.spec.path}"
-                    )
+                    raise cannot_hold(columns[name])
 
     def _frozen(
         self, session: Session, raw: sa.ColumnElement[Any], column: Column, layouts: Sequence[str]

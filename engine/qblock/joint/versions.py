@@ -32,7 +32,7 @@ from qblock.source import SourceTable
 from qblock.spec import Requirement, Spec
 from qblock.warehouse.protocol import Column
 from qblock.warehouse.queries import Query
-from qblock.warehouse.texts import same_kind
+from qblock.warehouse.texts import writes_alike
 
 UNPROTECTED = "`versions: {joint: none}`, with which no later version is protected together with the earlier ones"
 """What is left where versions cannot be checked together: no other name helps those who hold both."""
@@ -250,7 +250,7 @@ def first_of(book: Book, versions: Sequence[RecordedVersion], spec: Spec, column
         with_it = version.key.release in spec.versions.audience or spec.release in version.audience
         if not with_it or theirs.first.hashed != book.hashes:
             continue
-        if same_kind(theirs.first.column.kind, column.kind):
+        if writes_alike(theirs.first.column, column):
             return theirs.first
     return First(column, book.hashes)
 

@@ -16,7 +16,7 @@ from qblock.errors import Busy, InputError, Refused
 from qblock.joint.crosswalk import Book, has_book, open_book, prepare, record_with
 from qblock.joint.lag.retyped import move_state
 from qblock.joint.moves import Moves, apply_moves, moves_to
-from qblock.joint.type_checks import changed, check_somebody, way_back, write_types
+from qblock.joint.type_checks import changed, check_somebody, remedy, write_types
 from qblock.joint.types import Types, named, types_of
 from qblock.joint.versions import recorded
 from qblock.ledger.events import PUBLISHING, Event
@@ -122,7 +122,7 @@ def type_note(planned: Plan) -> str | None:
     if not changes:
         return None
     said = "; ".join(f"column {name} was of type {before} and is of type {now}" for name, before, now in changes)
-    return f"a release would be refused, since types have changed ({said}). {way_back(spec)}"
+    return f"a release would be refused, since types have changed ({said}). {remedy(spec)}"
 
 
 def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:

@@ -192,7 +192,8 @@ class DuckdbFacts:
         )
 
     def plain_decimal(self, value: sa.ColumnElement[Any]) -> sa.ColumnElement[Any]:
-        text = sa.cast(value, sa.Text)
+        # DuckDB writes .5 where a type has no digits before the point.
+        text = sa.func.regexp_replace(sa.cast(value, sa.Text), _literal(r"^(-?)\."), _literal(r"\10."))
         without = sa.func.rtrim(sa.func.rtrim(text, _literal("0")), _literal("."))
         return sa.case((sa.func.contains(text, _literal(".")), without), else_=text)
 

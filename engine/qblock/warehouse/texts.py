@@ -26,7 +26,7 @@ def canonical_text(text: str, column: Column) -> str | None:
     if column.kind == "decimal":
         return _not_finite(text) or _plain(Decimal(text))
     if column.kind == "float":
-        return _float(text, column.compare_as.lower() in ("real", "float", "float4"))
+        return _float(text, is_single(column))
     if column.kind == "boolean":
         return text.lower()
     if column.kind in ("timestamp", "timestamptz"):
@@ -45,9 +45,15 @@ def carried(text: str, kind: Kind, target: Kind) -> str:
     return moment + ZONE if target == "timestamptz" else moment
 
 
-def same_kind(left: Kind, right: Kind) -> bool:
-    """Whether equal values of two kinds have one canonical text, as numbers do whatever their type."""
-    return left == right or (left in NUMERIC and right in NUMERIC)
+def writes_alike(left: Column, right: Column) -> bool:
+    """Whether equal values of two columns have one canonical text, as numbers have that are not of single precision."""
+    same = left.kind == right.kind or (left.kind in NUMERIC and right.kind in NUMERIC)
+    return same and is_single(left) == is_single(right)
+
+
+def is_single(column: Column) -> bool:
+    """Whether a column has floats of single precision, of which 0.1 is another number than 0.1."""
+    return column.kind == "float" and column.compare_as.lower() in ("real", "float", "float4")
 
 
 def _plain(number: Decimal) -> str:

@@ -28,6 +28,16 @@ BEYOND = re.compile(
 """Days that an engine knows and Python's calendar does not: they come from the column itself."""
 BITS = {"tinyint": 8, "smallint": 16, "integer": 32, "bigint": 64, "hugeint": 128}
 EXACT = re.compile(r"(?:numeric|decimal)\((\d+),\s*(-?\d+)\)")
+CLASSES = {
+    "integer": re.compile(rf"u?({'|'.join(BITS)})", re.IGNORECASE),
+    "decimal": re.compile(r"(numeric|decimal)(\(\d+(,\s*-?\d+)?\))?", re.IGNORECASE),
+    "text": re.compile(r"(character varying|varchar)(\(\d+\))?|text|string", re.IGNORECASE),
+    "timestamp": re.compile(r"TIMESTAMP(_S|_MS|_NS)?|timestamp(\(\d\))? without time zone"),
+    "timestamptz": re.compile(r"timestamp(\(\d\))? with time zone", re.IGNORECASE),
+}
+"""Types that write each value which they share alike: of floats REAL does not, whose 0.1 is another number."""
+DECIMALS = {"timestamp_s": 0, "timestamp_ms": 3, "timestamp_ns": 9}
+"""Of a second, in DuckDB's types."""
 
 
 def is_value(text: str, kind: Kind) -> bool:
@@ -71,7 +81,24 @@ def fits(text: str, column: Column) -> bool:
         with np.errstate(over="ignore", under="ignore"):
             number_ = np.float32(text) if type_ in ("real", "float", "float4") else np.float64(text)
         return bool(np.isfinite(number_)) and (bool(number_) or not Decimal(text))
+    if column.kind in ("timestamp", "timestamptz"):
+        return _within(text, type_)
     return True
+
+
+def type_class(type_: str) -> str:
+    """What a type has in common with those that write values alike; the type itself where there are none."""
+    return next((name for name, types in CLASSES.items() if types.fullmatch(type_)), type_)
+
+
+def _within(moment: str, type_: str) -> bool:
+    """Whether a type has the decimals of a moment, and its year."""
+    declared = re.search(r"\((\d)\)", type_)
+    most = int(declared[1]) if declared else DECIMALS.get(type_, 6)
+    decimals = re.search(r"\.(\d*[1-9])", moment)
+    year = re.match(r"\d+", moment)
+    there = type_ != "timestamp_ns" or year is None or ("BC" not in moment and 1677 < int(year[0]) < 2262)
+    return there and (decimals is None or len(decimals[1]) <= most)
 
 
 def all_fit(leaves: Texts, column: Column) -> bool:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
 from qblock.errors import Refused
+from qblock.joint.crosswalk import Book
 from qblock.joint.lag.memory import Kept, Layout
-from qblock.joint.versions import UNPROTECTED
+from qblock.joint.type_checks import cannot_hold, parts_of
+from qblock.joint.units import rows_of
+from qblock.joint.versions import UNPROTECTED, recorded
 from qblock.source import SourceTable
 from qblock.spec import Spec
+from qblock.warehouse.protocol import Column
+from qblock.warehouse.values import fits
 
 OTHER_COLUMNS = (
     "version {first} of release {release} was made with other columns ({before}) than the spec has now ({now}), and "
@@ -32,6 +41,25 @@ def check_layout(spec: Spec, kept: Kept) -> None:
             f"release {spec.release} has {list(kept.node)}; nothing is published. Pin that one, "
             f"or write {UNPROTECTED}"
         )
+
+
+def check_shown(book: Book, spec: Spec, kept: Kept, columns: Mapping[str, Column]) -> None:
+    """Raise Refused where a column has become too narrow for what versions show of it."""
+    types = {name: column.compare_as for name, column in recorded(book, spec.release)[-1].types.columns.items()}
+    types |= kept.types
+    names = (*kept.layout.quasi, *kept.layout.valued)
+    other = {name for name in names if columns[name].compare_as != types.get(name)}
+    shown = book.tables.shown
+    for column, names in ((shown.c.place, kept.layout.quasi), (shown.c.value, kept.layout.valued)):
+        if not other.intersection(names):
+            continue
+        query = sa.select(column.label("text")).where(shown.c.release == spec.release).distinct()
+        units = book.own.fetch(query)["text"].to_pylist()
+        rows = [row for unit in units for row in rows_of(unit)] if spec.bundles and column is shown.c.value else units
+        for row in rows:
+            for name, text in zip(names, parts_of(row), strict=True):
+                if name in other and text is not None and not fits(text, columns[name]):
+                    raise cannot_hold(columns[name])
 
 
 def check_node(kept: Kept, source: SourceTable) -> None:

@@ -16,7 +16,7 @@ from qblock.joint.excluded import FAILED, QUEUED, entities_apart
 from qblock.joint.gate import Verdict, check_models, members, members_of
 from qblock.joint.lag import first, memory
 from qblock.joint.lag.begin import adopt, begin
-from qblock.joint.lag.checks import check_layout, check_node
+from qblock.joint.lag.checks import check_layout, check_node, check_shown
 from qblock.joint.lag.edits import moved_by_edits, refine, units_moved
 from qblock.joint.lag.failed import let_fail, never_shown
 from qblock.joint.lag.judged import as_first
@@ -30,7 +30,8 @@ from qblock.ledger.events import RecordedEvent
 from qblock.search.task import QUARANTINED, Task
 from qblock.source import SourceTable
 from qblock.spec import Spec
-from qblock.warehouse.protocol import Column, Session, TableName
+from qblock.warehouse.protocol import Column, TableName
+from qblock.warehouse.values import type_class
 
 FAILED_TOGETHER = (
     "newcomers whose batch passed fail together with another release that the same readers may hold: its people stay "
@@ -272,19 +273,20 @@ class LaggingVersions(JointVersions):
             release = self.spec.release
             raise StartOver(EDITED.format(len(moved)), lambda own: refine(own, release, moved))
 
-    def check_types(self, session: Session, columns: Mapping[str, Column]) -> None:
-        super().check_types(session, columns)
+    def _check_shown(self, book: Book, columns: Mapping[str, Column]) -> None:
         kept = self.kept
         if kept is None:
             return
         for name, before in kept.types.items():
             now = columns[name].compare_as
-            if now != before:
+            if type_class(now) != type_class(before):
                 raise Refused(
                     f"column {name} is of type {now} now, and was of type {before} when version {kept.first} of "
                     f"release {self.spec.release} was made: values that did not change may read differently; nothing "
                     f"is published. Give the column its type again, or write {UNPROTECTED}"
                 )
+        check_shown(book, self.spec, kept, columns)
+        self.kept = replace(kept, types={name: columns[name].compare_as for name in kept.types})
 
     def _everybody(self, source: SourceTable) -> int:
         """The rows of the whole source."""
