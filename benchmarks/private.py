@@ -44,7 +44,7 @@ privacy: [{{k_anonymity: {{k: 20}}}}, {{distinct_l_diversity: {{l: 3}}}}]
 search: {{node: {{age: 2, zip: 2, sex: 0}}}}
 versions: {{joint: {joint}}}
 """
-ON_SPARK = """private: {{url: "duckdb:///{own}/private/ledger.duckdb", path: {shared}/private}}
+ON_SPARK = """private: {{url: "sqlite:///{own}/private/ledger.sqlite", path: {shared}/private}}
 publish: {{schema: {schema}_{joint}, path: {shared}/published, readers_checked: by operator}}"""
 COLUMNS = {"age": 70, "zip": 100, "sex": 2, "ill": 12}
 """How many values each has, all about as frequent."""

@@ -25,7 +25,6 @@ FROM (
         -- the text is UTC, and so is the epoch of a timestamp without a zone
         CAST(floor(extract(epoch FROM now()) - extract(epoch FROM CAST(event.recorded_at AS timestamp))) AS bigint)
             AS age_seconds,
-        -- unique, so row_number() would be the same; but DuckDB 1.5 fails on some filters of it (issue 21387 there)
         rank() OVER (PARTITION BY event.release ORDER BY event.number DESC) AS newest_first
     FROM event
     JOIN pointer ON pointer.release = event.release AND pointer.version = event.version

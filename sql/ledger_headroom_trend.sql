@@ -19,7 +19,6 @@ SELECT
 FROM (
     SELECT
         version_guarantees.*,
-        -- unique, so row_number() would be the same; but DuckDB 1.5 fails on some filters of it (issue 21387 there)
         rank() OVER (
             PARTITION BY release, version, model, sensitive, parameters, parameter ORDER BY number DESC, position DESC
         ) AS newest_first

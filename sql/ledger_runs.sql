@@ -26,7 +26,6 @@ FROM (
     SELECT
         event.*,
         min(recorded_at) OVER (PARTITION BY release, run) AS began_at,
-        -- unique, so row_number() would be the same; but DuckDB 1.5 fails on some filters of it (issue 21387 there)
         rank() OVER (PARTITION BY release, run ORDER BY number DESC) AS newest_first
     FROM event
 ) AS events

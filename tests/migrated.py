@@ -18,7 +18,7 @@ import sqlalchemy as sa
 from qblock.ledger import migrate
 from qblock.resources import migrations_directory
 
-_scripts: dict[str, str] = {}
+_scripts: dict[str, list[str]] = {}
 """By engine."""
 
 
@@ -33,7 +33,8 @@ def replaying(patched: pytest.MonkeyPatch) -> Iterator[None]:
             run(connection)
         elif engine in _scripts:
             driver: Any = connection.connection.driver_connection
-            driver.execute(_scripts[engine])
+            for script in _scripts[engine]:
+                driver.execute(script)
         else:
             _scripts[engine] = _script(connection, lambda: run(connection))
 
@@ -61,11 +62,12 @@ revision, down_revision, branch_labels, depends_on = "{}", "{}", None, None
 
 
 def upgrade() -> None:
-    op.add_column("event", sa.Column("added", sa.Text), schema=context.config.attributes["schema"])
+    if op.get_bind().dialect.name != "duckdb":  # whose files hold the crosswalk
+        op.add_column("event", sa.Column("added", sa.Text), schema=context.config.attributes["schema"])
 """
 
 
-def _script(connection: sa.Connection, migrations: Any) -> str:
+def _script(connection: sa.Connection, migrations: Any) -> list[str]:
     done: list[str] = []
 
     def note(_: Any, __: Any, statement: str, parameters: Any, *more: object) -> None:
@@ -78,4 +80,5 @@ def _script(connection: sa.Connection, migrations: Any) -> str:
         migrations()
     finally:
         sa.event.remove(connection, "before_cursor_execute", note)
-    return ";\n".join(done)
+    # SQLite executes one statement at a time, which costs nothing there.
+    return done if connection.dialect.name == "sqlite" else [";\n".join(done)]

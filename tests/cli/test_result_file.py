@@ -22,7 +22,7 @@ FILES = {
     "the source": "warehouse.duckdb",
     "the release file": "release.duckdb",
     "what DuckDB writes for the release file": "release.duckdb.wal",
-    "in the private folder of qblock": "qblock/ledger.duckdb",
+    "in the private folder of qblock": "qblock/ledger.sqlite",
 }
 RESULT = json.dumps({"status": "refused", "release": "people", "exit_status": 3, "reason": ""})
 
@@ -80,7 +80,7 @@ def test_a_file_that_the_release_lives_on_is_never_its_result(
 
 
 @pytest.mark.parametrize("engine_name", ["duckdb"])
-@pytest.mark.parametrize("name", ["release.duckdb", "qblock/ledger.duckdb"])
+@pytest.mark.parametrize("name", ["release.duckdb", "qblock/ledger.sqlite"])
 def test_a_file_that_is_yet_to_be_made_is_kept_free(own: Job, name: str) -> None:
     (own.folder / "qblock").mkdir(mode=0o700)
     assert release(own, "--result", own.folder / name) == 2

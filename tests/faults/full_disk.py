@@ -189,7 +189,7 @@ class Sweep:
     def _leftovers(self) -> Iterable[str]:
         folder = self.folder / "qblock"
         wanted = {"spec.yaml", "release.duckdb"}
-        kept = {".gitignore", ".lock", "people.lock", "ledger.duckdb", "crosswalk.duckdb"}
+        kept = {".gitignore", ".lock", "people.lock", "ledger.sqlite", "crosswalk.duckdb"}
         yield from (p.name for p in self.folder.iterdir() if p.is_file() and p.name not in wanted)
         yield from (p.name for p in folder.iterdir() if p.is_file() and p.name not in kept)
         versions = folder / "versions" / "people"

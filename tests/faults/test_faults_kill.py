@@ -7,6 +7,8 @@ postgresql; of the steady job `python -m tests.faults.weeks --engine duckdb --ki
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -105,19 +107,17 @@ def test_what_is_lost_is_noticed(what: str, tmp_path: Path) -> None:
         play.check_rows()
         assert play.lost == []
         play.check_published()
-        ledger = tmp_path / "qblock" / "ledger.duckdb"
+        ledger = tmp_path / "qblock" / "ledger.sqlite"
         damage(play, what, ledger)
         play.check_rows()
         assert play.lost
 
 
 def damage(play: Stage, what: str, ledger: Path) -> None:
-    import duckdb
-
     if what == "row":
         play.job.change("DELETE FROM people WHERE age = 30")
         return
-    with duckdb.connect(str(ledger)) as connection:
+    with closing(sqlite3.connect(ledger, isolation_level=None)) as connection:
         if what == "event":
             connection.execute("DELETE FROM guarantee WHERE number = 3")
             connection.execute("DELETE FROM event WHERE number = 3")

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import duckdb
 import sqlalchemy as sa
 from release.jobs import ATTRIBUTES, Job
 
@@ -127,7 +127,7 @@ def newer_ledger(job: Job) -> None:
     if job.engine == "postgresql":
         job.change(statement.format("qblock."))
         return
-    with duckdb.connect(str(place_of(job.spec).file)) as connection:
+    with closing(sqlite3.connect(str(place_of(job.spec).file), isolation_level=None)) as connection:
         connection.execute(statement.format(""))
 
 
@@ -136,7 +136,7 @@ def altered_event(job: Job) -> None:
     if job.engine == "postgresql":
         job.change(statement.format("qblock."))
         return
-    with duckdb.connect(str(place_of(job.spec).file)) as connection:
+    with closing(sqlite3.connect(str(place_of(job.spec).file), isolation_level=None)) as connection:
         connection.execute(statement.format(""))
 
 

@@ -129,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     failed = False
     with tempfile.TemporaryDirectory() as folder:
-        place = place_of_url("duckdb:///qblock/ledger.duckdb", Path(folder))
+        place = place_of_url("sqlite:///qblock/ledger.sqlite", Path(folder))
         prepare(place)
         warehouse = DuckdbWarehouse(None)
         modes: tuple[Mode | None, ...] = ("episodes", None)

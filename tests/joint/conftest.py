@@ -30,12 +30,12 @@ def empty_crosswalk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakePl
         def copy(engine: str, folder: Path, server: str) -> Iterator[Place]:
             kind = server or engine
             if kind not in made:
-                url = stack.enter_context(database(server)) if server else "duckdb:///qblock/ledger.duckdb"
+                url = stack.enter_context(database(server)) if server else "sqlite:///qblock/ledger.sqlite"
                 made[kind] = place_of_url(url, tmp_path_factory.mktemp("crosswalk"))
                 prepare(made[kind])
             if not server:
                 shutil.copytree(made[kind].folder, folder / "qblock")
-                yield place_of_url("duckdb:///qblock/ledger.duckdb", folder)
+                yield place_of_url("sqlite:///qblock/ledger.sqlite", folder)
             else:
                 with database(server, made[kind].url.database or "") as url:
                     yield place_of_url(url, folder)

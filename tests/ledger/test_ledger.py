@@ -189,7 +189,8 @@ def test_a_ledger_file_that_stays_open_elsewhere_is_busy(ledger: Place, start) -
         "with ledger_transaction(place): print('open', flush=True); sys.stdin.readline()\n"
     )
     assert holder.stdout.readline() == "open\n"
-    with pytest.raises(Busy, match="another process holds the DuckDB file"), ledger_transaction(ledger, seconds=0.2):
+    held = r"another process holds the ledger .*ledger\.sqlite; wait until it has closed the file"
+    with pytest.raises(Busy, match=held), ledger_transaction(ledger, seconds=0.2):
         pass
     holder.communicate("\n")
     with ledger_transaction(ledger) as connection:

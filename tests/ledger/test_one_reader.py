@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 
+from qblock.errors import QblockError
 from qblock.ledger.events import Event
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
@@ -62,7 +63,7 @@ def test_after_an_error_the_next_reader_has_another_connection(ledger: Place) ->
     with one_reader():
         with opened(ledger, read_only=True) as one:
             first = driver(one)
-        with pytest.raises(sa.exc.DBAPIError), opened(ledger, read_only=True) as again:
+        with pytest.raises(QblockError), opened(ledger, read_only=True) as again:
             again.exec_driver_sql("SELECT nothing FROM nowhere")
         with opened(ledger, read_only=True) as other:
             assert driver(other) is not first

@@ -17,11 +17,11 @@ def spec(directory: Path, url: str) -> SimpleNamespace:
     return SimpleNamespace(directory=directory, source=SimpleNamespace(url=SimpleNamespace(url=url)), private=None)
 
 
-def test_specs_of_a_folder_share_a_duckdb_ledger(tmp_path: Path) -> None:
+def test_specs_of_a_folder_share_a_ledger(tmp_path: Path) -> None:
     a, b = (place_of(spec(tmp_path, f"duckdb:///{name}.duckdb")) for name in "ab")
     assert a == b
-    assert a.file == tmp_path / "qblock" / "ledger.duckdb"
-    assert place_of_url(f"duckdb:///{a.file}", Path("/")) == a
+    assert a.file == tmp_path / "qblock" / "ledger.sqlite"
+    assert place_of_url(f"sqlite:///{a.file}", Path("/")) == a
     assert not a.folder.exists()
 
 
@@ -33,9 +33,10 @@ def test_a_postgresql_ledger_is_in_the_sources_database(tmp_path: Path) -> None:
     assert place_of_url("postgresql://job:secret@host:5433/db?sslmode=require", tmp_path) == place
 
 
-def test_a_source_is_not_taken_for_a_ledger(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"warehouse.duckdb is not a ledger; give the spec, or .* ledger.duckdb"):
-        place_of_url("duckdb:///warehouse.duckdb", tmp_path)
+@pytest.mark.parametrize("scheme", ["duckdb", "sqlite"])
+def test_a_source_is_not_taken_for_a_ledger(tmp_path: Path, scheme: str) -> None:
+    with pytest.raises(InputError, match=r"warehouse is not a ledger; give the spec, or .* ledger.sqlite"):
+        place_of_url(f"{scheme}:///warehouse", tmp_path)
 
 
 def test_the_private_folder_is_closed_and_not_committed(tmp_path: Path) -> None:

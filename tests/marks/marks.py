@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import random
 import re
+import sqlite3
 import string
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,7 +114,12 @@ def ledger_texts(job: Job) -> dict[str, str]:
     """Every table of the ledger but those that are kept for their values, as SELECT gives it."""
     texts = {}
     if job.engine == "duckdb":
-        for file in sorted(place_of(job.spec).folder.glob("*.duckdb")):
+        place = place_of(job.spec)
+        with closing(sqlite3.connect(str(place.file))) as ledger:
+            for (name,) in ledger.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                if not KEPT.fullmatch(name):
+                    texts[f"ledger: {name}"] = repr(ledger.execute(f'SELECT * FROM "{name}"').fetchall())
+        for file in sorted(place.folder.glob("*.duckdb")):
             try:
                 opened = duckdb.connect(str(file), read_only=True)
             except duckdb.Error:

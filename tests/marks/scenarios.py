@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +51,7 @@ def lost(job: Job) -> None:
     if job.engine == "postgresql":
         job.change("DELETE FROM qblock.reference")
         return
-    with duckdb.connect(str(job.folder / "qblock" / "ledger.duckdb")) as connection:
+    with closing(sqlite3.connect(job.folder / "qblock" / "ledger.sqlite", isolation_level=None)) as connection:
         connection.execute("DELETE FROM reference")
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import random
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 import sqlalchemy as sa
 from engines import create_table, database
@@ -199,7 +199,7 @@ def test_the_search_finds_a_mark_in_every_place(
     reason = f"planted {mark}".replace("'", "''")
     plant = f"UPDATE {{}}event SET reason = '{reason}'"
     if job.engine == "duckdb":
-        with duckdb.connect(str(job.folder / "qblock" / "ledger.duckdb")) as connection:
+        with closing(sqlite3.connect(job.folder / "qblock" / "ledger.sqlite", isolation_level=None)) as connection:
             connection.execute(plant.format(""))
     else:
         Job.change(job, plant.format("qblock."))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import qblock
 from qblock.ledger.stores import STORES
+from qblock.ledger.tables import SQLITE
 from qblock.publish.targets import TARGETS
 from qblock.spec.urls import OF_FILES
 from qblock.warehouse.engines import ENGINES
@@ -18,7 +19,8 @@ OWN = ("warehouse", "ledger/stores", "publish/targets", "demo")
 CLASSES = {
     "DuckdbTarget",
     "PostgresqlTarget",
-    "DuckdbPlace",
+    "DuckdbFile",
+    "SqlitePlace",
     "PostgresqlPlace",
     "DuckdbWarehouse",
     "PostgresqlWarehouse",
@@ -60,6 +62,7 @@ def test_a_comparison_would_be_found() -> None:
 def test_the_registries_have_the_same_engines() -> None:
     assert {name for name, engine in ENGINES.items() if engine.stores} == set(STORES)
     assert set(ENGINES) == set(TARGETS)
-    assert {scheme for engine in ENGINES.values() if engine.is_file for scheme in engine.schemes} == set(OF_FILES)
+    files = {scheme for engine in ENGINES.values() if engine.is_file for scheme in engine.schemes}
+    assert files | {SQLITE} == set(OF_FILES)
     for name, engine in ENGINES.items():
         assert engine.facts.name == name

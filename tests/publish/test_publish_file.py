@@ -67,7 +67,7 @@ def test_the_source_is_no_target(job: Job, link: str) -> None:
 def test_the_ledger_is_no_target(job: Job) -> None:
     job.run()
     with pytest.raises(InputError, match="private folder"):
-        publish_to(job, "qblock/ledger.duckdb").run()
+        publish_to(job, "qblock/ledger.sqlite").run()
 
 
 @pytest.mark.parametrize("name", ["missing/release.duckdb", "folder"])
@@ -197,15 +197,15 @@ def storage_of(file: Path) -> str:
 def test_files_can_be_read_by_the_oldest_duckdb_that_is_supported(job: Job) -> None:
     job.set(entity="name").run()
     files = [job.target, *sorted((job.folder / "qblock").rglob("*.duckdb"))]
-    assert {file.name for file in files} >= {"ledger.duckdb", "crosswalk.duckdb", "v1.duckdb"}
+    assert {file.name for file in files} >= {"crosswalk.duckdb", "v1.duckdb"}
     assert {storage_of(file) for file in files} == {"v1.5.0+"}
 
 
 def test_a_release_is_written_for_the_oldest_duckdb_that_has_to_read_it(job: Job) -> None:
     job.settings["publish"]["storage_version"] = "v1.2.0"
-    job.run()
+    job.set(entity="name").run()
     assert storage_of(job.target) == "v1.2.0+"
-    assert storage_of(job.folder / "qblock" / "ledger.duckdb") == "v1.5.0+"
+    assert storage_of(job.folder / "qblock" / "crosswalk.duckdb") == "v1.5.0+"
 
 
 def test_a_version_that_the_library_cannot_write_for_is_refused_at_once(job: Job) -> None:

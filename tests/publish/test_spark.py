@@ -58,7 +58,7 @@ def people(rows: int, seed: int) -> pa.Table:
 def on_spark(client: Any, hive: tuple[str, Path], tmp_path: Path, rows: pa.Table, ledger: str | None = None) -> Release:
     """A release of rows, which are the source from now on."""
     client.createDataFrame(rows).write.mode("overwrite").saveAsTable("clinic.people")
-    ledger = ledger or f"duckdb:///{tmp_path}/qblock/ledger.duckdb"
+    ledger = ledger or f"sqlite:///{tmp_path}/qblock/ledger.sqlite"
     target = ON_SPARK.format(ledger=ledger, folder=hive[1])
     return written(tmp_path / "spark.yaml", SPEC.format(url=hive[0], table="clinic.people", target=target))
 
@@ -84,7 +84,7 @@ def test_what_looks_like_a_setting_is_a_name(client: Any, hive: tuple[str, Path]
     quasi, sensitive, plain = "${HOME}", "${env:PATH}", "${spark.sql.session.timeZone}"
     rows = pa.table({quasi: ["x", "y"] * 6, sensitive: [f"${{HOME}} {i % 3}" for i in range(12)], plain: [quasi] * 12})
     client.createDataFrame(rows).write.mode("overwrite").saveAsTable("clinic.people")
-    target = ON_SPARK.format(ledger=f"duckdb:///{tmp_path}/qblock/ledger.duckdb", folder=hive[1])
+    target = ON_SPARK.format(ledger=f"sqlite:///{tmp_path}/qblock/ledger.sqlite", folder=hive[1])
     text = SPEC.format(url=hive[0], table="clinic.people", target=target)
     begin, end = text.index("attributes:"), text.index("privacy:")
     attributes = {quasi: "{role: quasi_identifier, hierarchy: suppress}", sensitive: "sensitive", plain: "insensitive"}
@@ -205,7 +205,7 @@ def test_a_ledger_that_does_not_know_what_is_published_is_refused(
 ) -> None:
     on_spark(client, hive, tmp_path, people(300, 11)).publish()
     before = seen(client)
-    other = on_spark(client, hive, tmp_path, people(300, 12), ledger=f"duckdb:///{tmp_path}/other/ledger.duckdb")
+    other = on_spark(client, hive, tmp_path, people(300, 12), ledger=f"sqlite:///{tmp_path}/other/ledger.sqlite")
     with pytest.raises(Refused, match="shows version 1 of release people"):
         other.publish()
     assert seen(client) == before

@@ -90,7 +90,7 @@ def test_a_worker_that_is_killed_changes_no_version(
     columns |= {"ill": "char(97 + pmod(hash(id, 3), 8))", "ward": "CAST(pmod(hash(id, 4), 5000) AS INT)"}
     drawn = ", ".join(f"{what} AS {name}" for name, what in columns.items())
     client.sql(f"SELECT {drawn} FROM range({ROWS})").repartition(8).write.format("parquet").saveAsTable("clinic.lost")
-    target = ON_SPARK.format(ledger=f"duckdb:///{tmp_path}/private/ledger.duckdb", folder=breakable.folder)
+    target = ON_SPARK.format(ledger=f"sqlite:///{tmp_path}/private/ledger.sqlite", folder=breakable.folder)
     given = {"url": breakable.url, "target": target}
     release = written(tmp_path / "lost.yaml", SPEC.format(search="{roll_up: warehouse}", **given))
     breakable.wait_for_executors(2)

@@ -56,7 +56,7 @@ def both(client: Any, hive: tuple[str, Path], tmp_path: Path, seed: int) -> tupl
     """One release on either engine, whose source has these rows now."""
     rows, names = hostile(seed), {"sex": json.dumps(SEX), "ill": json.dumps(ILL)}
     client.createDataFrame(rows).write.mode("overwrite").saveAsTable("clinic.people")
-    target = ON_SPARK.format(ledger=f"duckdb:///{tmp_path}/qblock/ledger.duckdb", folder=hive[1])
+    target = ON_SPARK.format(ledger=f"sqlite:///{tmp_path}/qblock/ledger.sqlite", folder=hive[1])
     text = SPEC.format(url=hive[0], table="clinic.people", target=target, **names)
     spark = written(tmp_path / "spark.yaml", text)
     folder = tmp_path / "duckdb"

@@ -87,7 +87,7 @@ def reader(url: str, view: str, pause: float = 0) -> Iterator[list[Any]]:
 
 
 def test_a_run_that_is_killed_at_a_boundary_is_taken_up(client: Any, hive: tuple[str, Path], tmp_path: Path) -> None:
-    target = ON_SPARK.format(ledger=f"duckdb:///{tmp_path}/private/ledger.duckdb", folder=hive[1])
+    target = ON_SPARK.format(ledger=f"sqlite:///{tmp_path}/private/ledger.sqlite", folder=hive[1])
     release = written(tmp_path / "killed.yaml", SPEC.format(url=hive[0], target=target))
     spec = str(release.spec.path)
     for number in (1, 2):

@@ -20,7 +20,7 @@ from qblock.warehouse.spark_catalog import Entry, _tells, same_path, within
 from qblock.warehouse.spark_client import path_literal
 from qblock.warehouse.spark_dialect import SparkDialect
 
-PRIVATE = "private: {url: duckdb:///qblock/ledger.duckdb, path: /data/private}"
+PRIVATE = "private: {url: sqlite:///qblock/ledger.sqlite, path: /data/private}"
 PUBLISH = "publish: {path: /data/published, readers_checked: by operator}"
 ALONE = "versions: {joint: none}"
 SPEC = """version: 1
@@ -43,8 +43,8 @@ def spec(folder: Path, *parts: str, url: str = "sc://host", release: str = "peop
     ("parts", "said"),
     [
         ((PUBLISH, ALONE), r"Spark cannot hold the ledger of a release; give it a database: private: \{url: "),
-        ((PRIVATE.replace("duckdb:///qblock/ledger.duckdb", '"sc://host"'), PUBLISH), "private.url: Spark"),
-        ((PRIVATE.replace("ledger.duckdb", "x.duckdb"), PUBLISH), r"private.url: .*x.duckdb is not a ledger"),
+        ((PRIVATE.replace("sqlite:///qblock/ledger.sqlite", '"sc://host"'), PUBLISH), "private.url: Spark"),
+        ((PRIVATE.replace("ledger.sqlite", "x.duckdb"), PUBLISH), r"private.url: .*x.duckdb is not a ledger"),
         ((PRIVATE, ALONE), r"Spark has no grants: .*publish: \{path: .*, readers_checked: \"by operator\"\}"),
         ((PRIVATE, "publish: {path: /data/published}", ALONE), "Spark has no grants"),
         ((PRIVATE, "publish: {readers_checked: by operator}", ALONE), "Spark has no grants"),
@@ -84,10 +84,10 @@ def test_other_engines_have_no_use_for_it(tmp_path: Path) -> None:
 
 def test_the_ledger_is_where_the_spec_says(tmp_path: Path) -> None:
     place = place_of(spec(tmp_path, PRIVATE, PUBLISH))
-    assert place.file == tmp_path / "qblock" / "ledger.duckdb"
+    assert place.file == tmp_path / "qblock" / "ledger.sqlite"
     assert not place.atomic
     served = place_of(
-        spec(tmp_path, PRIVATE.replace("duckdb:///qblock/ledger.duckdb", "postgresql://host/db"), PUBLISH)
+        spec(tmp_path, PRIVATE.replace("sqlite:///qblock/ledger.sqlite", "postgresql://host/db"), PUBLISH)
     )
     assert served.engine == "postgresql"
     assert not served.atomic  # versions are elsewhere

@@ -114,7 +114,7 @@ def twins(client: Any, hive: tuple[str, Path], tmp_path: Path, monkeypatch: pyte
     """Two releases whose keys are the same, and whose digests are made of hashes."""
     monkeypatch.setattr(DuckdbFacts, "keeps_secrets", False)
     same_keys(monkeypatch)
-    return Twins(client, hive, tmp_path, f"duckdb:///{tmp_path}/private/ledger.duckdb", "")
+    return Twins(client, hive, tmp_path, f"sqlite:///{tmp_path}/private/ledger.sqlite", "")
 
 
 def test_steady_versions_are_those_of_duckdb(twins: Twins) -> None:
@@ -177,7 +177,7 @@ def test_no_key_and_nobodys_name_leaves_the_store(
 ) -> None:
     digits = "5e"
     same_key(monkeypatch, "qblock.joint.crosswalk", digits)
-    twins = Twins(client, hive, tmp_path, f"duckdb:///{tmp_path}/private/ledger.duckdb", "")
+    twins = Twins(client, hive, tmp_path, f"sqlite:///{tmp_path}/private/ledger.sqlite", "")
     sent, fetched = [], []
     fetch, frame, load = SparkSession.fetch, SparkSession._frame, SparkSession.load
 

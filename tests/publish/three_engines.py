@@ -41,7 +41,7 @@ class Three:
 
     def releases(self, name: str, spec: Mapping[str, Any]) -> dict[str, Release]:
         """The release of that table on each engine, by a spec without its source and its place."""
-        ledger = f"duckdb:///{self.folder}/ledger/ledger.duckdb"
+        ledger = f"sqlite:///{self.folder}/ledger/ledger.sqlite"
         places = {
             "duckdb": ("duckdb:///w.duckdb", name, 'publish: {url: "duckdb:///out.duckdb", schema: main}'),
             "postgresql": (self.postgresql, f"clinic.{name}", "publish: {schema: published}"),

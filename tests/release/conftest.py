@@ -26,7 +26,7 @@ Start = Callable[..., Piped]
 def place(engine_name: str, request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """A place without a ledger."""
     if engine_name == "duckdb":
-        return place_of_url("duckdb:///qblock/ledger.duckdb", tmp_path)
+        return place_of_url("sqlite:///qblock/ledger.sqlite", tmp_path)
     return place_of_url(request.getfixturevalue("postgresql_url"), tmp_path)
 
 
@@ -44,14 +44,14 @@ def empty_ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MakeLedge
             kind = server or engine
             if kind not in made:
                 template = tmp_path_factory.mktemp("ledger")
-                url = "duckdb:///qblock/ledger.duckdb"
+                url = "sqlite:///qblock/ledger.sqlite"
                 if server:
                     url = stack.enter_context(database(server))
                 made[kind] = place_of_url(url, template)
                 migrate.upgrade_ledger(made[kind])
             if not server:
                 shutil.copytree(made[kind].folder, folder / "qblock")
-                yield place_of_url("duckdb:///qblock/ledger.duckdb", folder)
+                yield place_of_url("sqlite:///qblock/ledger.sqlite", folder)
             else:
                 with database(server, made[kind].url.database or "") as url:
                     yield place_of_url(url, folder)
@@ -76,8 +76,7 @@ def start(request: pytest.FixtureRequest, tmp_path: Path, tmp_path_factory: pyte
     with Nursery() as nursery, ExitStack() as running:
 
         def process(code: str) -> Piped:
-            file = "/qblock/ledger.duckdb" if place.engine == "duckdb" else ""
-            url = f"duckdb:///{tmp_path}{file}" if file else place.url.render_as_string(hide_password=False)
+            url = place.url.render_as_string(hide_password=False)
             prologue = (
                 "import os, pathlib, signal, warnings\nwarnings.simplefilter('error')\n"
                 "from qblock.ledger.stores import place_of_url\n"

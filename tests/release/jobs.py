@@ -160,7 +160,7 @@ def new_job(engine: str, folder: Path, url: str, table: str = "people", **settin
         publish["url"] = f"duckdb:///{folder}/release.duckdb"
     if engine == "spark":
         publish |= {"path": f"{folder}/published", "readers_checked": "by operator"}
-        ledger = {"url": f"duckdb:///{folder}/qblock/ledger.duckdb", "path": f"{folder}/private"}
+        ledger = {"url": f"sqlite:///{folder}/qblock/ledger.sqlite", "path": f"{folder}/private"}
         settings = {"private": ledger, **settings}
     return Job(
         engine,

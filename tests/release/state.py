@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Any
 
 import duckdb
@@ -11,7 +13,7 @@ import duckdb
 from release.jobs import Job
 
 PARTS = {
-    "duckdb": {"ledger": ["ledger.duckdb"], "crosswalk": ["crosswalk.duckdb"], "versions": ["versions"]},
+    "duckdb": {"ledger": ["ledger.sqlite"], "crosswalk": ["crosswalk.duckdb"], "versions": ["versions"]},
     "postgresql": {
         "ledger": ["event", "guarantee", "reference", "pointer", "begun"],
         "crosswalk": [
@@ -63,9 +65,12 @@ def ask(job: Job, part: str, statement: str) -> list[tuple[Any, ...]]:
     """Ask the ledger or the crosswalk; `{}` is the schema's prefix."""
     if job.engine == "postgresql":
         return job.query(statement.format("qblock."))
-    file = job.folder / "qblock" / f"{part}.duckdb"
+    file = job.folder / "qblock" / PARTS["duckdb"][part][0]
     if not file.exists():
         return []
+    if part == "ledger":
+        with closing(sqlite3.connect(file)) as ledger:
+            return ledger.execute(statement.format("")).fetchall()
     with duckdb.connect(str(file), read_only=True) as connection:
         return connection.execute(statement.format("")).fetchall()
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
-import duckdb
 import pytest
 
 from qblock.errors import Refused
@@ -45,7 +46,7 @@ def on_ledger(job: Job, *statements: str) -> None:
         for statement in statements:
             job.change(statement.format("qblock."))
         return
-    with duckdb.connect(str(job.folder / "qblock" / "ledger.duckdb")) as connection:
+    with closing(sqlite3.connect(job.folder / "qblock" / "ledger.sqlite", isolation_level=None)) as connection:
         for statement in statements:
             connection.execute(statement.format(""))
 

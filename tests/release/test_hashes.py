@@ -135,7 +135,7 @@ def test_releases_of_texts_and_of_hashes_have_no_readers_in_common(
 def test_a_crosswalk_beside_another_source_is_read_with_temporary_tables(
     engine: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    url = "duckdb:///qblock/ledger.duckdb"
+    url = "sqlite:///qblock/ledger.sqlite"
     if engine == "postgresql":
         url = request.getfixturevalue("postgresql_url")
     place: Any = place_of_url(url, tmp_path)

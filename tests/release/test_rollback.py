@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +72,7 @@ def alter(job: Job, statement: str) -> None:
 
 def alter_ledger(job: Job, statement: str) -> None:
     if job.engine == "duckdb":
-        with duckdb.connect(str(place_of(job.spec).file)) as connection:
+        with closing(sqlite3.connect(str(place_of(job.spec).file), isolation_level=None)) as connection:
             connection.execute(statement.replace("qblock.", ""))
         return
     job.change(statement)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 from qblock.errors import Refused
@@ -77,7 +78,9 @@ def test_a_ledger_whose_events_alone_are_lost_is_no_new_one(twice: Job) -> None:
         if twice.engine == "postgresql":
             twice.change(f"DELETE FROM qblock.{table}")
         else:
-            with duckdb.connect(str(twice.folder / "qblock" / "ledger.duckdb")) as connection:
+            with closing(
+                sqlite3.connect(twice.folder / "qblock" / "ledger.sqlite", isolation_level=None)
+            ) as connection:
                 connection.execute(f"DELETE FROM {table}")
     with pytest.raises(Refused, match=STATE):
         twice.run()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import sqlite3
+from contextlib import closing
 
 import duckdb
 import psycopg
@@ -31,7 +33,7 @@ def tamper(job: Job, *statements: str) -> None:
 def tamper_ledger(job: Job, statement: str) -> None:
     """Change the ledger; its tables are named as in schema qblock."""
     if job.engine == "duckdb":
-        with duckdb.connect(str(place_of(job.spec).file)) as connection:
+        with closing(sqlite3.connect(str(place_of(job.spec).file), isolation_level=None)) as connection:
             connection.execute(statement.replace("qblock.", ""))
         return
     job.change(statement)

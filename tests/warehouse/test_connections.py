@@ -219,7 +219,7 @@ def test_duckdb_writes_and_reads_times_as_utc(zone: str, tmp_path: Path, monkeyp
             assert tuple(row) == expected
             assert session.scalar("SELECT current_setting('Calendar')") == "gregorian"
         warehouse.close()
-    with ledger_transaction(place_of_url(f"duckdb:///{tmp_path}/ledger.duckdb", tmp_path)) as connection:
+    with ledger_transaction(place_of_url(f"sqlite:///{tmp_path}/ledger.sqlite", tmp_path).crosswalk) as connection:
         assert connection.scalar(sa.text("SELECT current_setting('TimeZone')")) == "UTC"
 
 

@@ -87,7 +87,7 @@ def test_files_of_one_name_in_different_folders_are_two(file: Path, tmp_path: Pa
 
 
 def test_no_database_is_no_database(tmp_path: Path) -> None:
-    file = tmp_path / "ledger.duckdb"
+    file = tmp_path / "ledger.sqlite"
     file.write_text("no database" * 1000)
     for _ in range(2):
         with pytest.raises(duckdb.IOException, match="not a valid DuckDB database"):

@@ -186,12 +186,11 @@ def open_book(place: Place, session: Session, *, read_only: bool = False) -> Ite
     # A server counts temporary tables as writing: there they go with the transaction.
     with (
         opened(place.crosswalk, read_only=read_only and place.crosswalk.file is not None) as connection,
-        place.translated(),
         connection.begin() as transaction,
     ):
         if not migrate.ready(connection):
             raise QblockError(f"there is no crosswalk in {place.folder} yet; a release makes it")
-        yield Book(session, place.session(connection))
+        yield Book(session, place.crosswalk.session(connection))
         if read_only:
             transaction.rollback()
 
@@ -204,7 +203,7 @@ def own_book(place: Place) -> Iterator[Book]:
     itself.
     """
     with ledger_transaction(place.crosswalk, None) as connection:
-        session = place.session(connection)
+        session = place.crosswalk.session(connection)
         yield Book(session, session)
 
 
@@ -212,7 +211,7 @@ def has_book(place: Place) -> bool:
     """Whether there is a crosswalk that this login may read."""
     if not place.crosswalk.exists:
         return False
-    with opened(place.crosswalk, read_only=True) as connection, place.translated():
+    with opened(place.crosswalk, read_only=True) as connection:
         if not place.may_read(connection, ["crosswalk_apart"]):
             return False
         # A run that was killed may have left a file without its tables.

@@ -41,7 +41,7 @@ def contents(place: Place, release: str, seconds: float) -> Contents | None:
     if not place.crosswalk.exists:
         return GONE
     try:
-        with opened(place.crosswalk, read_only=True, seconds=seconds) as connection, place.translated():
+        with opened(place.crosswalk, read_only=True, seconds=seconds) as connection:
             if migrate.known_revision(connection) is None:
                 return GONE
             readable = place.may_read(connection, READ)

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from qblock.errors import QblockError
 from qblock.ledger.place import SCHEMA, Place
+from qblock.ledger.tables import SQLITE, schema_of
 from qblock.ledger.writer import ledger_transaction, moment
 from qblock.resources import migrations_directory
 from qblock.version import __version__
@@ -15,6 +16,8 @@ from qblock.warehouse.engines import facts_of, private_names
 from qblock.warehouse.lock_waits import LOCK_SECONDS, REPLACE, Attempt, retry_with_backoff
 
 VERSION_TABLE = "alembic_version"
+IN_SQLITE = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = :name"
+"""The query whether there is a table."""
 _THERE = "qblock ledger"
 """Of a session: it has seen that there is a ledger."""
 _READY = "qblock ready"
@@ -31,14 +34,13 @@ def revisions() -> tuple[str, ...]:
 
 def revision(connection: sa.Connection) -> str | None:
     """The revision that the ledger's schema is at; None where there is no ledger yet. Reads only."""
-    facts = facts_of(connection)
+    schema = schema_of(connection)
     if not connection.info.get(_THERE):
-        named = {"name": VERSION_TABLE, "schema": facts.private_schema}
-        if not connection.scalar(sa.text(facts.table_exists), named):
+        query = IN_SQLITE if connection.dialect.name == SQLITE else facts_of(connection).table_exists
+        if not connection.scalar(sa.text(query), {"name": VERSION_TABLE, "schema": schema}):
             return None
         connection.info[_THERE] = True
-    schema = "" if facts.private_schema is None else f"{facts.private_schema}."
-    return connection.scalar(sa.text(f"SELECT version_num FROM {schema}{VERSION_TABLE}"))
+    return connection.scalar(sa.text(f"SELECT version_num FROM {f'{schema}.' if schema else ''}{VERSION_TABLE}"))
 
 
 def known_revision(connection: sa.Connection) -> str | None:
@@ -72,8 +74,8 @@ def ready(connection: sa.Connection) -> bool:
 def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:
     """Bring the ledger's schema up to date; returns the revisions before and after. May be called again.
 
-    bind: to the database of the ledger (on DuckDB to the ledger's own file); a connection's transaction is used and
-    not committed, and must be READ COMMITTED on PostgreSQL. There a login that may only use the tables is enough while
+    bind: to the database of the ledger, or to the file of the crosswalk; a connection's transaction is used and not
+    committed, and must be READ COMMITTED on PostgreSQL. There a login that may only use the tables is enough while
     there is nothing to do, and schema `qblock` is created only where it is missing. Raises QblockError for a ledger of
     a newer qblock.
     """
@@ -84,20 +86,19 @@ def upgrade(bind: sa.Engine | sa.Connection) -> tuple[str | None, str]:
     newest = revisions()[-1]
     if before == newest:
         return before, newest
-    schema = facts_of(bind).private_schema
-    if schema is not None:
-        bind.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-        before = known_revision(bind)
-        if before == newest:
-            return before, newest
-        if not bind.scalar(sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": schema}):
-            bind.exec_driver_sql(f"CREATE SCHEMA {schema}")
+    schema = schema_of(bind)
+    if schema is None:
+        _run(bind)
+        return before, newest
+    bind.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+    before = known_revision(bind)
+    if before == newest:
+        return before, newest
+    if not bind.scalar(sa.text("SELECT count(*) FROM pg_namespace WHERE nspname = :name"), {"name": schema}):
+        bind.exec_driver_sql(f"CREATE SCHEMA {schema}")
     # Views are written without a schema, since not every engine has one for the ledger.
     with private_names(bind):
-        if schema is not None:
-            retry_with_backoff(bind, LOCK_SECONDS, f"the ledger (schema {schema})", _altering)
-        else:
-            _run(bind)
+        retry_with_backoff(bind, LOCK_SECONDS, f"the ledger (schema {schema})", _altering)
     return before, newest
 
 
@@ -114,8 +115,8 @@ def _altering(attempt: Attempt) -> None:
 
 
 def upgrade_ledger(place: Place) -> tuple[str | None, str]:
-    """Bring the ledger of a place up to date, in a transaction of its own. Raises Busy when the DuckDB ledger stays
-    open elsewhere."""
+    """Bring the ledger of a place up to date, in a transaction of its own. Raises Busy when a file stays
+    locked elsewhere."""
     with ledger_transaction(place, None) as connection:
         return upgrade(connection)
 
@@ -129,5 +130,5 @@ def _run(connection: sa.Connection) -> None:
     # ConfigParser would read a percent sign in the path as the start of a variable.
     config.set_main_option("script_location", str(migrations_directory()).replace("%", "%%"))
     config.attributes["connection"] = connection
-    config.attributes["schema"] = facts_of(connection).private_schema
+    config.attributes["schema"] = schema_of(connection)
     command.upgrade(config, "head")

@@ -28,62 +28,26 @@ class HeldLock:
     check: Callable[[], None]
 
 
-class Place(Protocol):
-    """The private state of the specs of a folder, and the store that it is in: one class for each engine.
-
-    engine: its name in ENGINES; folder: the private folder, which need not exist; url: of the database with the ledger.
-    """
+class Database(Protocol):
+    """A database with private tables. file: its own, where it has one."""
 
     @property
-    def engine(self) -> str: ...
-    @property
-    def folder(self) -> Path: ...
-    @property
-    def url(self) -> sa.URL: ...
-
-    @property
-    def atomic(self) -> bool:
-        """Whether ledger, crosswalk and versions are in one database, and change in one transaction."""
-
-    @property
-    def file(self) -> Path | None:
-        """The ledger's own file, where it has one."""
+    def file(self) -> Path | None: ...
 
     @property
     def exists(self) -> bool:
-        """Whether there can be a ledger: a file of its own is there."""
-
-    @property
-    def named(self) -> str:
-        """The place of all private state, for a message."""
-
-    @property
-    def another_target(self) -> str:
-        """How a release is told apart from one that is given up, for a message."""
-
-    @property
-    def crosswalk(self) -> Place:
-        """The database that the crosswalk is in, which need not be the ledger's."""
-
-    @property
-    def crosswalk_named(self) -> str:
-        """Where the crosswalk is, as the beginning of a sentence about it."""
-
-    def beside(self, name: str) -> Place:
-        """A database for other private tables; the same one where they are told apart by their names."""
-
-    def within(self, file: Path) -> str:
-        """A file of the spec's folder relative to it, so that both can be moved together; any other by its path."""
+        """Whether there can be private tables: a file of its own is there."""
 
     def translated(self) -> AbstractContextManager[None]:
         """Turns the driver's errors into ours."""
 
-    def create_engine(self, *, read_only: bool = False) -> sa.Engine:
+    def create_engine(self) -> sa.Engine:
         """An engine without a pool: what is closed is closed, and a file is let go at once; but sessions of a server
         may be those that `kept_sessions` keeps."""
 
-    def connect(self, *, read_only: bool) -> sa.Connection:
-        """A connection that finds the private tables. Raises Busy where another process has the file open."""
+    def connect(self, *, read_only: bool, seconds: float) -> sa.Connection:
+        """A connection that finds the private tables. seconds: how long it waits for another process that has locked a
+        file; then it, or a statement on it, raises Busy."""
 
     def make(self) -> None:
         """Make an empty database where there is none, before it is written to."""
@@ -100,8 +64,53 @@ class Place(Protocol):
     def may_read(self, connection: sa.Connection, tables: Sequence[str]) -> bool | None:
         """Whether these private tables are there and this login may read them; None where it may not."""
 
+
+class CrosswalkDatabase(Database, Protocol):
+    """The database that the crosswalk is in."""
+
     def session(self, connection: sa.Connection) -> Session:
         """A session on the private tables."""
+
+
+class Place(Database, Protocol):
+    """The private state of the specs of a folder, and the database that the ledger is in: one class for each store.
+
+    engine: of the crosswalk, its name in ENGINES; folder: the private folder, which need not exist; url: of the
+    database with the ledger.
+    """
+
+    @property
+    def engine(self) -> str: ...
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def url(self) -> sa.URL: ...
+
+    @property
+    def atomic(self) -> bool:
+        """Whether ledger, crosswalk and versions are in one database, and change in one transaction."""
+
+    @property
+    def named(self) -> str:
+        """The place of all private state, for a message."""
+
+    @property
+    def another_target(self) -> str:
+        """How a release is told apart from one that is given up, for a message."""
+
+    @property
+    def crosswalk(self) -> CrosswalkDatabase:
+        """The database that the crosswalk is in, which need not be the ledger's."""
+
+    @property
+    def crosswalk_named(self) -> str:
+        """Where the crosswalk is, as the beginning of a sentence about it."""
+
+    def beside(self, name: str) -> Database:
+        """A database for other private tables; the same one where they are told apart by their names."""
+
+    def within(self, file: Path) -> str:
+        """A file of the spec's folder relative to it, so that both can be moved together; any other by its path."""
 
     def without_nested_loops(self, session: Session) -> AbstractContextManager[None]:
         """Within it a session does not join tables row by row: private tables that were just filled have no statistics,

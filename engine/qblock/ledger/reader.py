@@ -24,9 +24,8 @@ from qblock.ledger.events import (
 )
 from qblock.ledger.kept import read_kept
 from qblock.ledger.place import Place
-from qblock.ledger.tables import tables
+from qblock.ledger.tables import schema_of, tables
 from qblock.ledger.writer import opened
-from qblock.warehouse.engines import facts_of
 
 
 @contextmanager
@@ -38,14 +37,14 @@ def ledger_reader(place: Place) -> Iterator[LedgerReader]:
     if not place.exists:
         yield LedgerReader(None)
         return
-    with opened(place, read_only=True) as connection, place.translated():
+    with opened(place, read_only=True) as connection:
         yield LedgerReader(connection, keep=True)
 
 
 class LedgerReader:
     """What the ledger says about a release, as far as the connection's transaction sees it.
 
-    connection: to the place's database (on DuckDB to the ledger's file), or None for a ledger that does not exist.
+    connection: to the place's database (in files to the ledger's), or None for a ledger that does not exist.
     keep: whether the rows of a release are read once, for somebody who only reads, and for a moment; what contradicts
     the pointer row, which a run may have changed since, is read again.
     """
@@ -130,7 +129,11 @@ class LedgerReader:
     def freshness(self, release: str) -> dict[str, Any] | None:
         """age_seconds and stale (None where the spec names no age) of the version that readers see."""
         rows = self._view("SELECT age_seconds, stale FROM {}current_version WHERE release = :release", release)
-        return rows[0] if rows else None
+        if not rows:
+            return None
+        stale = rows[0]["stale"]
+        # SQLite has no booleans.
+        return rows[0] | {"stale": None if stale is None else bool(stale)}
 
     def headroom_trend(self, release: str) -> list[dict[str, Any]]:
         """The distance between asked and reached, and its change since the version before."""
@@ -141,7 +144,7 @@ class LedgerReader:
     def _view(self, query: str, release: str) -> list[dict[str, Any]]:
         if self._connection is None:
             return []
-        schema = facts_of(self._connection).private_schema
+        schema = schema_of(self._connection)
         prefix = "" if schema is None else f"{schema}."
         rows = self._connection.execute(sa.text(query.format(prefix)), {"release": release}).mappings()
         return [dict(row) for row in rows]

@@ -8,9 +8,12 @@ import sqlalchemy as sa
 
 from qblock.warehouse.engines import facts_of
 
+SQLITE = "sqlite"
+"""The name of the dialect of a ledger in a file."""
+
 
 class Tables:
-    """The ledger's tables: in schema `qblock` on PostgreSQL, in a file of their own on DuckDB."""
+    """The ledger's tables: in schema `qblock` on PostgreSQL, else in a file of their own."""
 
     def __init__(self, schema: str | None) -> None:
         metadata = sa.MetaData(schema=schema)
@@ -101,6 +104,11 @@ class Tables:
         self.pointer = sa.Table("pointer", metadata, sa.Column("release", sa.Text), sa.Column("version", sa.BigInteger))
 
 
+def schema_of(connection: sa.Connection) -> str | None:
+    """The schema of the private tables, where they are not in a file of their own."""
+    return None if connection.dialect.name == SQLITE else facts_of(connection).private_schema
+
+
 @cache
 def _tables(schema: str | None) -> Tables:
     return Tables(schema)
@@ -108,4 +116,4 @@ def _tables(schema: str | None) -> Tables:
 
 def tables(connection: sa.Connection) -> Tables:
     """The ledger's tables for the engine of a connection."""
-    return _tables(facts_of(connection).private_schema)
+    return _tables(schema_of(connection))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
 
-from qblock.errors import Busy
 from qblock.ledger.chain import newest
 from qblock.ledger.events import Event, Guarantee, chain_digest, event_row, guarantee_rows
-from qblock.ledger.place import Place
+from qblock.ledger.place import Database
 from qblock.ledger.tables import tables
 from qblock.version import __version__
 from qblock.warehouse.kept_sessions import are_kept
@@ -21,13 +20,13 @@ from qblock.warehouse.kept_sessions import are_kept
 _kept: ContextVar[dict[Any, sa.Connection] | None] = ContextVar("kept", default=None)
 _moment: ContextVar[object] = ContextVar("moment", default=None)
 OPEN_SECONDS = 10.0
-"""How long to wait for another process that has the DuckDB ledger open, or a lock; each holds it only for a moment."""
+"""How long to wait for another process that has locked a private file, or a lock; each holds it only for a moment."""
 
 
 def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarantee] = ()) -> str:
     """Append an event with its guarantees in the transaction of the caller; returns its digest, the release's new head.
 
-    connection: to the database of the place; on DuckDB to the ledger's own file (`ledger_transaction`). The caller
+    connection: to the database of the place; a file to the ledger's own (`ledger_transaction`). The caller
     holds the release's lock. Raises nothing of its own; a second writer of the release fails at the primary key.
     """
     ledger = tables(connection)
@@ -46,7 +45,7 @@ def record(connection: sa.Connection, event: Event, guarantees: Sequence[Guarant
 def set_pointer(connection: sa.Connection, release: str, version: int | None) -> None:
     """Name the version that readers see (None: none), in the transaction of the caller.
 
-    On PostgreSQL the release's view reads this row; on DuckDB it mirrors the published file.
+    On PostgreSQL the release's view reads this row; in a file it mirrors the published file.
     """
     pointer = tables(connection).pointer
     known = connection.execute(sa.select(pointer.c.release).where(pointer.c.release == release)).one_or_none()
@@ -63,16 +62,15 @@ def lock_pointer(connection: sa.Connection, release: str) -> None:
 
 
 @contextmanager
-def ledger_transaction(place: Place, seconds: float | None = OPEN_SECONDS) -> Iterator[sa.Connection]:
-    """One transaction on the ledger's database, committed at the end; a DuckDB file is open only as long as it lasts.
+def ledger_transaction(place: Database, seconds: float | None = OPEN_SECONDS) -> Iterator[sa.Connection]:
+    """One transaction on the ledger's database, committed at the end; a file is open only as long as it lasts.
 
-    Raises Busy when another process keeps the DuckDB file open, or a lock of PostgreSQL, for longer than `seconds`
-    (None: waits for locks as long as it takes), QblockError for other faults.
+    Raises Busy when another process keeps the file locked, or a lock of PostgreSQL, for longer than `seconds` (None: of
+    PostgreSQL waits for locks as long as it takes), QblockError for other faults.
     """
     wait = OPEN_SECONDS if seconds is None else seconds
     with (
         opened(place, read_only=False, seconds=wait) as connection,
-        place.translated(),
         place.transaction(connection, seconds),
     ):
         yield connection
@@ -110,18 +108,20 @@ def end_readers() -> None:
 
 
 @contextmanager
-def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> Iterator[sa.Connection]:
-    """A connection to the ledger's database; waits for a DuckDB file that another process has open."""
+def opened(place: Database, *, read_only: bool, seconds: float = OPEN_SECONDS) -> Iterator[sa.Connection]:
+    """A connection to the ledger's database; waits for a file that another process has locked."""
     if read_only:
-        with shared(place, place, lambda: _connected(place, True, seconds)) as connection:
+        connect = partial(place.connect, read_only=True, seconds=seconds)
+        with shared(place, place, connect) as connection, place.translated():
             yield connection
         return
     end_readers()
     place.make()
-    connection = _connected(place, False, seconds)
+    connection = place.connect(read_only=False, seconds=seconds)
     try:
         place.settle(connection)
-        yield connection
+        with place.translated():
+            yield connection
     except BaseException:
         place.give_up(connection)
         raise
@@ -130,7 +130,7 @@ def opened(place: Place, *, read_only: bool, seconds: float = OPEN_SECONDS) -> I
 
 
 @contextmanager
-def shared(key: Any, place: Place, connect: Callable[[], sa.Connection]) -> Iterator[sa.Connection]:
+def shared(key: Any, place: Database, connect: Callable[[], sa.Connection]) -> Iterator[sa.Connection]:
     """A connection of that kind: within `one_reader` the one that was used last, in a transaction of its own."""
     # What needs no file is kept by the run.
     kept = None if place.file is None and are_kept() else _kept.get()
@@ -150,14 +150,3 @@ def shared(key: Any, place: Place, connect: Callable[[], sa.Connection]) -> Iter
     finally:
         if kept is None or kept.get(key) is not connection:
             connection.close()
-
-
-def _connected(place: Place, read_only: bool, seconds: float) -> sa.Connection:
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            return place.connect(read_only=read_only)
-        except Busy:
-            if time.monotonic() >= deadline:
-                raise
-            time.sleep(0.05)

@@ -77,7 +77,7 @@ ONE_FORM = (
 ELSEWHERE = (
     "# Before a release say where its ledger is, and which folders of the cluster have private copies, which only the",
     "# job may read, and published tables (docs/spark.md):",
-    '# private: {url: "duckdb:///qblock/ledger.duckdb", path: ...}',
+    '# private: {url: "sqlite:///qblock/ledger.sqlite", path: ...}',
     "# publish: {..., path: ..., readers_checked: by operator}",
 )
 AS_WRITTEN = {

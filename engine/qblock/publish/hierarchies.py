@@ -73,7 +73,7 @@ def load_hierarchies(spec: Spec, tables: Mapping[str, pa.Table]) -> list[str]:
         upgrade_ledger(place)
     engine = beside.create_engine()
     try:
-        with place.translated(), engine.begin() as connection:
+        with beside.translated(), engine.begin() as connection:
             for name, rows in tables.items():
                 columns = [sa.Column(level, sa.Text) for level in rows.column_names]
                 table = sa.Table(name, sa.MetaData(), *columns, schema=schema)

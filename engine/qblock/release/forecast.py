@@ -250,11 +250,11 @@ def published(spec: Spec, churn: Churn | None) -> Published | None:
 
 @contextmanager
 def _reading(place: Place) -> Iterator[Book | None]:
-    with opened(place.crosswalk, read_only=True) as connection, place.translated():
+    with opened(place.crosswalk, read_only=True) as connection:
         if migrate.known_revision(connection) != migrate.revisions()[-1]:
             yield None
             return
-        session = place.session(connection)
+        session = place.crosswalk.session(connection)
         yield Book(session, session)
 
 

@@ -235,7 +235,7 @@ def pending(spec: Spec, place: Place) -> bool:
     """Whether a move to this release was stopped before all of it was done."""
     if kind_of(spec).finish_move is None or not place.exists:
         return False
-    with opened(place, read_only=True) as connection, place.translated():
+    with opened(place, read_only=True) as connection:
         if known_revision(connection) != revisions()[-1]:
             return False  # asked again once the ledger is upgraded
         return _pending(connection, spec.release) is not None
@@ -269,7 +269,7 @@ def finish(spec: Spec, place: Place, target: Target) -> bool:
             raise Refused(private_state.refusal(place, spec.release, broken))
         columns = {v: _columns(reader, spec.release, v) for v in published_versions(reader.history(spec.release))}
         current = reader.pointer(spec.release)
-    with opened(place, read_only=True) as connection, place.translated():
+    with opened(place, read_only=True) as connection:
         unfinished = _pending(connection, spec.release)
     assert unfinished is not None
     if place.crosswalk.exists:

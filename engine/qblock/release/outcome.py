@@ -38,6 +38,6 @@ def _history(run: Job) -> list[RecordedEvent]:
     if not place.exists:
         return []
     for read_only, seconds in ((True, 0.0), (False, 0.0), (True, SECONDS)):
-        with suppress(Busy), opened(place, read_only=read_only, seconds=seconds) as connection, place.translated():
+        with suppress(Busy), opened(place, read_only=read_only, seconds=seconds) as connection:
             return LedgerReader(connection).history(run.spec.release)
     raise Busy("the ledger stays open elsewhere")

@@ -200,7 +200,7 @@ def _ledger(spec: Spec, place: Place) -> tuple[str | None, int | None, int]:
     """Revision, current and next version. An older ledger is read after its upgrade, by the release itself."""
     if not place.exists:
         return None, None, 1
-    with opened(place, read_only=True) as connection, place.translated():
+    with opened(place, read_only=True) as connection:
         revision = migrate.known_revision(connection)
         if revision != migrate.revisions()[-1]:
             return revision, None, 1

@@ -81,5 +81,5 @@ def _has_crosswalk(place: Place) -> bool:
         return False
     if not place.atomic:
         return True
-    with opened(place, read_only=True) as connection, place.translated():
+    with opened(place, read_only=True) as connection:
         return migrate.known_revision(connection) is not None

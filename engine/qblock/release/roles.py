@@ -121,7 +121,7 @@ def judge(
     """
     if not place.exists:
         return check_audience(spec, [])
-    with opened(place, read_only=True) as connection, place.translated():
+    with opened(place, read_only=True) as connection:
         judged = _Judged(spec, place, identity, connection, earlier)
         known = judged.reader.releases()
         notes = check_audience(spec, known, judged.reader)

@@ -92,7 +92,7 @@ def _ledger(place: Place) -> Iterator[sa.Connection | None]:
     if not place.exists:
         yield None
         return
-    with opened(place, read_only=True) as connection, place.translated():
+    with opened(place, read_only=True) as connection:
         yield connection
 
 

@@ -319,7 +319,7 @@ class Private:
 
     url: Url = Field(
         description="The database of the ledger: a file ledger.duckdb, or PostgreSQL.",
-        examples=["duckdb:///qblock/ledger.duckdb"],
+        examples=["sqlite:///qblock/ledger.sqlite"],
     )
     path: Name = Field(
         description="Where the cluster stores what nobody but the job may read.", examples=["/data/private"]
@@ -434,7 +434,7 @@ class Spec:
     private: Private | None = Field(
         default=None,
         description="Of Spark alone: where ledger and private copies are.",
-        examples=[{"url": "duckdb:///qblock/ledger.duckdb", "path": "/data/private"}],
+        examples=[{"url": "sqlite:///qblock/ledger.sqlite", "path": "/data/private"}],
     )
     versions: Versions = Field(
         default_factory=Versions,

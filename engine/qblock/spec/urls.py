@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+_]*)://(.*)", re.DOTALL)
-OF_FILES = ("duckdb",)
+OF_FILES = ("duckdb", "sqlite")
 """Schemes whose URL names a file: no host, user or password is in it."""
 PORT = re.compile(r"[0-9]{1,5}", re.ASCII)
 MOST_PORT = 65535

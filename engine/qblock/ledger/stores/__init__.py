@@ -11,12 +11,14 @@ import sqlalchemy as sa
 
 from qblock.errors import InputError
 from qblock.ledger.place import FOLDER, Place
-from qblock.ledger.stores.duckdb import LEDGER_FILE, DuckdbPlace
+from qblock.ledger.stores.sqlite import LEDGER_FILE, SqlitePlace
 from qblock.warehouse.connect import parse_url
 from qblock.warehouse.engines import database_file, engine_of
 
+OF_LEDGERS = "sqlite:///"
+"""What the URL of a ledger in a file starts with."""
 REMEDY = (
-    "give it a database: private: {url: duckdb:///qblock/ledger.duckdb, path: /where/the/cluster/keeps/copies}, or "
+    "give it a database: private: {url: sqlite:///qblock/ledger.sqlite, path: /where/the/cluster/keeps/copies}, or "
     "url: postgresql://USER@HOST/DATABASE"
 )
 
@@ -50,7 +52,7 @@ class HasPlace(Protocol):
 
 
 def _beside_the_spec(folder: Path, url: sa.URL) -> Place:
-    return DuckdbPlace.of_file(folder / LEDGER_FILE)
+    return SqlitePlace.of_file(folder / LEDGER_FILE)
 
 
 def _in_the_database(folder: Path, url: sa.URL) -> Place:
@@ -84,12 +86,13 @@ def place_of(spec: HasPlace) -> Place:
 
 def _elsewhere(url: str, directory: Path) -> Place:
     """The place of private state in another database than the source's."""
+    file = _ledger_file(url, directory, "private.url: ")
+    if file is not None:
+        return SqlitePlace.of_file(file)
     parsed = parse_url(url)
     engine = engine_of(parsed)
-    if not engine.stores:
+    if not engine.stores or engine.is_file:
         raise InputError(f"private.url: {engine.title} cannot hold the ledger of a release; {REMEDY}")
-    if engine.is_file:
-        return _of_file(parsed, directory, "private.url: ")
     from qblock.ledger.stores.postgresql import PostgresqlPlace
 
     place = STORES[engine.name](directory.resolve() / FOLDER, parsed)
@@ -97,11 +100,14 @@ def _elsewhere(url: str, directory: Path) -> Place:
     return replace(place, atomic=False)
 
 
-def _of_file(url: sa.URL, directory: Path, where: str = "") -> Place:
-    file = database_file(url, directory)
+def _ledger_file(url: str, directory: Path, where: str = "") -> Path | None:
+    """The file that a URL names as a ledger; None for a URL of another database. where: the place in the spec."""
+    if not url.startswith(OF_LEDGERS):
+        return None
+    file = (directory / url.removeprefix(OF_LEDGERS)).resolve()
     if file.name != LEDGER_FILE:
         raise InputError(f"{where}{file} is not a ledger; give the spec, or the URL of a file {LEDGER_FILE}")
-    return STORES["duckdb"](file.parent, url)
+    return file
 
 
 def place_of_url(url: str, directory: Path) -> Place:
@@ -109,10 +115,14 @@ def place_of_url(url: str, directory: Path) -> Place:
 
     Raises InputError for another file: a source is never written to.
     """
+    file = _ledger_file(url, directory)
+    if file is not None:
+        return SqlitePlace.of_file(file)
     parsed = parse_url(url)
     engine = engine_of(parsed)
     if not engine.stores:
         raise InputError(f"there is no ledger on {engine.title}; give the spec, or the URL that it has in private.url")
     if engine.is_file:
-        return _of_file(parsed, directory)
+        name = database_file(parsed, directory)
+        raise InputError(f"{name} is not a ledger; give the spec, or the URL of a file {LEDGER_FILE}")
     return STORES[engine.name](directory.resolve() / FOLDER, parsed)

@@ -1,12 +1,13 @@
-"""The store of a DuckDB source: `ledger.duckdb` in the private folder, and the crosswalk in a file beside it."""
+"""DuckDB files of the private folder: the crosswalk and the tables of hierarchies."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -15,8 +16,7 @@ import sqlalchemy as sa
 
 from qblock.errors import Busy, QblockError
 from qblock.files import disk_full, no_room
-from qblock.ledger.place import HeldLock, make_private
-from qblock.ledger.stores.duckdb_lock import file_lock, file_lock_of_all
+from qblock.ledger.place import make_private
 from qblock.warehouse import duckdb_session
 from qblock.warehouse.duckdb import DuckdbFacts
 from qblock.warehouse.duckdb_files import check_database, logs_of
@@ -24,56 +24,20 @@ from qblock.warehouse.faults import explain_duckdb
 from qblock.warehouse.protocol import Session
 from qblock.warehouse.session import SqlSession
 
-LEDGER_FILE = "ledger.duckdb"
-CROSSWALK_FILE = "crosswalk.duckdb"
+POLL_SECONDS = 0.05
 KEPT = "qblock keeps private state in a file there; move it away, or put the file back from its backup"
 """The remedy where something else has taken the place of a private file."""
 
 
 @dataclass(frozen=True)
-class DuckdbPlace:
-    """The Place protocol for DuckDB, shared by the specs of a folder."""
+class DuckdbFile:
+    """The Database protocol for a DuckDB file."""
 
-    folder: Path
-    url: sa.URL = field(repr=False)
-    engine: str = "duckdb"
-    atomic: bool = False
-
-    @classmethod
-    def of_file(cls, file: Path) -> DuckdbPlace:
-        """The place of a ledger's file."""
-        return cls(file.parent, sa.URL.create("duckdb", database=str(file)))
-
-    @property
-    def file(self) -> Path:
-        return Path(self.url.database or "")
+    file: Path
 
     @property
     def exists(self) -> bool:
         return self.file.exists()
-
-    @property
-    def named(self) -> str:
-        return f"the private folder {self.folder}"
-
-    @property
-    def another_target(self) -> str:
-        return "in another file (publish.url)"
-
-    @property
-    def crosswalk(self) -> DuckdbPlace:
-        return replace(self, url=self.url.set(database=str(self.folder / CROSSWALK_FILE)))
-
-    @property
-    def crosswalk_named(self) -> str:
-        return f"the file {self.folder / CROSSWALK_FILE} is"
-
-    def beside(self, name: str) -> DuckdbPlace:
-        return replace(self, url=self.url.set(database=str(make_private(self.folder) / f"{name}.duckdb")))
-
-    def within(self, file: Path) -> str:
-        folder = self.folder.parent
-        return file.relative_to(folder).as_posix() if file.is_relative_to(folder) else str(file)
 
     @contextmanager
     def translated(self) -> Iterator[None]:
@@ -82,12 +46,25 @@ class DuckdbPlace:
         except sa.exc.SQLAlchemyError as error:
             raise explain_duckdb(error, file=self.file) from error
 
-    def create_engine(self, *, read_only: bool = False) -> sa.Engine:
+    def create_engine(self) -> sa.Engine:
+        return self._engine(read_only=False)
+
+    def _engine(self, *, read_only: bool) -> sa.Engine:
         check_database(self.file, KEPT)
         return _engine(self.file, read_only)
 
-    def connect(self, *, read_only: bool) -> sa.Connection:
-        engine = self.create_engine(read_only=read_only)
+    def connect(self, *, read_only: bool, seconds: float) -> sa.Connection:
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                return self._connected(read_only)
+            except Busy:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(POLL_SECONDS)
+
+    def _connected(self, read_only: bool) -> sa.Connection:
+        engine = self._engine(read_only=read_only)
         with self.translated():
             try:
                 return engine.connect()
@@ -95,7 +72,7 @@ class DuckdbPlace:
                 # Another thread of this process that has it open the other way is as good as another process.
                 if not isinstance(error.orig, native.ConnectionException):
                     raise
-                raise Busy("another thread of this process has the DuckDB ledger open") from error
+                raise Busy(f"another thread of this process has {self.file.name} open") from error
 
     def make(self) -> None:
         make_database(self.file)
@@ -119,16 +96,6 @@ class DuckdbPlace:
 
     def session(self, connection: sa.Connection) -> Session:
         return SqlSession(connection, DuckdbFacts(None))
-
-    @contextmanager
-    def without_nested_loops(self, session: Session) -> Iterator[None]:
-        yield
-
-    def lock(self, release: str, deadline: float) -> AbstractContextManager[HeldLock]:
-        return file_lock(self.folder, release, deadline)
-
-    def lock_all(self, what: str, deadline: float) -> AbstractContextManager[HeldLock]:
-        return file_lock_of_all(self.folder, what, deadline)
 
 
 def make_database(file: Path) -> None:

@@ -77,10 +77,10 @@ class PostgresqlPlace:
         except sa.exc.SQLAlchemyError as error:
             raise explain_postgresql(error, self.url) from error
 
-    def create_engine(self, *, read_only: bool = False) -> sa.Engine:
-        return _engine(self.url, read_only, PATH)
+    def create_engine(self) -> sa.Engine:
+        return _engine(self.url, False, PATH)
 
-    def connect(self, *, read_only: bool) -> sa.Connection:
+    def connect(self, *, read_only: bool, seconds: float) -> sa.Connection:
         with self.translated():
             return _engine(self.url, read_only, LEDGER_PATH).connect()
 
