@@ -37,7 +37,7 @@ from qblock.joint.lag import memory
 from qblock.ledger.place import Place
 from qblock.ledger.stores import place_of
 from qblock.ledger.writer import opened
-from qblock.releases.release import Release
+from qblock.releases import Release
 from qblock.spec import load_spec
 
 PEOPLE_SEED, NEWCOMERS_SEED, CHURN_SEED = 1, 2, 20_262

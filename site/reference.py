@@ -20,7 +20,7 @@ from qblock.models.about import Parameter, Range
 from qblock.models.examples import example
 from qblock.models.table import markdown
 from qblock.publish.helpers import BLOCKS_SAY, KEPT
-from qblock.releases.schemas import ANSWERS
+from qblock.results.schemas import ANSWERS
 
 Lines = Iterator[str]
 INLINE = re.compile(r"\s+")

@@ -71,7 +71,7 @@ def test_each_type_alone(type_: str, tmp_path: Path) -> None:
     ask: dict[str, Any] = {"privacy": [{"k_anonymity": {"k": 2}}]}
     found = [qblock.anonymize(form.data, quasi, ["s"], types=form.types, **ask) for form in given.values()]
     assert len({one.source_digest for one in found}) == 1
-    assert found[0].levels == (("a", 0),)
+    assert found[0].node == {"a": 0}
     for other in found[1:]:
         pd.testing.assert_frame_equal(found[0].frame, other.frame)
     read = list(given.values()) if EVERY else [given["pandas"], given["csv"]]

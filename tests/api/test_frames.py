@@ -55,7 +55,7 @@ def test_index_and_order_tell_nothing_of_the_source() -> None:
     assert list(map(tuple, found.frame.itertuples(index=False))) == [("1", "x"), ("1", "y"), ("2", "x"), ("3", "z")]
     for order in ([3, 2, 1, 0], [1, 3, 0, 2]):
         pd.testing.assert_frame_equal(anonymize(frame.iloc[order], "a").frame, found.frame)
-    assert "Ann" not in repr(found) + found.answer + found._repr_html_()
+    assert "Ann" not in repr(found) + found.model_dump_json() + found._repr_html_()
     indexed = frame.set_index("a", append=True)
     with pytest.raises(qblock.InputError, match="no column 'a'"):
         anonymize(indexed, "a")
@@ -155,7 +155,7 @@ def test_categories_and_decimals_and_zones() -> None:
     ranged = qblock.anonymize(
         frame, {"decimal": {"ranges": [2, 4]}, "number": "suppress"}, ["s"], privacy=[{"k_anonymity": {"k": 2}}]
     )
-    assert ranged.levels == (("decimal", 2), ("number", 1))
+    assert ranged.node == {"decimal": 2, "number": 1}
 
 
 def test_an_empty_frame_and_one_row() -> None:
@@ -220,4 +220,4 @@ def test_no_frame_ends_in_anything_but_a_result_or_our_own_error(
     except (qblock.InputError, qblock.Refused):
         return
     assert found.rows == len(values)
-    assert dict(found.levels).keys() == {name}
+    assert found.node.keys() == {name}

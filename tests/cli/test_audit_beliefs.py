@@ -195,8 +195,8 @@ def test_from_python(tmp_path) -> None:
     (beliefs,) = found.beliefs
     assert isinstance(beliefs, package.Beliefs)
     assert beliefs.rise is not None
-    assert (beliefs.rise.prior, beliefs.rise.posterior) == (Fraction(1, 2), Fraction(5, 6))
-    assert (beliefs.breach.people, beliefs.people, beliefs.moved_own) == (6, 6, 1)
+    assert (beliefs.rise.exact.prior, beliefs.rise.exact.posterior) == (Fraction(1, 2), Fraction(5, 6))
+    assert (beliefs.breach.people, beliefs.people, beliefs.moved.own) == (6, 6, 1)
     assert beliefs.breach.sentence in found._repr_html_()
     assert package.audit(table, ["q"], ["s"]).beliefs == ()
     with pytest.raises(InputError, match="rho3"):

@@ -116,7 +116,7 @@ def _serve() -> None:
     import qblock.release.retire
     import qblock.release.rollback
     import qblock.release.verify
-    import qblock.releases.release  # noqa: F401
+    import qblock.releases  # noqa: F401
     from faults import points  # noqa: F401
     from qblock.warehouse import duckdb_session
 

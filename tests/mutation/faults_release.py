@@ -102,8 +102,8 @@ RELEASE: tuple[Mutation, ...] = (
     Mutation(
         "erase: who leaves along is not counted",
         "joint/sharing.py",
-        "    return Sharing(len(leaving), companions, removal.cells, staying)\n",
-        "    return Sharing(len(leaving), 0, removal.cells, staying)\n",
+        "    return Sharing(leaving=len(leaving), companions=companions, cells=removal.cells, staying=staying)\n",
+        "    return Sharing(leaving=len(leaving), companions=0, cells=removal.cells, staying=staying)\n",
         tests=("tests/release/test_erase_asks.py::test_a_plan_counts_what_an_erasure_does",),
     ),
     Mutation(

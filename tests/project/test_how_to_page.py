@@ -17,7 +17,7 @@ from report import test_render
 from qblock.report import rendered
 from qblock.report.pages import PAGES
 
-test_render.test_each_page_is_a_module_that_is_listed()
+test_render.test_each_page_is_listed()
 test_render.test_pictures_and_tables_have_names_and_headings_follow_each_other()
 for label in test_render.HOSTILE:
     test_render.test_a_label_is_a_text_whatever_it_says(label)
@@ -47,5 +47,5 @@ def test_the_new_page_is_in_the_report(copy: Path) -> None:
 def test_the_page_names_files_that_are_there_or_made() -> None:
     made = {name for name, _, _ in BLOCK.findall(text_of("add-a-report-page"))}
     assert made == {f"engine/qblock/report/pages/{name}.py" for name in ("places", "__init__")}
-    for name in ("engine/qblock/report/read.py", "engine/qblock/releases/schemas.py"):
+    for name in ("engine/qblock/report/read.py", "engine/qblock/results/report.py"):
         assert (ROOT / name).is_file()

@@ -15,7 +15,7 @@ import qblock
 from qblock.cli.app import app
 from qblock.models import REGISTRY
 from qblock.publish.helpers import KINDS
-from qblock.releases.schemas import ANSWERS
+from qblock.results.schemas import ANSWERS
 from qblock.spec.schema import json_schema
 
 ROOT = Path(__file__).resolve().parents[2]

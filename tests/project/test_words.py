@@ -13,9 +13,19 @@ import qblock
 ENGINE = Path(qblock.__file__).parent
 NOT_NAMES = {"found", "made", "asked", "apart", "one", "several"}
 """The thing it is instead: rows, problems, match, person, block, batch, plan, result."""
-STILL = ("releases", "cli", "report", "tables", "profiling", "api.py")
+STILL = ("cli", "profiling")
 """Rooms in which they have not been replaced yet."""
-AS_STORED = {("ledger/events.py", "asked"), ("release/erase.py", "asked"), ("release/steps.py", "found")}
+AS_STORED = {("ledger/events.py", "asked"), ("release/erase.py", "asked"), ("release/steps.py", "found")} | {
+    (f"results/{module}.py", name)
+    for module, names in {
+        "audit": ("asked",),
+        "base": ("asked",),
+        "release": ("asked",),
+        "report": ("asked", "made"),
+        "tables": ("apart",),
+    }.items()
+    for name in names
+}
 """Fields with the names of columns of the ledger, or of keys of JSON."""
 
 

@@ -14,11 +14,11 @@ import pytest
 
 from qblock.cli.app import run
 from qblock.errors import Refused
-from qblock.joint.sharing import Sharing
 from qblock.ledger.history import history
 from qblock.release.erase import erase
 from qblock.release.log import Entry, Reporter
-from qblock.releases.release import Release
+from qblock.releases import Release
+from qblock.results.release import Sharing
 from release.jobs import Job, MakeJob
 from release.test_steady_stopped import stopped
 from release.test_waiting import HOLD_BACK, events, insert, people_job, shown
@@ -73,7 +73,7 @@ def test_a_plan_counts_what_an_erasure_does(make_job: MakeJob, way: str) -> None
     assert events(job, "erased")[-1]["detail"] == {"people": 1, "companions": 1}
     # Named again: they are out, and nobody else goes.
     again = erase(job.spec, ["t"], now=True)
-    assert again.sharing == Sharing(0, 0, 0, 4)
+    assert again.sharing == Sharing(leaving=0, companions=0, cells=0, staying=4)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -92,7 +92,7 @@ def test_who_is_in_several_cells_and_who_was_never_shown(make_job: MakeJob) -> N
     insert(job, "n:r:a")
     found = Release(job.spec).plan_erase(["t", "p1", "p2", "n"], now=True)
     assert found.sharing == Sharing(leaving=4, companions=1, cells=2, staying=2)
-    assert Release(job.spec).plan_erase(["n"], now=True).sharing == Sharing(1, 0, 0, 6)
+    assert Release(job.spec).plan_erase(["n"], now=True).sharing == Sharing(leaving=1, companions=0, cells=0, staying=6)
 
 
 def test_a_batch_that_no_version_has_shown_is_counted(make_job: MakeJob, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +101,7 @@ def test_a_batch_that_no_version_has_shown_is_counted(make_job: MakeJob, monkeyp
     insert(job, "t:q:a u:q:b")
     stopped(job, monkeypatch)
     found = erase(job.spec, ["t"], now=True)
-    assert (found.sharing, found.companions) == (Sharing(1, 1, 1, 2), 1)
+    assert (found.sharing, found.companions) == (Sharing(leaving=1, companions=1, cells=1, staying=2), 1)
     assert (job.run().status, shown(job)) == ("unchanged", "q:a q:b")
 
 
@@ -109,7 +109,7 @@ def test_before_a_first_version_nobody_shares_anything(make_job: MakeJob) -> Non
     job = people_job(make_job, "p1:q:a p2:q:b", **HOLD_BACK)
     assert Release(job.spec).plan_erase(["p1"], now=True).sharing is None
     found = erase(job.spec, ["p1"], now=True)
-    assert (found.status, found.sharing) == ("erased", Sharing(1, 0, 0, 0))
+    assert (found.status, found.sharing) == ("erased", Sharing(leaving=1, companions=0, cells=0, staying=0))
 
 
 @pytest.mark.parametrize("typed", ["\n", "n\n", "no\n", "yess\n", ""])

@@ -12,13 +12,13 @@ from qblock.errors import InputError, Refused
 from qblock.joint import turnover
 from qblock.joint.crosswalk import own_book
 from qblock.joint.excluded import counts
-from qblock.joint.sharing import Sharing
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
 from qblock.release.erase import erase
 from qblock.release.log import Entry, Reporter
 from qblock.release.rollback import rollback
-from qblock.releases.release import Release
+from qblock.releases import Release
+from qblock.results.release import Sharing
 from release.jobs import Job, MakeJob
 from release.test_plans import steps_of
 from release.test_waiting import HOLD_BACK, events, insert, people_job, shown
@@ -50,7 +50,7 @@ def test_they_leave_at_once_with_their_cells(make_job: MakeJob, way: str) -> Non
     job = twelve(make_job, way)
     delete(job, "p0", "p1")
     made = Release(job.spec).plan_erase(missing=True, now=True)
-    assert (made.missing, made.sharing) == (2, Sharing(2, 2, 1, 8))
+    assert (made.missing, made.sharing) == (2, Sharing(leaving=2, companions=2, cells=1, staying=8))
     assert "2 of the 12 people of the release are not in the source" in made.notes
     found = erase(job.spec, missing=True, now=True)
     assert (found.status, found.asked, found.shown, found.companions) == ("erased", 2, 2, 2)
@@ -126,7 +126,7 @@ def test_it_performs_its_plan_and_a_plan_writes_nothing(make_job: MakeJob, now: 
     assert (history(job.spec)["ledger_head"], apart(job)) == (before, {})
     entries: list[Entry] = []
     erase(job.spec, missing=True, now=now, reporter=Reporter(entries=entries.append))
-    planned = [step for step, _ in made.steps]
+    planned = [step.step for step in made.steps]
     assert [name for name in steps_of(entries) if name in planned] == planned
 
 

@@ -16,7 +16,6 @@ from qblock.ledger.reader import ledger_reader
 from qblock.ledger.stores import place_of
 from qblock.release import candidates, forecast
 from qblock.release.forecast import churn_so_far, forecast_of_search, published
-from qblock.releases.files import own_files
 from qblock.search.run import open_task, run_search
 from qblock.spec import load_spec
 from release.jobs import Job, MakeJob
@@ -71,9 +70,9 @@ def test_a_search_compares_nodes_and_names_one_that_moves(
     assert (chosen["never"], chosen["worst_wait"] <= 26, chosen["lag"] <= 0.05) == (0, True, True)
     assert made["nodes"][0]["worst_wait"] > 26
     answer = qblock.Release(path).search(churn=0.02)
-    assert answer.recommended == tuple(chosen["node"])
-    assert [list(one.levels) for one in answer.forecast] == [one["node"] for one in made["nodes"]]
-    assert [one.lag for one in answer.forecast] == [one["lag"] for one in made["nodes"]]
+    assert answer.forecast.recommended == tuple(chosen["node"])
+    assert [list(one.node) for one in answer.forecast.nodes] == [one["node"] for one in made["nodes"]]
+    assert [one.lag for one in answer.forecast.nodes] == [one["lag"] for one in made["nodes"]]
     assert hash(answer) == hash(answer)
     assert run(["search", path, "--churn", "0.02"]) == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -238,5 +237,5 @@ def test_a_search_on_spark_needs_no_ledger(tmp_path: Path) -> None:
     spec = load_spec(tmp_path / "release.yaml")
     assert lags(spec)
     assert published(spec, None) is None
-    assert next(own_files(spec)).path == spec.path
-    assert len(list(own_files(spec))) == 1
+    assert next(qblock.Release(spec).own_files()).path == spec.path
+    assert len(list(qblock.Release(spec).own_files())) == 1

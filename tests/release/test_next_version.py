@@ -14,7 +14,7 @@ from qblock.joint.crosswalk import own_book
 from qblock.ledger.history import history
 from qblock.ledger.stores import place_of
 from qblock.release.preview import preview
-from qblock.releases.release import Release
+from qblock.releases import Release
 from release.jobs import Job, MakeJob
 from release.test_bundles import show, visits, visits_job
 from release.test_steady_job import SIXTEEN, change, delete

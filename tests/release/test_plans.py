@@ -14,7 +14,7 @@ from qblock.release.plan import Plan, plan, plan_erase, plan_rollback
 from qblock.release.run import Run
 from qblock.release.runner import run_steps
 from qblock.release.steps import Retire, Step
-from qblock.releases.release import Release
+from qblock.releases import Release
 
 from .jobs import ATTRIBUTES, Job
 

@@ -18,7 +18,7 @@ from qblock.ledger.stores import place_of
 from qblock.ledger.writer import opened
 from qblock.release.plan import plan
 from qblock.release.verify import verify
-from qblock.releases.release import Release
+from qblock.releases import Release
 from qblock.spec import spec_digest
 from release.jobs import ATTRIBUTES, PEOPLE, Job, MakeJob
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ from qblock import Release
 from qblock.errors import InputError, Refused
 from qblock.lattice import Lattice
 from qblock.ledger.history import history
-from qblock.report import read_internal as reading
+from qblock.report import internal as reading
 from qblock.report import read_report, rendered
-from qblock.report.data import Internal
-from qblock.report.figures import curves
-from qblock.report.read_internal import read_internal
+from qblock.report.drawings import curves
+from qblock.report.internal import read_internal
+from qblock.results.report import Internal
 from qblock.search.compare import compare
 from qblock.search.compare_results import to_json
 from qblock.search.run import open_task, run_search
@@ -197,16 +196,16 @@ def test_a_version_that_is_kept_is_reported_as_it_was(make_job: MakeJob) -> None
     job.run()
     assert read_report(job.spec).shown.blocks != before.blocks
     report = read_report(job.spec, internal=True, version=1)
-    assert replace(report.shown, columns=()) == replace(before, columns=())
+    assert report.shown.model_copy(update={"columns": ()}) == before.model_copy(update={"columns": ()})
     for now, then in zip(report.shown.columns, before.columns, strict=True):
-        assert replace(now, after="") == replace(then, after="")
+        assert now.model_copy(update={"after": ""}) == then.model_copy(update={"after": ""})
     assert report.shown.columns[0].after == "groups like 20-29 for 100 %"
     recorded = [one for one in history(job.spec)["guarantees"] if one["version"] == 1]
     assert [one.reached for one in report.shown.guarantees] == [f"k = {one['reached']}" for one in recorded]
     text = rendered(report, "html")
     assert "Version 1 is not what readers see: they see version 2." in text
     assert "The spec has changed since" in text
-    assert report.to_json()["internal"]["kept"] == {"version": 1, "current": 2, "same_spec": False}
+    assert report.to_dict()["internal"]["kept"] == {"version": 1, "current": 2, "same_spec": False}
     assert "is the one that readers see" in rendered(read_report(job.spec, internal=True, version=2), "md")
     job.settings["search"] = {"node": [3, 1]}
     job.run()

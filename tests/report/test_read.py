@@ -16,8 +16,8 @@ from qblock.errors import InputError, Refused
 from qblock.hierarchy.core import TOP
 from qblock.release.retire import retire
 from qblock.report import read_report, rendered
-from qblock.report.data import Published
-from qblock.report.figures import areas
+from qblock.report.drawings import areas
+from qblock.results.report import Published
 
 NONE = {"joint": "none"}
 VISITS: dict[str, list[Any]] = {
@@ -254,5 +254,5 @@ def test_json_has_every_field_and_reads_back(job: Job) -> None:
     job.begin()
     report = read_report(job.spec)
     found = json.loads(rendered(report, "json"))
-    assert found == json.loads(json.dumps(report.to_json()))
+    assert found == json.loads(json.dumps(report.to_dict()))
     assert found["published"]["columns"][0]["labels"][0].keys() == {"label", "rows"}

@@ -10,9 +10,8 @@ import json
 import pkgutil
 import re
 from collections import Counter
-from dataclasses import replace
 from html.parser import HTMLParser
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from hypothesis import given
@@ -22,7 +21,11 @@ from qblock import attacks as attack_classes
 from qblock.attacks import Attacks
 from qblock.report import Report, rendered
 from qblock.report import pages as rooms
-from qblock.report.data import (
+from qblock.report.drawings import MOST
+from qblock.report.pages import PAGES
+from qblock.report.pages.readers import NAMES
+from qblock.report.render import LONGEST
+from qblock.results.report import (
     AreaShown,
     AttackShown,
     BeliefShown,
@@ -45,10 +48,6 @@ from qblock.report.data import (
     SizeShown,
     WhatIf,
 )
-from qblock.report.figures import MOST
-from qblock.report.pages import PAGES
-from qblock.report.pages.attacks import NAMES
-from qblock.report.render import LONGEST
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -63,10 +62,17 @@ HOSTILE = (
 VOID = {"meta", "br", "rect", "img", "link", "input"}
 
 
+def of(model: Any, *values: Any) -> Any:
+    """An answer, its values in the order of its fields."""
+    return model(**dict(zip(model.model_fields, values, strict=False)))
+
+
 def report(label: str = "20-29", value: str | None = "flu", name: str = "age", *, holds: bool = True) -> Report:
-    column = ColumnShown(name, "quasi-identifier", "a whole number", label, label, 2, 0.25, 1.0, (Label(label, 3),))
-    secret = ColumnShown("disease", "sensitive attribute", "text", "as it is in the source", "as it is", 3)
-    bound = ColumnShown(f"{name}_low", f"bound of {name}", None, "the bound, for filters", f"see {name}")
+    column = of(
+        ColumnShown, name, "quasi-identifier", "a whole number", label, label, 2, 0.25, 1.0, (of(Label, label, 3),)
+    )
+    secret = of(ColumnShown, "disease", "sensitive attribute", "text", "as it is in the source", "as it is", 3)
+    bound = of(ColumnShown, f"{name}_low", f"bound of {name}", None, "the bound, for filters", f"see {name}")
     shown = Published(
         release=label or "r",
         view="published.people",
@@ -78,64 +84,93 @@ def report(label: str = "20-29", value: str | None = "flu", name: str = "age", *
         whose="A row is a person.",
         columns=(column, bound, secret),
         guarantees=(
-            GuaranteeShown("k_anonymity", None, "k = 2", holds, "k = 2", "everybody is hidden among at least 2 people"),
-            GuaranteeShown("t_closeness", "disease", "t = 0.1", True, None, label),
+            of(
+                GuaranteeShown,
+                "k_anonymity",
+                None,
+                "k = 2",
+                holds,
+                "k = 2",
+                "everybody is hidden among at least 2 people",
+            ),
+            of(GuaranteeShown, "t_closeness", "disease", "t = 0.1", True, None, label),
         ),
         attacks=(
-            AttackShown("disease", "homogeneity", None, f"Somebody finds {value}.", 2, 1),
-            AttackShown("disease", "background_knowledge", 1, "Somebody rules out a value.", 0, 0),
-            AttackShown("disease", "skewness", None, label, None, None),
+            of(AttackShown, "disease", "homogeneity", None, f"Somebody finds {value}.", 2, 1),
+            of(AttackShown, "disease", "background_knowledge", 1, "Somebody rules out a value.", 0, 0),
+            of(AttackShown, "disease", "skewness", None, label, None, None),
         ),
-        risk=(RiskWithout(None, 2, 2, 0.5, 0.5), RiskWithout(name, 1, 4, 0.25, 0.25)),
-        sizes=(SizeShown(2, 3, 2, 4),),
-        sample=SampleShown((name, "disease"), ((label, value), (label, None))),
-        map=MapShown(
+        risk=(of(RiskWithout, None, 2, 2, 0.5, 0.5), of(RiskWithout, name, 1, 4, 0.25, 0.25)),
+        sizes=(of(SizeShown, 2, 3, 2, 4),),
+        sample=of(SampleShown, (name, "disease"), ((label, value), (label, None))),
+        map=of(
+            MapShown,
             name,
             "zip",
-            (AreaShown(label, label, 20.0, 30.0, 1, 2), AreaShown("*", label, None, None, 1, 2)),
+            (of(AreaShown, label, label, 20.0, 30.0, 1, 2), of(AreaShown, "*", label, None, None, 1, 2)),
             3,
             5,
         ),
     )
-    return Report("0.0.0", "2026-01-02T03:04:06+00:00", label or "r", shown)
+    return of(Report, "0.0.0", "2026-01-02T03:04:06+00:00", label or "r", shown)
 
 
 def internal(label: str = "20-29", name: str = "age", *, problems: tuple[str, ...] = ()) -> Report:
     """With the pages for those who run the job."""
     nodes = (
-        NodeShown((0,), False, 0, (f"{label} fails",), 0.0),
-        NodeShown((1,), True, 0, ("k 2",), 0.5, 0.25),
-        NodeShown((2,), True, 3, ("k 4",), None),
+        of(NodeShown, (0,), False, 0, (f"{label} fails",), 0.0),
+        of(NodeShown, (1,), True, 0, ("k 2",), 0.5, 0.25),
+        of(NodeShown, (2,), True, 3, ("k 4",), None),
     )
     inside = Internal(
         candidate="2 of 3 nodes satisfy the spec.",
         binding="k_anonymity (asked k 5, reached k 5)",
-        lattice=LatticeShown(
-            ((name, ("as it is", label, "hidden")),), 3, True, nodes, ((1,),), ((1,),), (1,), (2,), "loss", False
+        lattice=of(
+            LatticeShown,
+            ((name, ("as it is", label, "hidden")),),
+            3,
+            True,
+            nodes,
+            ((1,),),
+            ((1,),),
+            (1,),
+            (2,),
+            "loss",
+            False,
         ),
-        what_if=(WhatIf("as the spec asks", 2, (1,), 0.5), WhatIf(label, 3, (0,), 0.0), WhatIf("none", 0, None, None)),
+        what_if=(
+            of(WhatIf, "as the spec asks", 2, (1,), 0.5),
+            of(WhatIf, label, 3, (0,), 0.0),
+            of(WhatIf, "none", 0, None, None),
+        ),
         why_not=None,
-        epsilon=(EpsilonShown("disease", ("III uniform", label), ((1,), (2,)), (("2.5", "inf"), ("1", label))),),
+        epsilon=(of(EpsilonShown, "disease", ("III uniform", label), ((1,), (2,)), (("2.5", "inf"), ("1", label))),),
         curves=(
-            CurveShown("disease", (1,), f"A_d {label}", ("1e2", "1e3", "inf"), (2.0, 31.5, None)),
-            CurveShown("disease", (1,), "A_-", ("1e3",), (1.0,)),
-            CurveShown("disease", (1,), "A_c", ("1e2", "inf"), (None, None)),
+            of(CurveShown, "disease", (1,), f"A_d {label}", ("1e2", "1e3", "inf"), (2.0, 31.5, None)),
+            of(CurveShown, "disease", (1,), "A_-", ("1e3",), (1.0,)),
+            of(CurveShown, "disease", (1,), "A_c", ("1e2", "inf"), (None, None)),
         ),
         granted=(
-            GrantShown("k_anonymity", "disease", "III uniform", None, "it looks at no sensitive value", None),
-            GrantShown(label, "disease", "III uniform", "2.5", "why", "1.5"),
+            of(GrantShown, "k_anonymity", "disease", "III uniform", None, "it looks at no sensitive value", None),
+            of(GrantShown, label, "disease", "III uniform", "2.5", "why", "1.5"),
         ),
-        beliefs=(BeliefShown("disease", label, (1,), 4, 1, 2, 3, 4, (f"For 1 of 4 people {label}.",)),),
-        runs=(RunShown("2026-01-02T03:04:05", 1, "published", 4, "1; minimal", (label,)),),
-        room=(RoomShown(1, "k_anonymity", None, "k = 2", "k = 2", 0.0), RoomShown(1, label, "x", "a", "b", None)),
-        rights=(RightShown(f"reader {label}", "SELECT", label, True), RightShown("job", "read x", label, None)),
+        beliefs=(of(BeliefShown, "disease", label, (1,), 4, 1, 2, 3, 4, (f"For 1 of 4 people {label}.",)),),
+        runs=(of(RunShown, "2026-01-02T03:04:05", 1, "published", 4, "1; minimal", (label,)),),
+        room=(
+            of(RoomShown, 1, "k_anonymity", None, "k = 2", "k = 2", 0.0),
+            of(RoomShown, 1, label, "x", "a", "b", None),
+        ),
+        rights=(of(RightShown, f"reader {label}", "SELECT", label, True), of(RightShown, "job", "read x", label, None)),
         problems=problems,
-        notes=(label,),
         spec=f'{{"release": "{label}"}}',
         spec_digest="0" * 64,
         head="1" * 64,
     )
-    return replace(report(label, name=name), internal=inside)
+    return report(label, name=name).model_copy(update={"internal": inside})
+
+
+def changed(answer: Any, **values: Any) -> Any:
+    return answer.model_copy(update=values)
 
 
 class Read(HTMLParser):
@@ -306,24 +341,24 @@ def test_what_a_verification_found_is_the_first_thing_of_its_page() -> None:
 
 def test_without_a_population_it_says_how_to_name_one() -> None:
     given = internal()
-    none = replace(given, internal=replace(given.inside, beliefs=()))
+    none = changed(given, internal=changed(given.inside, beliefs=()))
     assert "No population was named" in rendered(none, "html")
     assert "of somebody who knows the population (20-29)" in rendered(given, "html")
 
 
 def test_what_is_published_as_it_is_is_not_promised() -> None:
     given = report()
-    ward = ColumnShown("ward", "insensitive", "text", "as it is in the source", "as it is", 2)
-    shown = replace(given.shown, columns=(*given.shown.columns, ward))
-    assert "Nothing is hidden in ward" in rendered(replace(given, published=shown), "md")
+    ward = of(ColumnShown, "ward", "insensitive", "text", "as it is in the source", "as it is", 2)
+    shown = changed(given.shown, columns=(*given.shown.columns, ward))
+    assert "Nothing is hidden in ward" in rendered(changed(given, published=shown), "md")
     assert "Nothing is hidden" not in rendered(given, "md")
 
 
 def test_a_report_without_a_sensitive_column() -> None:
     given = report()
     columns = tuple(column for column in given.shown.columns if column.name != "disease")
-    shown = replace(given.shown, columns=columns, attacks=())
-    assert "No column is sensitive" in rendered(replace(given, published=shown), "html")
+    shown = changed(given.shown, columns=columns, attacks=())
+    assert "No column is sensitive" in rendered(changed(given, published=shown), "html")
 
 
 def test_each_attack_that_exposes_rows_has_a_name() -> None:
@@ -338,10 +373,12 @@ def test_each_attack_that_exposes_rows_has_a_name() -> None:
     assert exposing - {"eliminated"} == set(NAMES)
 
 
-def test_each_page_is_a_module_that_is_listed() -> None:
+def test_each_page_is_listed() -> None:
     modules = [module.name for module in pkgutil.iter_modules(rooms.__path__)]
-    listed = [importlib.import_module(f"{rooms.__name__}.{name}").PAGE for name in modules]
-    assert sorted(page.id for page in listed) == sorted(page.id for page in PAGES)
+    every = [vars(importlib.import_module(f"{rooms.__name__}.{name}")) for name in modules]
+    pages = {name: page for names in every for name, page in names.items() if name.endswith("_page")}
+    assert sorted(pages) == sorted(f"{page.id}_page" for page in PAGES)
+    assert set(pages.values()) == {page.parts for page in PAGES}
     assert len({page.id for page in PAGES}) == len({page.title for page in PAGES}) == len(PAGES)
     headings = re.findall(r"^## (.*)$", rendered(report(), "md"), re.MULTILINE)
     assert headings == [page.title for page in PAGES if not page.internal]
@@ -350,4 +387,4 @@ def test_each_page_is_a_module_that_is_listed() -> None:
 
 
 def test_json_is_the_report() -> None:
-    assert json.loads(rendered(report(), "json")) == json.loads(json.dumps(report().to_json()))
+    assert json.loads(rendered(report(), "json")) == json.loads(json.dumps(report().to_dict()))

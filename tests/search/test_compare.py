@@ -22,7 +22,7 @@ from reference.tables import Block, Table
 from qblock.errors import InputError
 from qblock.frequency import FrequencySets
 from qblock.models import DeltaDisclosure, EntropyLDiversity, Value, parameters_of
-from qblock.releases.results import Compared
+from qblock.releases import compared
 from qblock.search.compare import Comparison, Definition, compare
 from qblock.search.compare_results import best, direct, granted, inclusions, to_json, violations, weaker, write_csv
 from qblock.search.run import open_task
@@ -324,5 +324,5 @@ def test_what_a_definition_grants_is_never_less_than_what_its_nodes_reach(
     assert three.reached == max(row.values[number][0].value for row in found.rows if row.node in satisfied)
     answer = json.loads(json.dumps(to_json(found), allow_nan=False))["granted"]
     assert len(answer) == len(grants)
-    typed = Compared.of(to_json(found)).granted
+    typed = compared(found).granted
     assert [one.epsilon for one in typed] == [one["epsilon"] for one in answer]

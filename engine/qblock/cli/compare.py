@@ -58,7 +58,7 @@ def compare_command(
     adversary, and for the definitions of the spec (and of --definitions) which nodes satisfy them and which of them
     admits strictly more nodes than which.
     """
-    from qblock.api import check_parquet, comparison_json, nodes_table, write_csv, write_parquet
+    from qblock.api import check_parquet, compared, nodes_table, write_csv, write_parquet
 
     if recoding not in RECODINGS:
         raise InputError(f"--recoding {recoding}: valid: {', '.join(RECODINGS)}")
@@ -85,7 +85,7 @@ def compare_command(
     if parquet is not None:
         write_parquet(nodes_table(comparison), parquet)
     if json_:
-        answer(comparison_json(comparison))
+        answer(compared(comparison).to_dict())
     else:
         _print(comparison)
 
@@ -201,14 +201,14 @@ def _print_granted(comparison: Comparison) -> None:
 
 
 def _print_requested(comparison: Comparison) -> None:
-    from qblock.api import FIGURES, best, comparison_json, direct, inclusions
+    from qblock.api import FIGURES, best, compared, direct, inclusions
 
     lines = []
-    answers = comparison_json(comparison)["asked"]
+    answers = compared(comparison).asked
     for entry, definition in zip(answers, comparison.requested, strict=True):
         metrics = best(comparison, definition)
         figures = [shown(metrics[name]["value"]) if metrics else "-" for name in FIGURES]
-        lines.append([definition.name, f"{entry['satisfying']:,}", f"{len(entry['minimal']):,}", *figures])
+        lines.append([definition.name, f"{entry.satisfying:,}", f"{len(entry.minimal):,}", *figures])
     columns = ["definition", "satisfying", "minimal", *(f"best {name.replace('_', ' ')}" for name in FIGURES)]
     console().print(
         table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines)

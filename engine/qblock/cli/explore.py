@@ -84,7 +84,7 @@ def _print_search(
     if chosen is not None:
         out.print(publishable(fields["rows"], chosen, unit))
         if "boxes" in chosen:
-            print_columns((attribute["attribute"], attribute["words"]) for attribute in chosen["attributes"])
+            print_columns({attribute["attribute"]: attribute["words"] for attribute in chosen["attributes"]})
         else:
             print_columns(node_words(chosen["levels"], words))
         print_tightest(chosen["tightest"])

@@ -52,7 +52,7 @@ def grants(
         print(printable_sql(rights.sql))  # for psql
         return
     out = console()
-    rows = [[who, ACCESS[access], path, why] for who, access, path, why in rights.files]
+    rows = [[file.who, ACCESS[file.access], file.path, file.why] for file in rights.files]
     out.print(table(f"Files of release {rights.release}", ["who", "", "path", "why"], rows))
     for note in rights.notes:
         out.print(f"Note: {note}")

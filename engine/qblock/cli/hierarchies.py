@@ -39,11 +39,11 @@ def build(
 
     if layout not in LAYOUTS:
         raise InputError(f"--layout {layout}: there is no such layout; {choices(LAYOUTS, layout)}")
-    files = load_release(spec).build_hierarchies(directory, force=force, layout=layout)
+    written = load_release(spec).build_hierarchies(directory, force=force, layout=layout)
     if json_:
-        answer({"files": [str(file) for file in files]})
+        answer(written.to_dict())
     else:
-        console().print("Written: " + ", ".join(str(file) for file in files))
+        console().print("Written: " + ", ".join(map(str, written.files)))
 
 
 @group.command("check")
@@ -63,8 +63,8 @@ def check(spec: SpecPath, json_: Json = False) -> None:
 def load(spec: SpecPath, json_: Json = False) -> None:
     """Write the hierarchies as dimension tables, which a spec may name: in the schema qblock on PostgreSQL, a file
     beside the ledger on DuckDB, the schema of private.path on Spark."""
-    tables = load_release(spec).load_hierarchies()
+    loaded = load_release(spec).load_hierarchies()
     if json_:
-        answer({"tables": tables})
+        answer(loaded.to_dict())
     else:
-        console().print("Loaded: " + ", ".join(tables))
+        console().print("Loaded: " + ", ".join(loaded.tables))

@@ -80,8 +80,9 @@ def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
     out = console()
     if retyped.status == "unchanged":
         out.print("The crosswalk has the types of the source's columns: nothing to do.")
-    for column, before, now, values in retyped.changes:
-        out.print(f"{column}: from {before} to {now}, {values} values are written differently now.")
+    for change in retyped.columns:
+        types = f"from {change.before} to {change.now}"
+        out.print(f"{change.column}: {types}, {change.values} values are written differently now.")
 
 
 @ledger.command("move")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -46,7 +46,7 @@ def proposal_lines(proposed: Proposed) -> Iterator[str]:
     for role, title in GROUPS:
         columns = [column for column in proposed.columns if column.role == role]
         if columns:
-            yield from _group(title, columns, dict(proposed.open))
+            yield from _group(title, columns, proposed.open)
     yield ""
     yield from _wrapped(proposed.alone + ".")
     yield from _wrapped(f"{REGIMES[proposed.regime]} Other modes: end of {proposed.files[-1].name}.")
@@ -62,15 +62,15 @@ def _head(proposed: Proposed) -> str:
     if not proposed.types:
         return f"{size}."
     kinds: dict[str, int] = {}
-    for _, type_ in proposed.types:
+    for type_ in proposed.types.values():
         kinds[type_.split("(")[0]] = kinds.get(type_.split("(")[0], 0) + 1
     words = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    named = ", ".join(name for name, _ in proposed.types[:LISTED])
+    named = ", ".join(list(proposed.types)[:LISTED])
     more = " ..." if len(proposed.types) > LISTED else ""
     return f"{size}. Types recognized in {len(proposed.types)} ({words}): {named}{more}"
 
 
-def _group(title: str, columns: Sequence[ProposedColumn], open_: dict[str, int]) -> Iterator[str]:
+def _group(title: str, columns: Sequence[ProposedColumn], open_: Mapping[str, int]) -> Iterator[str]:
     """The columns of a role; of those that are left out with the reason."""
     words = []
     for column in columns:
@@ -104,7 +104,7 @@ def _next(proposed: Proposed) -> str:
     spec = proposed.files[-1]
     if not proposed.open:
         return f"Next: check the roles and hierarchies, then `qblock search {spec}`"
-    where = ", ".join(f"{name} (line {line})" for name, line in proposed.open)
+    where = ", ".join(f"{name} (line {line})" for name, line in proposed.open.items())
     return f"Next: decide in {spec} whether these are sensitive: {where}; then `qblock search {spec}`"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,7 +92,7 @@ def print_plan(planned: Planned, json_: bool, release: Release | None = None) ->
     if planned.levels is not None:
         out.print(f"Levels: {planned.levels}")
         if release is not None:
-            print_columns(release.in_words(dict(planned.levels.next or planned.levels.current)))
+            print_columns(release.in_words(planned.levels.next or planned.levels.current))
     for note in planned.notes:
         out.print(f"Note: {note}")
     if planned.missing_rights:
@@ -101,9 +101,9 @@ def print_plan(planned: Planned, json_: bool, release: Release | None = None) ->
             out.print(f"    {right.statement}", soft_wrap=True)
     steps = Table.grid(padding=(0, 1))
     for number, step in enumerate(planned.steps, 1):
-        steps.add_row(f"{number:2}.", step[1])
+        steps.add_row(f"{number:2}.", step.description)
     out.print(steps)
-    if planned.forecast:
+    if planned.forecast is not None:
         print_forecast(planned.to_dict()["forecast"])
 
 
@@ -158,7 +158,7 @@ def release(
     if dry_run and report_ is not None:
         raise InputError("--report is about what is published, and --dry-run publishes nothing; give one of them")
 
-    words: list[tuple[str, str]] = []
+    words: dict[str, str] = {}
 
     def perform() -> Published | DryRun:
         loaded = load_release(spec)
@@ -168,7 +168,7 @@ def release(
             return loaded.dry_run(wait=wait)
         with nullcontext(log.progress()) if log.format is not None else progress(quiet) as report:
             published = loaded.publish(force=force, wait=wait, progress=report, entries=log)
-        words.extend(published.in_words)
+        words.update(published.in_words)
         if file is not None:
             file.try_to_write()
         return published
@@ -190,9 +190,7 @@ def release(
     job.run(perform, show)
 
 
-def _print_published(
-    fields: dict[str, Any], what: str, words: Sequence[tuple[str, str]], *, verbose: bool = False
-) -> None:
+def _print_published(fields: dict[str, Any], what: str, words: Mapping[str, str], *, verbose: bool = False) -> None:
     from qblock.api import waiting_words
 
     out = console()
@@ -234,8 +232,6 @@ def verify(
         ):
             if names:
                 out.print(f"{', '.join(names)}: {what}")
-        for note in fields["notes"]:
-            out.print(f"Note: {note}")
         if not fields["problems"]:
             out.print("Rows, content, guarantees and the ledger's chain agree.")
     result.raise_problems()
@@ -266,13 +262,13 @@ def rollback(
     replaced = ResultFile(result, force=result_force) if result is not None else None
     job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
 
-    words: list[tuple[str, str]] = []
+    words: dict[str, str] = {}
 
     def perform() -> Published:
         loaded = load_release(spec)
         job.begin(loaded)
         published = loaded.rollback(version, wait=wait, entries=log)
-        words.extend(published.in_words)
+        words.update(published.in_words)
         return published
 
     def show(fields: dict[str, Any]) -> None:

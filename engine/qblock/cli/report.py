@@ -21,7 +21,7 @@ from qblock.errors import InputError, QblockError, choices
 from qblock.files import problem_of
 
 if TYPE_CHECKING:
-    from qblock.api import Format, Release, Reported
+    from qblock.api import Format, Release, Report
 
 FORMS: dict[str, Format] = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
 """The form of a report, by the suffix of its file."""
@@ -85,7 +85,7 @@ def report(
         )
     release = load_release(spec)
 
-    def build() -> Reported:
+    def build() -> Report:
         with progress(quiet or not (internal or candidate)) as told:
             return release.report(internal=internal, candidate=candidate, version=version, prior=prior, progress=told)
 
@@ -123,7 +123,7 @@ class ReportFile:
         if not path.resolve().parent.is_dir():
             raise InputError(f"{option} {path}: there is no folder {path.parent}; make it, or name another file")
 
-    def write(self, report: Callable[[], Reported]) -> str:
+    def write(self, report: Callable[[], Report]) -> str:
         """Replace the file whole; one line about the report."""
         reported = report()
         real = self.path.resolve()

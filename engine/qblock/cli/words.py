@@ -14,19 +14,19 @@ LISTED = 10
 """Minimal nodes that are listed unless somebody asks for all."""
 
 
-def print_columns(words: Iterable[tuple[str, str]]) -> None:
+def print_columns(words: Mapping[str, str]) -> None:
     """`age: by year (33 values)`, a line for each quasi-identifier; one that is long goes on below its words."""
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(overflow="fold")
     grid.add_column(overflow="fold")
-    for name, said in words:
+    for name, said in words.items():
         grid.add_row(f"{name}:", said)
     console().print(Padding(grid, (0, 0, 0, 2), expand=False))
 
 
-def node_words(levels: Sequence[int], words: Mapping[str, Sequence[str]]) -> list[tuple[str, str]]:
+def node_words(levels: Sequence[int], words: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """The words of a node, of those of every level."""
-    return [(name, said[level]) for (name, said), level in zip(words.items(), levels, strict=True)]
+    return {name: said[level] for (name, said), level in zip(words.items(), levels, strict=True)}
 
 
 def print_minimal(nodes: Sequence[Sequence[int]], words: Mapping[str, Sequence[str]], *, every: bool) -> None:
@@ -40,7 +40,7 @@ def print_minimal(nodes: Sequence[Sequence[int]], words: Mapping[str, Sequence[s
     grid.add_column(overflow="fold")
     grid.add_column(overflow="fold")
     for node in listed:
-        said = "; ".join(f"{name} {text}" for name, text in node_words(node, words))
+        said = "; ".join(f"{name} {text}" for name, text in node_words(node, words).items())
         grid.add_row(",".join(map(str, node)), said)
     out.print(Padding(grid, (0, 0, 0, 2), expand=False))
     if len(listed) < len(ordered):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -13,39 +12,8 @@ from qblock.joint.episodes import PUBLISHED
 from qblock.joint.excluded import OUT, entities_apart
 from qblock.joint.units import owner, owner_of
 from qblock.joint.withdrawals import whole_cells
+from qblock.results.release import Sharing
 from qblock.spec import Spec
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """leaving: people who withdraw and are not out yet; companions: others in their joint cells, who leave with them;
-    cells: these joint cells, which leave whole; staying: the others whom the newest version shows.
-
-    It depends on nothing but who withdraws, blocks, and which versions show whom: on no sensitive value that is not
-    shown, so whether they leave may be decided by it.
-    """
-
-    leaving: int
-    companions: int
-    cells: int
-    staying: int
-
-    def to_json(self) -> dict[str, int]:
-        return asdict(self)
-
-    def __str__(self) -> str:
-        cells = "joint cell" if self.cells == 1 else f"{self.cells:,} joint cells"
-        if self.companions:
-            companions = _people(self.companions, "other person shares", "other people share")
-            companions = f"{companions} their {cells}, and would leave with them"
-        else:
-            companions = f"nobody else is in their {cells}" if self.cells else "they are in no joint cell"
-        who = _people(self.leaving, "person withdraws", "people withdraw")
-        return f"{who}; {companions}; {_people(self.staying, 'person', 'people')} would stay"
-
-
-def _people(n: int, singular: str, plural: str) -> str:
-    return f"{n:,} {singular if n == 1 else plural}"
 
 
 def sharing(book: Book, spec: Spec, digests: Sequence[str], published: Collection[int]) -> Sharing:
@@ -73,4 +41,4 @@ def sharing(book: Book, spec: Spec, digests: Sequence[str], published: Collectio
     staying = int(book.own.scalar(shown))
     book.own.drop(going)
     companions = len({owner_of(companion) for companion in removal.companions})
-    return Sharing(len(leaving), companions, removal.cells, staying)
+    return Sharing(leaving=len(leaving), companions=companions, cells=removal.cells, staying=staying)

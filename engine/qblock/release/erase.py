@@ -13,7 +13,6 @@ from qblock.joint.crosswalk import own_book, prepare
 from qblock.joint.excluded import FAILED, LEAVING, OUT, entities_apart
 from qblock.joint.excluded import QUEUED as WAITING
 from qblock.joint.later import lags
-from qblock.joint.sharing import Sharing
 from qblock.joint.turn import record_erasure
 from qblock.joint.withdrawals import NOT_RECALLED, Removal, take_out, whole_cells, withdraw
 from qblock.ledger.history import retired_by
@@ -31,6 +30,7 @@ from qblock.release.recover import kept_versions
 from qblock.release.result import ReleaseResult
 from qblock.release.run import Run
 from qblock.release.runner import run_steps
+from qblock.results.release import Sharing
 from qblock.search.progress import Progress
 from qblock.spec import Spec
 from qblock.warehouse.kept_sessions import kept_sessions
@@ -76,7 +76,7 @@ class EraseResult:
 
     def to_json(self) -> dict[str, Any]:
         published = self.published.to_json() if self.published else None
-        return {**vars(self), "published": published, "sharing": self.sharing.to_json() if self.sharing else None}
+        return {**vars(self), "published": published, "sharing": self.sharing.to_dict() if self.sharing else None}
 
 
 @kept_sessions()

@@ -10,13 +10,14 @@ from qblock.joint import turnover
 from qblock.joint.crosswalk import has_book, open_book, own_book
 from qblock.joint.missing import Missing, missing
 from qblock.joint.named import kept_people, looked_up
-from qblock.joint.sharing import Sharing, sharing
+from qblock.joint.sharing import sharing
 from qblock.ledger.history import published_versions
 from qblock.ledger.lock import release_lock
 from qblock.ledger.place import Place
 from qblock.ledger.reader import ledger_reader
 from qblock.release import steps
 from qblock.release.plan import Plan, plan_erase
+from qblock.results.release import Sharing
 from qblock.spec import Spec
 from qblock.warehouse import warehouse_of
 
@@ -154,4 +155,4 @@ def planned_erasure(spec: Spec, request: ErasureRequest, wait: float = 0) -> Pla
         if not request.now or not digests:
             return planned
         shared = count_sharing(planned.place, spec, digests)
-    return replace(planned, notes=(*planned.notes, str(shared)), sharing=shared.to_json())
+    return replace(planned, notes=(*planned.notes, str(shared)), sharing=shared.to_dict())

@@ -150,7 +150,6 @@ class VerifyResult:
     not_recomputed: list[str]
     problems: list[str]
     recomputed_privately: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
     node: dict[str, int] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
 

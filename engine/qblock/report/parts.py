@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from qblock.report.data import Report
+from qblock.results.report import Report
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class Signature:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture below its caption. svg: made by report/svg.py; legend: what its marks mean, by the class of the mark;
-    instead: what it shows, for whoever does not see it, and in Markdown. Its marks have titles, which a pointer shows,
-    and arrow keys one after the other."""
+    """A picture below its caption. svg: made by report/drawings.py; legend: what its marks mean, by the class of the
+    mark; instead: what it shows, for whoever does not see it, and in Markdown. Its marks have titles, which a pointer
+    shows, and arrow keys one after the other."""
 
     caption: str
     svg: Markup
@@ -64,7 +64,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing of figures that are in a table beside it. svg: made by report/figures.py, with texts of its own;
+    """A drawing of figures that are in a table beside it. svg: made by report/drawings.py, with texts of its own;
     instead: what it shows, for whoever does not see it, and in Markdown."""
 
     caption: str

@@ -14,21 +14,29 @@ import sqlalchemy as sa
 from qblock import attacks
 from qblock.errors import InputError, Refused
 from qblock.hierarchy.core import TOP
+from qblock.ledger.events import PUBLISHING, RecordedEvent
+from qblock.ledger.history import published_versions
+from qblock.ledger.kept import Kept, kept_digest
+from qblock.ledger.reader import ledger_reader
+from qblock.ledger.stores import place_of
+from qblock.publish.digest import content_digest
 from qblock.publish.helpers import PEOPLE_ROLE, names
-from qblock.report.data import (
+from qblock.publish.targets import Target, target_of
+from qblock.report.internal import read_internal
+from qblock.report.render import Report
+from qblock.results.report import (
+    AreaShown,
     AttackShown,
     ColumnShown,
     GuaranteeShown,
+    KeptShown,
     Label,
+    MapShown,
     Published,
-    Report,
     RiskWithout,
     SampleShown,
     SizeShown,
 )
-from qblock.report.read_internal import read_internal
-from qblock.report.read_kept import KeptVersion, kept_version
-from qblock.report.read_map import read_map
 from qblock.search.audit import Sentences
 from qblock.search.boxes.recoded import shares_in_words
 from qblock.search.progress import Progress
@@ -37,6 +45,7 @@ from qblock.search.task import Task
 from qblock.source import open_source
 from qblock.source.in_words import node_in_words
 from qblock.spec import Spec, table_as_it_stands
+from qblock.spec.digest import spec_digest
 from qblock.spec.sources import CsvFile
 from qblock.version import __version__
 from qblock.warehouse.connect import open_warehouse, parse_url
@@ -57,6 +66,10 @@ KINDS = {
     "timestamp": "a date and time",
     "timestamptz": "a date and time",
 }
+MOST_AREAS = 250
+"""Areas of a map that are drawn: those with most rows."""
+MOST_BANDS = 16
+"""Labels of the column down: those with most rows."""
 NOTHING = "no version of release {} is published, or this login may not read it"
 OLDER = (
     "version {version}: a report for readers is of the version that they see; one of another version is for those who "
@@ -92,8 +105,9 @@ def read_report(
     published = None if candidate else _Reading(spec, kept, spec.publish.schema).published()
     inside = read_internal(spec, prior=prior, progress=progress) if internal or candidate else None
     if inside is not None and kept is not None:
-        inside = replace(inside, kept=kept.shown)
-    return Report(__version__, now, spec.release, published, inside)
+        shown = KeptShown(version=kept.version, current=kept.current, same_spec=kept.same)
+        inside = inside.model_copy(update={"kept": shown})
+    return Report(program=__version__, made=now, release=spec.release, published=published, internal=inside)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +222,66 @@ class _Reading:
         query, rows = sa.select(*texts).select_from(relation), []
         for place in sorted({i * total // ROWS for i in range(ROWS)}) if total else ():
             rows += session.fetch(query.limit(1).offset(place)).to_pylist()
-        return SampleShown(tuple(shown), tuple(tuple(row.values()) for row in rows))
+        return SampleShown(columns=tuple(shown), rows=tuple(tuple(row.values()) for row in rows))
+
+
+@dataclass(frozen=True, eq=False)
+class KeptVersion:
+    """event: by which it was published first; current: the version that readers see, None where there is none; same:
+    whether the spec is still the one that it was published by."""
+
+    spec: Spec
+    target: Target
+    kept: Kept
+    event: RecordedEvent
+    current: int | None
+    same: bool
+
+    @property
+    def version(self) -> int:
+        assert self.event.version is not None
+        return self.event.version
+
+    @contextmanager
+    def opened(self) -> Iterator[tuple[Session, str]]:
+        """A session in which the views of the release show this version, and the schema of those. Raises Refused where
+        its copy is not what was published."""
+        with self.target.kept(self.version, self.kept.columns) as (session, schema):
+            rows = session.relation(TableName(schema, self.spec.view))
+            if content_digest(session, rows, self.kept.columns) != self.event.content_digest:
+                raise Refused(
+                    f"version {self.version} of release {self.spec.release} is not reported: its content was altered, "
+                    "the digest is not the one in the ledger"
+                )
+            yield session, schema
+
+    def without_helpers(self) -> InputError:
+        """Of a version that an earlier program published."""
+        return InputError(
+            f"version {self.version} of release {self.spec.release} was published by a program that made no helper "
+            "views, of which a report is made; `qblock history` has its guarantees"
+        )
+
+
+def kept_version(spec: Spec, version: int) -> KeptVersion:
+    """A version of the release. Raises InputError, with those that are kept, for one that is not; Refused where what is
+    kept with it was altered."""
+    place = place_of(spec)
+    target = target_of(spec, place)
+    with ledger_reader(place) as reader:
+        events = reader.history(spec.release)
+        known = sorted(number for number in published_versions(events) if target.holds(number))
+        current, text = reader.pointer(spec.release), reader.reference(spec.release, version)
+    if version not in known:
+        kept = f"kept: {', '.join(map(str, known))}" if known else "none is kept"
+        raise InputError(f"version {version} of release {spec.release} is not kept; {kept}")
+    first = next(event for event in events if event.version == version and event.state in PUBLISHING)
+    if text is None or kept_digest(text) != first.reference_digest:
+        raise Refused(
+            f"version {version} of release {spec.release} is not reported: the quantities kept with it are missing or "
+            "were altered"
+        )
+    return KeptVersion(spec, target, Kept.of_text(text), first, current, first.spec_digest == spec_digest(spec))
 
 
 def _row_each(spec: Spec) -> bool:
@@ -237,7 +310,14 @@ def _columns(
         name, role = row["column_name"], row["role"]
         before = KINDS.get(row["source_type"] or "", row["source_type"])
         if role != "quasi-identifier":
-            yield ColumnShown(name, role, before, _of_others(role), row["how_to_filter"], row["values_published"])
+            yield ColumnShown(
+                name=name,
+                role=role,
+                before=before,
+                after=_of_others(role),
+                how_to_filter=row["how_to_filter"],
+                values=row["values_published"],
+            )
             continue
         own = [entry for entry in levels if entry["column_name"] == name]
         rows = {entry["label"]: entry["rows"] for entry in own}
@@ -252,7 +332,7 @@ def _columns(
             values=row["values_published"],
             share_hidden=row["share_hidden"],
             bits=sum(n / total * math.log2(total / n) for n in rows.values()),
-            labels=tuple(Label(label, rows[label]) for label in order[:LABELS]),
+            labels=tuple(Label(label=label, rows=rows[label]) for label in order[:LABELS]),
         )
 
 
@@ -282,8 +362,14 @@ def _attacks(task: Task, *, people: bool) -> Iterator[AttackShown]:
         told = Sentences.about(name, blocks, values.reference, people=people)
         for attack, figures in told.added_to(attacks.attacks(blocks, values.reference)).items():
             for figure in figures if isinstance(figures, list) else [figures]:
-                detail = figure.get("level", figure.get("eliminated"))
-                yield AttackShown(name, attack, detail, figure["sentence"], figure.get("rows"), figure.get("blocks"))
+                yield AttackShown(
+                    sensitive=name,
+                    attack=attack,
+                    detail=figure.get("level", figure.get("eliminated")),
+                    sentence=figure["sentence"],
+                    rows=figure.get("rows"),
+                    blocks=figure.get("blocks"),
+                )
 
 
 def _risk(task: Task) -> Iterator[RiskWithout]:
@@ -297,7 +383,8 @@ def _risk(task: Task) -> Iterator[RiskWithout]:
 def _of_blocks(task: Task, column: str | None, node: tuple[int, ...]) -> RiskWithout:
     sizes = task.source.frequency_sets.sizes(node)
     blocks, least = int(sizes.blocks.sum()), int(sizes.size.min())
-    return RiskWithout(column, blocks, least, 1 / least, blocks / task.source.rows)
+    mean = blocks / task.source.rows
+    return RiskWithout(column=column, blocks=blocks, least=least, most_sure=1 / least, mean=mean)
 
 
 def _by_size(sizes: Sequence[int], blocks: Sequence[int]) -> Iterator[SizeShown]:
@@ -309,5 +396,60 @@ def _by_size(sizes: Sequence[int], blocks: Sequence[int]) -> Iterator[SizeShown]
     low = least
     while low <= most:
         within = [(size, n) for size, n in zip(sizes, blocks, strict=True) if low <= size <= high]
-        yield SizeShown(low, min(high, most), sum(n for _, n in within), sum(size * n for size, n in within))
+        rows = sum(size * n for size, n in within)
+        yield SizeShown(low=low, high=min(high, most), blocks=sum(n for _, n in within), rows=rows)
         low, high = high + 1, 2 * high + 1
+
+
+def read_map(
+    session: Session, view: sa.TableClause, columns: Sequence[Mapping[str, Any]], levels: Sequence[Mapping[str, Any]]
+) -> MapShown | None:
+    """None where all labels of each column are of one level, or no column's labels are of numbers. Across is the column
+    of numbers that has most labels, down the other one that is split most."""
+    known = [row for row in columns if row["role"] == "quasi-identifier"]
+    if all(row["level"] is not None for row in known) or len(known) < 2:
+        return None
+    ends = {(row["column_name"], row["label"]): (_number(row["low"]), _number(row["high"])) for row in levels}
+    numbers = {name for (name, _), (low, high) in ends.items() if low is not None or high is not None}
+    known.sort(key=lambda row: -row["values_published"])
+    across = next((row["column_name"] for row in known if row["column_name"] in numbers), None)
+    if across is None:
+        return None
+    down = next(row["column_name"] for row in known if row["column_name"] != across)
+    counted = _counted(session, view, across, down, [row["column_name"] for row in known])
+    bands: dict[str, int] = {}
+    for row in counted:
+        bands[row["b"]] = bands.get(row["b"], 0) + row["n"]
+    first = sorted(bands, key=lambda label: (-bands[label], label))[:MOST_BANDS]
+    shown = [row for row in counted if row["b"] in first]
+    shown.sort(key=lambda row: (-row["n"], row["a"], row["b"]))
+    areas = []
+    for row in shown[:MOST_AREAS]:
+        low, high = ends.get((across, row["a"]), (None, None))
+        areas.append(AreaShown(across=row["a"], down=row["b"], low=low, high=high, blocks=row["blocks"], rows=row["n"]))
+    rows = sum(row["n"] for row in counted)
+    return MapShown(across=across, down=down, areas=tuple(areas), total=len(counted), rows=rows)
+
+
+def _counted(
+    session: Session, view: sa.TableClause, across: str, down: str, known: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Rows (n) and blocks of each pair of labels (a, b)."""
+    count = sa.func.count()
+    labels = [view.c[name].label(f"c{i}") for i, name in enumerate(known)]
+    blocks = (
+        sa.select(*labels, count.label("n")).select_from(view).group_by(*(view.c[name] for name in known)).subquery()
+    )
+    a, b = (blocks.c[f"c{known.index(name)}"] for name in (across, down))
+    rows = sa.cast(sa.func.sum(blocks.c.n), sa.BigInteger)
+    query = sa.select(a.label("a"), b.label("b"), count.label("blocks"), rows.label("n")).group_by(a, b)
+    return session.fetch(query).to_pylist()
+
+
+def _number(text: str | None) -> float | None:
+    """The end of a label, where it is one of numbers."""
+    try:
+        number = None if text is None else float(text)
+    except ValueError:
+        return None
+    return None if number is None or not math.isfinite(number) else number

@@ -13,9 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from qblock.printable import printable, printable_json
-from qblock.report.data import Report
 from qblock.report.pages import PAGES
-from qblock.report.parts import Page
+from qblock.results import report as results
 
 Format = Literal["html", "md", "json"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -27,20 +26,24 @@ UNBROKEN = 16
 SPECIAL = re.compile(r"([\\`*_\[\]<>|~&]|^[#+-])")
 
 
-def rendered(report: Report, form: Format) -> str:
+class Report(results.Report):
+    """A report that can be written to a file."""
+
+    def text(self, form: Format = "html") -> str:
+        """The file: `html` (which needs nothing else), `md` or `json`."""
+        return rendered(self, form)
+
+
+def rendered(report: results.Report, form: Format) -> str:
     """The text of the file."""
     if form == "json":
-        return printable_json(json.dumps(report.to_json(), ensure_ascii=False, indent=2)) + "\n"
-    pages = [(page, page.parts(report)) for page in PAGES if _has(report, page)]
+        return printable_json(json.dumps(report.to_dict(), ensure_ascii=False, indent=2)) + "\n"
+    there = {True: report.internal is not None, False: report.published is not None}
+    pages = [(page, page.parts(report)) for page in PAGES if there[page.internal]]
     script = "" if report.internal is None else (TEMPLATES / "report.js").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     template = _environment().get_template(f"report.{form}.j2")
     return template.render(report=report, pages=pages, script=Markup(script), digest=digest) + "\n"
-
-
-def _has(report: Report, page: Page) -> bool:
-    """Whether a report has what a page is about."""
-    return (report.internal if page.internal else report.published) is not None
 
 
 def _environment() -> Environment:

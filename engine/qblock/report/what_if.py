@@ -1,23 +1,32 @@
-"""What another question would give, from the verdicts of every node of a lattice that was counted once."""
+"""What another question would give: from the verdicts of every node of a lattice that was counted once, or, where rows
+may be suppressed, by a search of its own for each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
+from qblock.errors import ParameterError
 from qblock.models import BY_NAME
-from qblock.report.data import WhatIf
+from qblock.results.report import WhatIf
+from qblock.search.run import run_search
+from qblock.search.task import Task
+from qblock.spec import Requirement
 
 STEP = 0.1
 """How much weaker or stronger a parameter is made that is no whole number."""
+MOST_SEARCHED = 500
+"""Nodes of a lattice that is searched again for each question."""
+MOST_QUESTIONS = 24
 Node = Mapping[str, Any]
 """A node of `search --nodes all`."""
 
 
 @dataclass(frozen=True)
-class Lattice:
+class Candidates:
     """Nodes with the metric that they are chosen by. chosen: the levels that the search took."""
 
     nodes: Sequence[Node]
@@ -33,9 +42,11 @@ class Lattice:
         measured = [node for node in passing if measure_of(node, self.metric) is not None]
         sign = -1 if self.more_is_better else 1
         if not measured:
-            return WhatIf(change, len(passing), tuple(passing[0]["levels"]) if passing else None, None)
+            levels = tuple(passing[0]["levels"]) if passing else None
+            return WhatIf(change=change, satisfying=len(passing), levels=levels, measure=None)
         best = min(measured, key=lambda node: (sign * (measure_of(node, self.metric) or 0), node["levels"]))
-        return WhatIf(change, len(passing), tuple(best["levels"]), measure_of(best, self.metric))
+        measure = measure_of(best, self.metric)
+        return WhatIf(change=change, satisfying=len(passing), levels=tuple(best["levels"]), measure=measure)
 
 
 def measure_of(node: Node, metric: str) -> float | None:
@@ -43,7 +54,7 @@ def measure_of(node: Node, metric: str) -> float | None:
     return float(value) if isinstance(value, int | float) else None
 
 
-def what_if(lattice: Lattice) -> Iterator[WhatIf]:
+def what_if(lattice: Candidates) -> Iterator[WhatIf]:
     """Each requirement dropped, one step weaker and stronger; each column of the chosen node one level finer and
     coarser. Of a lattice in which no row is suppressed: a tightest value holds for the whole table there."""
     yield lattice.best("as the spec asks", lambda node: all(entry["holds"] for entry in node["tightest"]))
@@ -69,7 +80,7 @@ def in_words(entry: Mapping[str, Any], other: float) -> str:
     return f"{model_of(entry)}: {name} = {other:g} instead of {entry['asked'][name]:g}"
 
 
-def neighbours(lattice: Lattice, chosen: tuple[int, ...]) -> Iterator[WhatIf]:
+def neighbours(lattice: Candidates, chosen: tuple[int, ...]) -> Iterator[WhatIf]:
     """Each column of the chosen node one level finer and coarser."""
     by_levels = {tuple(node["levels"]): node for node in lattice.nodes}
     for i, name in enumerate(lattice.names):
@@ -81,7 +92,8 @@ def neighbours(lattice: Lattice, chosen: tuple[int, ...]) -> Iterator[WhatIf]:
                 change = f"{name} one level {finer}: {lattice.words[i][levels[i]]}"
                 fails = ", ".join(entry["model"] for entry in node["tightest"] if not entry["holds"])
                 said = change if node["satisfied"] else f"{change} (fails {fails})"
-                yield WhatIf(said, int(node["satisfied"]), levels, measure_of(node, lattice.metric))
+                measure = measure_of(node, lattice.metric)
+                yield WhatIf(change=said, satisfying=int(node["satisfied"]), levels=levels, measure=measure)
 
 
 def _passes(node: Node, *, but: int, requested: float | None = None) -> bool:
@@ -117,3 +129,41 @@ def _admits(node: Node, i: int, requested: float) -> bool:
     if bound.stricter == "larger":
         return reached >= requested if bound.attained else reached > requested
     return reached <= requested if bound.attained else reached < requested
+
+
+def searched(task: Task, lattice: Candidates) -> Iterator[WhatIf]:
+    """The questions of `what_if`. With suppressed rows a tightest value holds for what is left alone, which another
+    question leaves otherwise, so that each one is searched for; of all requirements, the first MOST_QUESTIONS."""
+    entries = lattice.nodes[0]["tightest"]
+    for change, privacy in list(_changes(task.spec.privacy, entries))[:MOST_QUESTIONS]:
+        yield _answered(task, change, privacy, lattice.metric)
+    if lattice.chosen is not None:
+        yield from neighbours(lattice, lattice.chosen)
+
+
+def _changes(
+    privacy: Sequence[Requirement], entries: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, tuple[Requirement, ...]]]:
+    yield "as the spec asks", tuple(privacy)
+    for i, entry in enumerate(entries):
+        before, own, after = tuple(privacy[:i]), privacy[i], tuple(privacy[i + 1 :])
+        if len(entries) > 1:
+            yield f"without {model_of(entry)}", (*before, *after)
+        for other in steps(entry):
+            value = {deciding(entry): other if isinstance(other, int) else Fraction(str(other))}
+            try:
+                models = tuple(replace(model, **value) for model in own.models)
+                changed = replace(own, model=replace(own.model, **value), models=models)
+            except ParameterError:
+                continue  # no such model: entropy l-diversity of less than 1, say
+            yield in_words(entry, other), (*before, changed, *after)
+
+
+def _answered(task: Task, change: str, privacy: tuple[Requirement, ...], metric: str) -> WhatIf:
+    variant = Task(replace(task.source, spec=replace(task.spec, privacy=privacy)))
+    said = run_search(variant, recoding="full_domain").to_json()
+    chosen = said["chosen"]
+    if chosen is None:
+        return WhatIf(change=change, satisfying=said["satisfying"], levels=None, measure=None)
+    measure, levels = measure_of(chosen, metric), tuple(chosen["levels"])
+    return WhatIf(change=change, satisfying=said["satisfying"], levels=levels, measure=measure)

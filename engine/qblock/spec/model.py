@@ -318,7 +318,7 @@ class Private:
     """Where private state is of a source that cannot hold it (Spark)."""
 
     url: Url = Field(
-        description="The database of the ledger: a file ledger.duckdb, or PostgreSQL.",
+        description="The database of the ledger: a file ledger.sqlite, or PostgreSQL.",
         examples=["sqlite:///qblock/ledger.sqlite"],
     )
     path: Name = Field(

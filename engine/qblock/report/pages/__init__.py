@@ -1,38 +1,11 @@
-"""The pages of a report, in their order; each is a module of its own."""
+"""The pages of a report, in their order."""
 
 from __future__ import annotations
 
-from qblock.report.pages import (
-    attacks,
-    beliefs,
-    blocks,
-    changes,
-    columns,
-    epsilon,
-    guarantees,
-    lattice,
-    rights,
-    risk,
-    room,
-    spec,
-    verdict,
-    versions,
-)
+from qblock.report.pages import officers, readers
 from qblock.report.parts import Page
 
 PAGES: tuple[Page, ...] = (
-    verdict.PAGE,
-    columns.PAGE,
-    guarantees.PAGE,
-    attacks.PAGE,
-    risk.PAGE,
-    blocks.PAGE,
-    room.PAGE,
-    lattice.PAGE,
-    changes.PAGE,
-    epsilon.PAGE,
-    beliefs.PAGE,
-    versions.PAGE,
-    rights.PAGE,
-    spec.PAGE,
+    *readers.PAGES,
+    *officers.PAGES,
 )

@@ -1,21 +1,29 @@
-"""What a report says, as figures and texts: it knows no HTML. `to_json` is the report's `--format json`."""
+"""The report of a release, as figures and texts: it knows no HTML."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from typing import Any
 
+from pydantic import ConfigDict
 
-@dataclass(frozen=True)
-class Label:
+from qblock.results.base import Answer, Levels, Real, Value
+
+
+class Shown(Value):
+    """A part of a report: every key is there."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=True)
+
+
+class Label(Shown):
     """A label that is published, and how many rows have it."""
 
     label: str
     rows: int
 
 
-@dataclass(frozen=True)
-class ColumnShown:
+class ColumnShown(Shown):
     """A column of the view. before: the kind of its values in the source, in words; after: what readers see instead;
     labels: those that most rows have; values: how many there are; share_hidden: of the rows, in which it is `*`; bits:
     the entropy of its labels, what a reader learns of a row from this column alone; None of a column that is not a
@@ -27,13 +35,12 @@ class ColumnShown:
     after: str
     how_to_filter: str
     values: int | None = None
-    share_hidden: float | None = None
-    bits: float | None = None
+    share_hidden: Real | None = None
+    bits: Real | None = None
     labels: tuple[Label, ...] = ()
 
 
-@dataclass(frozen=True)
-class GuaranteeShown:
+class GuaranteeShown(Shown):
     """One guarantee, as the helper view of the guarantees has it."""
 
     model: str
@@ -44,8 +51,7 @@ class GuaranteeShown:
     in_words: str
 
 
-@dataclass(frozen=True)
-class AttackShown:
+class AttackShown(Shown):
     """What an attack on a sensitive attribute finds in the published rows. detail: how many values are ruled out, or at
     which level of the taxonomy values are alike; rows, blocks: exposed with certainty; None of an attack that has no
     such figure."""
@@ -58,20 +64,18 @@ class AttackShown:
     blocks: int | None
 
 
-@dataclass(frozen=True)
-class RiskWithout:
+class RiskWithout(Shown):
     """Blocks of the published rows: all quasi-identifiers known (column None), or all but one. least: rows of the
     smallest; most_sure: 1 / least, how sure somebody may be which row is whose; mean: of that chance over the rows."""
 
     column: str | None
     blocks: int
     least: int
-    most_sure: float
-    mean: float
+    most_sure: Real
+    mean: Real
 
 
-@dataclass(frozen=True)
-class SizeShown:
+class SizeShown(Shown):
     """Blocks of at least `low` and at most `high` rows, and the rows in them."""
 
     low: int
@@ -80,21 +84,19 @@ class SizeShown:
     rows: int
 
 
-@dataclass(frozen=True)
-class AreaShown:
+class AreaShown(Shown):
     """Blocks of a recoding map that have the same labels in two columns. low, high: of the label across, where it is of
     numbers (low <= value < high; None where it is open); blocks, rows: in how many blocks these are."""
 
     across: str
     down: str
-    low: float | None
-    high: float | None
+    low: Real | None
+    high: Real | None
     blocks: int
     rows: int
 
 
-@dataclass(frozen=True)
-class MapShown:
+class MapShown(Shown):
     """The blocks of a recoding map over two quasi-identifiers. across, down: their names; areas: those with most rows;
     total: how many areas there are; rows: in all of them."""
 
@@ -105,16 +107,14 @@ class MapShown:
     rows: int
 
 
-@dataclass(frozen=True)
-class SampleShown:
+class SampleShown(Shown):
     """Published rows, spread over the view; values as text, NULL as None."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str | None, ...], ...]
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(Shown):
     """What whoever may read the view can find out. at: when the version was made, in UTC; whose: whose a row is, in
     words; map: of a recoding map whose labels of some column are of numbers."""
 
@@ -143,22 +143,20 @@ class Published:
         return tuple(column.name for column in self.columns if column.role == "sensitive attribute")
 
 
-@dataclass(frozen=True)
-class NodeShown:
+class NodeShown(Shown):
     """A node of the lattice. satisfied: whether it satisfies the spec; reached: the tightest value of each
     requirement, in words; measure: of the metric that nodes are chosen by, None where it has none; room: the least
     distance between asked and reached, as a share of asked, None where that is not defined."""
 
-    levels: tuple[int, ...]
+    levels: Levels
     satisfied: bool
     suppressed: int
     reached: tuple[str, ...]
-    measure: float | None
-    room: float | None = None
+    measure: Real | None
+    room: Real | None = None
 
 
-@dataclass(frozen=True)
-class LatticeShown:
+class LatticeShown(Shown):
     """The lattice of full-domain recoding, as the source is now. words: of each quasi-identifier, what readers see at
     each of its levels; total: how many nodes there are, of which `nodes` has all (whole), or the chosen one, the
     minimal ones and those one level coarser, so many as are looked at; frontier: of these, the satisfying ones that no
@@ -169,27 +167,25 @@ class LatticeShown:
     total: int
     whole: bool
     nodes: tuple[NodeShown, ...]
-    minimal: tuple[tuple[int, ...], ...]
-    frontier: tuple[tuple[int, ...], ...]
-    chosen: tuple[int, ...] | None
-    published: tuple[int, ...] | None
+    minimal: tuple[Levels, ...]
+    frontier: tuple[Levels, ...]
+    chosen: Levels | None
+    published: Levels | None
     metric: str
     more_is_better: bool
 
 
-@dataclass(frozen=True)
-class WhatIf:
+class WhatIf(Shown):
     """What another question would give. change: in words; satisfying: how many nodes satisfy then; levels: of the best
     of them, None where none does; measure: of the metric there."""
 
     change: str
     satisfying: int
-    levels: tuple[int, ...] | None
-    measure: float | None
+    levels: Levels | None
+    measure: Real | None
 
 
-@dataclass(frozen=True)
-class RunShown:
+class RunShown(Shown):
     """A run of the job, as the ledger has it. how: its node was chosen; why: of a refusal or failure, and what else it
     recorded."""
 
@@ -201,8 +197,7 @@ class RunShown:
     why: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class RoomShown:
+class RoomShown(Shown):
     """A guarantee of a version, as it was checked. room: between asked and reached, as a share of asked."""
 
     version: int
@@ -210,11 +205,10 @@ class RoomShown:
     sensitive: str | None
     asked: str
     reached: str
-    room: float | None
+    room: Real | None
 
 
-@dataclass(frozen=True)
-class RightShown:
+class RightShown(Shown):
     """Something that somebody may or must not do: a statement, or a path with the access to it. held: whether it is so
     already; None where nobody can say."""
 
@@ -224,32 +218,29 @@ class RightShown:
     held: bool | None
 
 
-@dataclass(frozen=True)
-class EpsilonShown:
+class EpsilonShown(Shown):
     """The smallest epsilon about a sensitive attribute, against each adversary of epsilon-privacy, that the whole of a
     node reaches: for each of `levels` a row of `values`, as text."""
 
     sensitive: str
     adversaries: tuple[str, ...]
-    levels: tuple[tuple[int, ...], ...]
+    levels: tuple[Levels, ...]
     values: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True)
-class CurveShown:
+class CurveShown(Shown):
     """The smallest epsilon about a sensitive attribute at one node, by the stubbornness of an adversary (EP, Figure
     2a). adversary: in words; stubbornness: as text, the last one `inf` where the class has that; values: one each,
     None where no epsilon is large enough."""
 
     sensitive: str
-    levels: tuple[int, ...]
+    levels: Levels
     adversary: str
     stubbornness: tuple[str, ...]
-    values: tuple[float | None, ...]
+    values: tuple[Real | None, ...]
 
 
-@dataclass(frozen=True)
-class GrantShown:
+class GrantShown(Shown):
     """What a requirement grants as epsilon-privacy against an adversary, whatever the table. epsilon: as text, None
     where it grants none; why: in words; reached: by the nodes that are looked at and satisfy it, None where none
     does."""
@@ -262,14 +253,13 @@ class GrantShown:
     reached: str | None
 
 
-@dataclass(frozen=True)
-class BeliefShown:
+class BeliefShown(Shown):
     """What somebody who knows a population comes to believe about a sensitive attribute at a node. people: of the
     table; breach, positive, negative, moved: how many of them are concerned; sentences: all of it in words."""
 
     sensitive: str
     prior: str
-    levels: tuple[int, ...]
+    levels: Levels
     people: int
     breach: int
     positive: int
@@ -278,8 +268,7 @@ class BeliefShown:
     sentences: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class KeptShown:
+class KeptShown(Shown):
     """That a report is of a version that was asked for. current: the one that readers see, None where there is none;
     same_spec: whether the spec is still the one that it was published by."""
 
@@ -288,8 +277,7 @@ class KeptShown:
     same_spec: bool
 
 
-@dataclass(frozen=True)
-class Internal:
+class Internal(Shown):
     """What only whoever runs the job may see. binding: which requirement is in the way of more detail, in words;
     what_if: None where `why_not` says why it was not worked out; beliefs: of whoever knows a population, where one
     was named; problems: that a verification found, None before anything is published; spec: its canonical text without
@@ -308,15 +296,13 @@ class Internal:
     room: tuple[RoomShown, ...]
     rights: tuple[RightShown, ...]
     problems: tuple[str, ...] | None
-    notes: tuple[str, ...]
     spec: str
     spec_digest: str
     head: str | None
     kept: KeptShown | None = None
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(Answer):
     """A report. program: the version of qblock that made it; made: when, in UTC; release: its name; published: None
     before the first version; internal: None in a report for readers."""
 
@@ -325,6 +311,18 @@ class Report:
     release: str
     published: Published | None
     internal: Internal | None = None
+
+    columns_shown = ("model", "sensitive", "asked", "reached", "holds")
+
+    @property
+    def version(self) -> int | None:
+        """The version that it is of."""
+        return None if self.published is None else self.published.version
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether all guarantees hold in the rows that the version shows."""
+        return None if self.published is None else all(guarantee.holds for guarantee in self.published.guarantees)
 
     @property
     def shown(self) -> Published:
@@ -338,7 +336,9 @@ class Report:
         assert self.internal is not None
         return self.internal
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON: the fields by name; one for readers has no internal ones."""
-        fields = asdict(self)
-        return fields if self.internal is not None else {name: fields[name] for name in fields if name != "internal"}
+    def to_dict(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", exclude={"internal"} if self.internal is None else None)
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        guarantees = () if self.published is None else self.published.guarantees
+        return [(g.model, g.sensitive, g.asked, g.reached, g.holds) for g in guarantees]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from qblock.report.data import CurveShown, EpsilonShown, MapShown
+from qblock.results.report import CurveShown, EpsilonShown, MapShown
 
 LEAST, MOST = 0.06, 0.5
 """How much of its colour a cell has: never so much that a text on it is hard to read."""
@@ -24,6 +25,9 @@ LEFT, RIGHT, TOP, HEIGHT, STEP = 60, 20, 62, 240, 70
 """Of a plot: margins, its height, and between two values on the axis across."""
 CHARACTERS = 26
 """Of a text in a drawing; a longer one ends in an ellipsis."""
+MARGIN, ACROSS, BETWEEN, GAP = 40, 60, 16, 12
+"""Units left of the marks, marks in a line, from one to the next, and between rows of them."""
+RADIUS = 5.5
 
 
 def heat_map(shown: EpsilonShown, label: str) -> Markup:
@@ -198,4 +202,44 @@ def _svg(kind: str, width: float, height: float, label: str, drawn: Sequence[str
     return Markup(
         f'<svg class="figure {kind}" role="img" aria-label="{escape(label)}" viewBox="0 0 {width:g} {height:g}">'
         f"{inner}</svg>"
+    )
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A node in the picture. row: counted from below; kinds: classes of it; title: what is said of it."""
+
+    row: int
+    kinds: str
+    title: str
+
+
+def lattice(marks: Sequence[Mark], label: str) -> Markup:
+    """Nodes by height, the most general above: rows of marks, each in the middle, in the order given; a row that is too
+    long goes on below itself."""
+    rows: dict[int, list[Mark]] = {}
+    for mark in marks:
+        rows.setdefault(mark.row, []).append(mark)
+    width, y = 2 * MARGIN + ACROSS * BETWEEN, GAP
+    parts = []
+    for row in sorted(rows, reverse=True):
+        parts.append(f'<text x="4" y="{y + BETWEEN / 2 + 4:g}">{row}</text>')
+        for start in range(0, len(rows[row]), ACROSS):
+            line = rows[row][start : start + ACROSS]
+            first = (width - BETWEEN * (len(line) - 1)) / 2
+            parts += [_mark(mark, first + BETWEEN * i, y + BETWEEN / 2) for i, mark in enumerate(line)]
+            y += BETWEEN
+        y += GAP
+    inner = "".join(parts)
+    return Markup(
+        f'<svg class="lattice" role="img" tabindex="0" aria-label="{escape(label)}" viewBox="0 0 {width} {y}">'
+        f"{inner}</svg>"
+    )
+
+
+def _mark(mark: Mark, x: float, y: float) -> str:
+    size = RADIUS + (2 if "chosen" in mark.kinds else 0)
+    return (
+        f'<circle class="{escape(mark.kinds)}" cx="{x:g}" cy="{y:g}" r="{size:g}"><title>{escape(mark.title)}'
+        "</title></circle>"
     )

@@ -7,30 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qblock import results
 from qblock.errors import InputError, hide_all_tracebacks
 from qblock.files import OwnFile
-from qblock.releases.granted import Grants
-from qblock.releases.recodings import ComparedRecodings
-from qblock.releases.reported import Reported
-from qblock.releases.results import (
-    Checked,
-    Compared,
-    DryRun,
-    Ended,
-    Erased,
-    History,
-    Planned,
-    Published,
-    Retyped,
-    Searched,
-    Verified,
-)
-from qblock.search.progress import Progress
 from qblock.spec import Spec, load_spec, spec_of
 from qblock.spec.fields import duration
 from qblock.spec.model import Search
-from qblock.tables.beliefs import Threshold
-from qblock.tables.results import Audited
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,8 +22,11 @@ if TYPE_CHECKING:
     from qblock.release.log import Entries
     from qblock.release.plan import Plan
     from qblock.release.result import ReleaseResult, Seen
+    from qblock.report import Report
     from qblock.search.beliefs import BayesAdversary
     from qblock.search.compare import Comparison
+    from qblock.search.progress import Progress
+    from qblock.tables import Threshold
 
 Say = Callable[[str], None]
 
@@ -83,14 +68,13 @@ class Release:
         all_nodes: bool = False,
         churn: float | None = None,
         progress: Progress | None = None,
-    ) -> Searched:
+    ) -> results.search.Searched:
         """Search the lattice for the node to publish; publishes nothing. within: the time after which the best that was
         come to is taken (`60s`), instead of what the spec says. all_nodes: answer for every node; churn: the
         share of the people who come, and leave, in each run, for `forecast`; by default as in the runs so far. Raises
         InputError for a churn of versions that do not lag.
         """
         from qblock.joint.later import lags, later_versions
-        from qblock.search.result import hidden, refusal
         from qblock.search.run import open_task, run_search
         from qblock.source.in_words import levels_in_words
 
@@ -119,22 +103,22 @@ class Release:
                 forecast = forecast_of_search(result, expected_churn)
             answer = result.to_json() | {"hidden": shows_nothing}
             answer |= {} if forecast is None else {"forecast": forecast.to_json()}
-            words = levels_in_words(self.spec, task.source.hierarchies)
-            return replace(Searched.of(answer), refused=refused, in_words=tuple(words.items()))
+            answer |= {"refused": refused, "in_words": levels_in_words(self.spec, task.source.hierarchies)}
+            return results.search.Searched.model_validate(answer)
 
-    def in_words(self, levels: Mapping[str, int]) -> tuple[tuple[str, str], ...]:
+    def in_words(self, levels: Mapping[str, int]) -> dict[str, str]:
         """What readers see of each quasi-identifier at these levels, as far as the spec and its files tell."""
         from qblock.source.in_words import node_in_words
 
-        return node_in_words(self.spec, levels)
+        return dict(node_in_words(self.spec, levels))
 
-    def _seen(self, levels: Mapping[str, int], seen: Mapping[str, Seen]) -> tuple[tuple[str, str], ...]:
+    def _seen(self, levels: Mapping[str, int], seen: Mapping[str, Seen]) -> dict[str, str]:
         """What readers see of each quasi-identifier: at the levels of a node, or in a recoding map."""
         from qblock.source.in_words import node_in_words
 
         if levels:
-            return node_in_words(self.spec, levels, {name: column.labels for name, column in seen.items()})
-        return tuple((name, column.in_words()) for name, column in seen.items())
+            return dict(node_in_words(self.spec, levels, {name: column.labels for name, column in seen.items()}))
+        return {name: column.in_words() for name, column in seen.items()}
 
     def explain_sql(self, node: str | None = None) -> list[tuple[str, str]]:
         """Titles and statements of a node, for each engine. node: `a=2,b=1`, `2,1`, `bottom` or `top`."""
@@ -154,7 +138,7 @@ class Release:
         near: Mapping[str, Any] | None = None,
         beliefs: BayesAdversary | None = None,
         **thresholds: Threshold,
-    ) -> Audited:
+    ) -> results.audit.Audited:
         """The tightest parameter of every model, attacks and utility at a node; by default the pinned one or the
         recoding map, else the table as it is.
 
@@ -170,7 +154,8 @@ class Release:
         beliefs = beliefs or BayesAdversary.of(adversary, prior, thresholds)
         attacker = Attacker.of(rule_out, near)
         stated = None if node is not None else self._named_map()
-        return Audited.of(audit_spec(self.spec, node, stated=stated, adversary=beliefs, attacker=attacker))
+        audited = audit_spec(self.spec, node, stated=stated, adversary=beliefs, attacker=attacker)
+        return results.audit.Audited.model_validate(audited)
 
     def frequency_set(self, node: str) -> pa.Table:
         """How often each combination of labels and sensitive values occurs at a node: a row for each, with `count`.
@@ -199,11 +184,9 @@ class Release:
         sensitive: Sequence[str] = (),
         definitions: str | Path | None = None,
         progress: Progress | None = None,
-    ) -> Compared:
+    ) -> results.audit.Compared:
         """Many privacy definitions at every node. definitions: a file with more of them."""
-        from qblock.search.compare_results import to_json
-
-        return Compared.of(to_json(self.comparison(sensitive=sensitive, definitions=definitions, progress=progress)))
+        return compared(self.comparison(sensitive=sensitive, definitions=definitions, progress=progress))
 
     def comparison(
         self,
@@ -219,7 +202,7 @@ class Release:
         with open_task(self.spec, name_values=False) as task:
             return compare(task, sensitives=sensitive, file=definitions, progress=progress)
 
-    def compare_recodings(self, *, progress: Progress | None = None) -> ComparedRecodings:
+    def compare_recodings(self, *, progress: Progress | None = None) -> results.audit.ComparedRecodings:
         """What the privacy models and the suppression limit of the spec leave of the data at the node of full-domain
         recoding and in a recoding map, whichever of them the spec asks for. Raises InputError for what only one of them
         has: a pinned node, a metric that cannot choose between splits, (n,t)-closeness but of variant own_or_top.
@@ -230,15 +213,15 @@ class Release:
         check_both(self.spec)  # before the source is scanned
         with open_task(self.spec, name_values=self.name_values) as task:
             recodings = compare_recodings(task, progress=progress)
-            return replace(ComparedRecodings.of(recodings.to_json()), refused=recodings.refused)
+            return results.audit.ComparedRecodings.model_validate(recodings.to_json() | {"refused": recodings.refused})
 
-    def plan(self, *, churn: float | None = None) -> Planned:
+    def plan(self, *, churn: float | None = None) -> results.release.Planned:
         """The steps of `publish`. churn: as of `search`; before a first version the lattice is searched for it."""
         from qblock.release.preview import preview
 
         return _planned(preview(self.spec, churn))
 
-    def plan_rollback(self, version: int, *, wait: float = 0) -> Planned:
+    def plan_rollback(self, version: int, *, wait: float = 0) -> results.release.Planned:
         """The steps of `rollback`."""
         from qblock.release.plan import plan_rollback
 
@@ -252,7 +235,7 @@ class Release:
         confirm: int | None = None,
         now: bool = False,
         wait: float = 0,
-    ) -> Planned:
+    ) -> results.release.Planned:
         """The steps of `erase`. With `now` also how many share the joint cells of those who would leave (`sharing`),
         and with `missing` how many are missing; else nobody is looked up."""
         from qblock.release.leaving import ErasureRequest, planned_erasure
@@ -260,7 +243,7 @@ class Release:
         request = ErasureRequest.of(self.spec, people, missing=missing, confirm=confirm, now=now)
         return _planned(planned_erasure(self.spec, request, wait))
 
-    def grants(self, *, job: str | None = None, officer: str | None = None) -> Grants:
+    def grants(self, *, job: str | None = None, officer: str | None = None) -> results.release.Grants:
         """The SQL that the job's login, the readers and an officer need; on DuckDB files and folders. Reads the catalog
         alone.
 
@@ -268,7 +251,7 @@ class Release:
         """
         from qblock.release.grants import grants
 
-        return Grants.of(grants(self.spec, job=job, officer=officer))
+        return results.release.Grants.model_validate(grants(self.spec, job=job, officer=officer))
 
     def publish(
         self,
@@ -278,7 +261,7 @@ class Release:
         progress: Progress | None = None,
         log: Say | None = None,
         entries: Entries | None = None,
-    ) -> Published:
+    ) -> results.release.Published:
         """The job: search, copy, check the copy, publish it behind the view; or find that nothing has changed.
 
         force: publish even then, or after the release was retired.
@@ -289,14 +272,14 @@ class Release:
         result = release(self.spec, force=force, wait=wait, progress=progress, reporter=Reporter(log, entries))
         return self._published(result)
 
-    def dry_run(self, *, wait: float = 0) -> DryRun:
+    def dry_run(self, *, wait: float = 0) -> results.release.DryRun:
         """Decide what `publish` would come to, and publish nothing. What it came to is in the ledger alone (`history`),
         since it depends on people whom no version shows yet."""
         from qblock.release.dry_run import dry_run
 
-        return DryRun.of(dry_run(self.spec, wait=wait).to_json())
+        return results.release.DryRun.model_validate(dry_run(self.spec, wait=wait).to_json())
 
-    def verify(self, *, head: str | None = None) -> Verified:
+    def verify(self, *, head: str | None = None) -> results.release.Verified:
         """Count again what is published, and compare it with the ledger. head: the ledger head that was kept last.
 
         What does not agree is in `problems`; `raise_problems` raises it.
@@ -304,7 +287,9 @@ class Release:
         from qblock.release.verify import verify
 
         result = verify(self.spec, expected_head=head)
-        return replace(Verified.of(result.to_json()), in_words=self._seen(result.node, result.seen))
+        return results.release.Verified.model_validate(
+            result.to_json() | {"in_words": self._seen(result.node, result.seen)}
+        )
 
     def report(
         self,
@@ -314,7 +299,7 @@ class Release:
         version: int | None = None,
         prior: str | None = None,
         progress: Progress | None = None,
-    ) -> Reported:
+    ) -> Report:
         """What readers see, what is promised of it, and what attacks find: read from the view and its helper views
         alone, so that a reader's login suffices. Raises InputError where a helper view is missing.
 
@@ -327,28 +312,30 @@ class Release:
 
         if prior is not None and not (internal or candidate):
             raise InputError("a prior is about an internal report: its figures are of the source; add internal")
-        report = read_report(
+        return read_report(
             self.spec, internal=internal, candidate=candidate, version=version, prior=prior, progress=progress
         )
-        return Reported.of_report(report)
 
-    def history(self) -> History:
+    def history(self) -> results.release.History:
         """The ledger of the release."""
         from qblock.ledger.history import history
 
-        return History.of(history(self.spec))
+        return results.release.History.model_validate(history(self.spec))
 
     def rollback(
         self, version: int, *, wait: float = 0, log: Say | None = None, entries: Entries | None = None
-    ) -> Published:
+    ) -> results.release.Published:
         """Publish an older version again, after the checks of a release."""
         from qblock.release.log import Reporter
         from qblock.release.rollback import rollback
 
         return self._published(rollback(self.spec, version, wait=wait, reporter=Reporter(log, entries)))
 
-    def _published(self, result: ReleaseResult) -> Published:
-        return replace(Published.of(result.to_json()), in_words=self._seen(result.node, result.seen))
+    def _published(self, result: ReleaseResult) -> results.release.Published:
+
+        return results.release.Published.model_validate(
+            result.to_json() | {"in_words": self._seen(result.node, result.seen)}
+        )
 
     def erase(
         self,
@@ -362,7 +349,7 @@ class Release:
         progress: Progress | None = None,
         log: Say | None = None,
         entries: Entries | None = None,
-    ) -> Erased:
+    ) -> results.release.Erased:
         """People withdraw, named by the text of the entity column, or (missing) those whom the source has no more. now:
         they leave at once, with everybody who shares a joint cell with them; else in a batch, with a later release.
 
@@ -384,37 +371,40 @@ class Release:
             progress=progress,
             reporter=Reporter(log, entries),
         )
-        return Erased.of(result.to_json())
+        return results.release.Erased.model_validate(result.to_json())
 
-    def retire(self, *, wait: float = 0, log: Say | None = None) -> Ended:
+    def retire(self, *, wait: float = 0, log: Say | None = None) -> results.release.Ended:
         """Take the view away from its readers; versions, ledger and crosswalk stay."""
         from qblock.release.log import Reporter
         from qblock.release.retire import retire
 
-        return Ended.of(retire(self.spec, wait=wait, reporter=Reporter(log)).to_json())
+        return results.release.Ended.model_validate(retire(self.spec, wait=wait, reporter=Reporter(log)).to_json())
 
-    def move_from(self, earlier: str, *, wait: float = 0) -> Ended:
+    def move_from(self, earlier: str, *, wait: float = 0) -> results.release.Ended:
         """Make the release `earlier` this one: its name, source and view, with all versions and evidence."""
         from qblock.release.move import move
 
-        return Ended.of(move(self.spec, earlier, wait=wait).to_json())
+        return results.release.Ended.model_validate(move(self.spec, earlier, wait=wait).to_json())
 
-    def retype(self, *, wait: float = 0) -> Retyped:
+    def retype(self, *, wait: float = 0) -> results.release.Retyped:
         """Convert what is kept to the types that the source's columns have now."""
         from qblock.release.retype import retype
 
-        return Retyped.of(retype(self.spec, wait=wait).to_json())
+        return results.release.Retyped.model_validate(retype(self.spec, wait=wait).to_json())
 
-    def build_hierarchies(self, directory: str | Path, *, force: bool = False, layout: Layout = "header") -> list[Path]:
+    def build_hierarchies(
+        self, directory: str | Path, *, force: bool = False, layout: Layout = "header"
+    ) -> results.search.HierarchyFiles:
         """Write every hierarchy as a CSV file, with the values that the source holds now. layout: `semicolons` without
         a header, as other tools read it."""
         from qblock.publish.hierarchies import write_hierarchies
         from qblock.search.run import open_task
 
         with open_task(self.spec, name_values=self.name_values) as task:
-            return write_hierarchies(task, Path(directory), force=force, layout=layout)
+            files = write_hierarchies(task, Path(directory), force=force, layout=layout)
+        return results.search.HierarchyFiles(files=tuple(files))
 
-    def check_hierarchies(self) -> Checked:
+    def check_hierarchies(self) -> results.search.Checked:
         """Check that every hierarchy is nested and covers every value. Raises InputError with what is missing."""
         from qblock.search.run import open_task
 
@@ -429,26 +419,87 @@ class Release:
                 }
                 for hierarchy in task.source.hierarchies
             ]
-            return Checked.of({"rows": task.source.rows, "hierarchies": hierarchies})
+            return results.search.Checked.model_validate({"rows": task.source.rows, "hierarchies": hierarchies})
 
-    def load_hierarchies(self) -> list[str]:
-        """Write the hierarchies as dimension tables; their names."""
+    def load_hierarchies(self) -> results.search.HierarchyTables:
+        """Write the hierarchies as dimension tables."""
         from qblock.publish.hierarchies import dimension_tables, load_hierarchies
         from qblock.search.run import open_task
 
         with open_task(self.spec, name_values=self.name_values) as task:
             tables = dimension_tables(task)
-        return load_hierarchies(self.spec, tables)
+        return results.search.HierarchyTables(tables=tuple(load_hierarchies(self.spec, tables)))
 
     def own_files(self) -> Iterator[OwnFile]:
-        """The files that the release lives on, which nothing else may be written to."""
-        from qblock.releases.files import own_files
+        """The files that the release lives on, which nothing else may be written to: spec, source, release file,
+        hierarchies, private folder."""
+        from qblock.ledger.stores import has_place, place_of
+        from qblock.warehouse.connect import parse_url
+        from qblock.warehouse.engines import database_file, engine_of
+        from qblock.warehouse.source_files import found_files
 
-        return own_files(self.spec)
+        spec = self.spec
+        yield OwnFile(spec.path, "the spec")
+        place = place_of(spec) if has_place(spec) else None
+        if place is not None and place.file is not None:
+            yield OwnFile(place.folder, "in the private folder of qblock", folder=True)
+        for url, what in ((spec.source.url, "the source"), (spec.publish.url, "the release file")):
+            if url is None or not engine_of(parse_url(url.url)).is_file:
+                continue
+            file = database_file(parse_url(url.url), spec.directory)
+            yield OwnFile(file, what)
+            yield OwnFile(file.with_name(f"{file.name}.wal"), f"what DuckDB writes for {what}")
+        if spec.source.file is not None:
+            for file in found_files(spec.source.file, spec.directory, spec.at("source", "file")):
+                yield OwnFile(file, "the source")
+        for name, attribute in spec.attributes.items():
+            for kind in ("hierarchy", "taxonomy"):
+                source = getattr(attribute, kind)
+                stated = spec.file(source) if source is not None and not isinstance(source, str | tuple) else None
+                if stated is not None:
+                    yield OwnFile(stated, f"the {kind} of {name}")
 
 
-def _planned(plan: Plan) -> Planned:
-    return Planned.of(plan.to_json())
+@hide_all_tracebacks
+class Ledger:
+    """The private state of all releases of a place."""
+
+    def __init__(self, target: str, *, name_values: bool = False) -> None:
+        """target: the path of a spec, or the URL of the ledger's database; name_values: as of a Release. Raises
+        InputError for neither.
+        """
+        from qblock.ledger.stores import place_of, place_of_url
+
+        self.name_values = name_values
+        self._place = place_of_url(target, Path.cwd()) if "://" in target else place_of(load_spec(target))
+
+    def upgrade(self) -> results.release.Upgraded:
+        """Upgrade the schema to the version of this program; twice is once."""
+        from qblock.ledger.migrate import upgrade_ledger
+
+        before, after = upgrade_ledger(self._place)
+        return results.release.Upgraded(before=before, after=after)
+
+    def rekey(self, *, wait: float = 0) -> results.release.Rekeyed:
+        """Give the crosswalk a new key, in one transaction. wait: seconds to wait for runs of any release there.
+
+        Raises Busy while one is in progress.
+        """
+        from qblock.release.rekey import rekey
+
+        return results.release.Rekeyed.model_validate(rekey(self._place, wait=wait).to_dict())
+
+
+def compared(comparison: Comparison) -> results.audit.Compared:
+    """A comparison as an answer."""
+    from qblock.search.compare_results import to_json
+
+    return results.audit.Compared.model_validate(to_json(comparison))
+
+
+def _planned(plan: Plan) -> results.release.Planned:
+
+    return results.release.Planned.model_validate(plan.to_json())
 
 
 def _with_time(spec: Spec, within: str) -> Spec:

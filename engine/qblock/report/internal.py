@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
-from qblock.errors import QblockError, Refused
-from qblock.lattice import Node
+from qblock.blocks import Reference
+from qblock.errors import ParameterError, QblockError, Refused
+from qblock.lattice import Lattice, Node
+from qblock.ledger.events import headroom
 from qblock.ledger.history import history
 from qblock.metrics import BY_NAME as METRICS
+from qblock.models import BY_NAME, EpsilonPrivacy
+from qblock.models.ratios import double
 from qblock.release.grants import grants
 from qblock.release.verify import verify
-from qblock.report.data import BeliefShown, Internal, LatticeShown, NodeShown, RightShown, RoomShown, RunShown
-from qblock.report.frontier import frontier, near, room
-from qblock.report.read_epsilon import read_curves, read_epsilon
-from qblock.report.what_if import Lattice, measure_of, what_if
-from qblock.report.what_if_searched import MOST_SEARCHED, searched
+from qblock.report.what_if import MOST_SEARCHED, Candidates, measure_of, searched, what_if
+from qblock.results.report import (
+    BeliefShown,
+    CurveShown,
+    EpsilonShown,
+    GrantShown,
+    Internal,
+    LatticeShown,
+    NodeShown,
+    RightShown,
+    RoomShown,
+    RunShown,
+)
+from qblock.search.assessment import number_json
 from qblock.search.beliefs import BayesAdversary, beliefs_at
+from qblock.search.compare import Comparison, Definition, adversary_of, compare, tightest
+from qblock.search.compare_results import epsilons, granted
 from qblock.search.nodes import too_large
 from qblock.search.progress import Progress
 from qblock.search.result import node_json
@@ -25,7 +42,7 @@ from qblock.search.run import open_task, run_search
 from qblock.search.task import Task
 from qblock.search.utility import Metrics
 from qblock.source.in_words import levels_in_words
-from qblock.spec import Spec
+from qblock.spec import Requirement, Spec
 from qblock.spec.digest import canonical, spec_digest
 
 MOST_NODES = 2500
@@ -34,6 +51,17 @@ MOST_NEAR = 200
 """Of a larger one: the chosen and the minimal nodes, and so many with those one level coarser."""
 MOST_WEIGHED = 20
 """Nodes whose epsilon is looked for."""
+LARGE = 1000
+"""From here on figures have no decimals."""
+POWERS = range(2, 9)
+"""Stubbornness 1e2 to 1e8, as in EP, Figure 2a."""
+CURVES: tuple[tuple[str, str, dict[str, Any], dict[str, Any] | None], ...] = (
+    ("A_d", "uniform prior", {"adversary": "I", "prior": "uniform", "at_most": False}, {"prior": "uniform"}),
+    ("A_c", "table's prior", {"adversary": "I", "prior": "table", "at_most": False}, {"prior": "table"}),
+    ("A_-", "any prior", {"adversary": "II"}, None),
+)
+"""The adversaries of that figure: their name there, what they know, and as one of finite and of infinite
+stubbornness."""
 FIGURES = ("breach", "positive", "negative", "rise", "fall", "moved")
 """Of beliefs, those that have a sentence."""
 SUPPRESSED = (
@@ -64,11 +92,10 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         questions = None
         if why_not is None:
             names, seen = list(words), list(words.values())
-            candidates = Lattice(said["nodes"], names, seen, lattice.metric, lattice.more_is_better, lattice.chosen)
+            candidates = Candidates(said["nodes"], names, seen, lattice.metric, lattice.more_is_better, lattice.chosen)
             questions = tuple(searched(task, candidates) if task.budget else what_if(candidates))
         curves = tuple(read_curves(task, lattice.published or lattice.chosen))
         beliefs = tuple(_beliefs(task, lattice.published or lattice.chosen, adversary))
-    problems, notes = _verified(spec) if past["current"] is not None else (None, ())
     return Internal(
         candidate=_candidate(said),
         binding=_binding(past["headroom_trend"], past["current"]),
@@ -82,8 +109,7 @@ def read_internal(spec: Spec, *, prior: str | None = None, progress: Progress | 
         runs=tuple(_runs(past["events"])),
         room=tuple(_room(past["headroom_trend"])),
         rights=tuple(_rights(spec)),
-        problems=problems,
-        notes=notes,
+        problems=_problems(spec) if past["current"] is not None else None,
         spec=json.dumps(json.loads(canonical(spec)), indent=2, ensure_ascii=False),
         spec_digest=spec_digest(spec),
         head=past["ledger_head"],
@@ -188,7 +214,14 @@ def _lattice(
 def _node(node: Mapping[str, Any], metric: str) -> NodeShown:
     reached = tuple(_reached(entry) for entry in node["tightest"])
     measure, left = measure_of(node, metric), room(node["tightest"])
-    return NodeShown(tuple(node["levels"]), node["satisfied"], node["suppressed"], reached, measure, left)
+    return NodeShown(
+        levels=tuple(node["levels"]),
+        satisfied=node["satisfied"],
+        suppressed=node["suppressed"],
+        reached=reached,
+        measure=measure,
+        room=left,
+    )
 
 
 def _reached(entry: Mapping[str, Any]) -> str:
@@ -213,13 +246,21 @@ def _runs(events: Sequence[Mapping[str, Any]]) -> Iterator[RunShown]:
         node = ",".join(map(str, last["node"])) if last["node"] else f"map of {boxes:,} boxes" if boxes else ""
         how = "; ".join(part for part in (node, last["choice"] or "") if part)
         why = tuple(dict.fromkeys(event["reason"] for event in run if event["reason"]))
-        yield RunShown(last["recorded_at"][:19], last["version"], last["state"], last["rows_published"], how, why)
+        yield RunShown(
+            at=last["recorded_at"][:19],
+            version=last["version"],
+            state=last["state"],
+            rows=last["rows_published"],
+            how=how,
+            why=why,
+        )
 
 
 def _room(trend: Sequence[Mapping[str, Any]]) -> Iterator[RoomShown]:
     for entry in trend:
         requested, reached = (f"{entry['parameter']} = {entry[of]}" for of in ("asked", "reached"))
-        yield RoomShown(entry["version"], entry["model"], entry["sensitive"], requested, reached, entry["headroom"])
+        about = {name: entry[name] for name in ("version", "model", "sensitive")}
+        yield RoomShown(**about, asked=requested, reached=reached, room=entry["headroom"])
 
 
 def _binding(trend: Sequence[Mapping[str, Any]], current: int | None) -> str | None:
@@ -235,16 +276,149 @@ def _binding(trend: Sequence[Mapping[str, Any]], current: int | None) -> str | N
 def _rights(spec: Spec) -> Iterator[RightShown]:
     rights = grants(spec)
     for right in rights["grants"]:
-        yield RightShown(f"{right['for']} {right['role']}", right["statement"], right["why"], right["held"])
+        whose = f"{right['for']} {right['role']}"
+        yield RightShown(whose=whose, what=right["statement"], why=right["why"], held=right["held"])
     for right in rights["files"]:
-        yield RightShown(right["for"], f"{right['access']} {right['path']}", right["why"], None)
+        what = f"{right['access']} {right['path']}"
+        yield RightShown(whose=right["for"], what=what, why=right["why"], held=None)
 
 
-def _verified(spec: Spec) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _problems(spec: Spec) -> tuple[str, ...]:
+    """What a verification finds."""
     try:
-        verification = verify(spec)
+        return tuple(verify(spec).problems)
     except Refused as error:
-        return (str(error),), ()
+        return (str(error),)
     except QblockError as error:
-        return (f"the verification ended without a result: {error}",), ()
-    return tuple(verification.problems), tuple(verification.notes)
+        return (f"the verification ended without a result: {error}",)
+
+
+def room(tightest: Sequence[Mapping[str, Any]]) -> float | None:
+    """The least distance between asked and reached of all requirements, as a share of what is asked, as the ledger
+    has it. tightest: of a node of `search --nodes all`. None where no requirement has one."""
+    shares = [share for entry in tightest for share in _rooms(entry)]
+    return min(shares, default=None)
+
+
+def _rooms(entry: Mapping[str, Any]) -> Iterator[float]:
+    reached = {figure["parameter"]: figure["value"] for figure in entry["values"]}
+    for bound in BY_NAME[entry["model"]].about.bounds:
+        requested, value = entry["asked"].get(bound.parameter), reached.get(bound.parameter)
+        if isinstance(requested, int | float) and isinstance(value, int | float):
+            share = headroom(Fraction(requested), value, larger=bound.stricter == "larger")
+            if share is not None:
+                yield share
+
+
+def frontier(nodes: Sequence[NodeShown], *, more_is_better: bool) -> tuple[Node, ...]:
+    """The satisfying nodes that no other one beats: more room and no worse a measure, or a better measure and no less
+    room. The best measure first; of equal ones the first."""
+    sign = -1 if more_is_better else 1
+    known = [
+        (sign * node.measure, -node.room, node.levels)
+        for node in nodes
+        if node.satisfied and node.measure is not None and node.room is not None
+    ]
+    unbeaten: list[Node] = []
+    most: float | None = None
+    for _, less, levels in sorted(known):
+        if most is None or less < most:
+            unbeaten.append(levels)
+            most = less
+    return tuple(unbeaten)
+
+
+def near(lattice: Lattice, first: Sequence[Node], most: int) -> list[Node]:
+    """These nodes and those one level coarser, so many."""
+    nodes = dict.fromkeys(first)
+    for node in first:
+        nodes |= dict.fromkeys(lattice.parents(node)) if len(nodes) < most else {}
+    return list(nodes)[:most]
+
+
+def read_epsilon(task: Task, nodes: Sequence[Node]) -> tuple[tuple[EpsilonShown, ...], tuple[GrantShown, ...]]:
+    """The smallest epsilon of each of these nodes, and what each requirement of the spec grants."""
+    if not nodes or not task.source.sensitives:
+        return (), ()
+    comparison = compare(task, nodes=nodes)
+    return tuple(_smallest(comparison)), tuple(_grants_shown(comparison))
+
+
+def read_curves(task: Task, node: Node | None) -> Iterator[CurveShown]:
+    """The smallest epsilon at a node against adversaries of growing stubbornness, from its exact counts. A class that
+    cannot have a stubbornness (II: less than a row for each value) has no point there."""
+    if node is None:
+        return
+    questions = [
+        (name, f"{curve}, {knows}", text, Definition(f"{curve} {text} {name}", Requirement(model, (name,)), "battery"))
+        for name, values in task.source.sensitives.items()
+        for curve, knows, finite, infinite in CURVES
+        for text, model in _adversaries(finite, infinite)
+        if _fits(model, values.reference)
+    ]
+    if not questions:
+        return
+    every = task.with_privacy(definition.requirement for *_, definition in questions)
+    counts = every.counts(node)
+    curves: dict[tuple[str, str], list[tuple[str, float | None]]] = {}
+    for (name, adversary, text, definition), parts in zip(questions, counts.parts, strict=True):
+        value = tightest(definition, parts, counts, every.budget)[0]
+        curves.setdefault((name, adversary), []).append((text, _finite(value.value)))
+    for (name, adversary), points in curves.items():
+        texts, values = zip(*points, strict=True)
+        yield CurveShown(sensitive=name, levels=node, adversary=adversary, stubbornness=texts, values=values)
+
+
+def _adversaries(finite: dict[str, Any], infinite: dict[str, Any] | None) -> Iterator[tuple[str, EpsilonPrivacy]]:
+    for power in POWERS:
+        yield f"1e{power}", EpsilonPrivacy(epsilon=1, stubbornness=10**power, **finite)
+    if infinite is not None:
+        yield "inf", EpsilonPrivacy(epsilon=1, adversary="III", **infinite)
+
+
+def _fits(model: EpsilonPrivacy, reference: Reference) -> bool:
+    try:
+        model.validate(reference)
+    except ParameterError:
+        return False
+    return True
+
+
+def _finite(value: Any) -> float | None:
+    if value is None or value == math.inf:
+        return None
+    number = double(value)
+    return None if math.isinf(number) else number
+
+
+def _smallest(comparison: Comparison) -> Iterator[EpsilonShown]:
+    for name, adversaries in epsilons(comparison):
+        if adversaries:
+            yield EpsilonShown(
+                sensitive=name,
+                adversaries=tuple(adversary_of(definition.model) for _, definition in adversaries),  # type: ignore[arg-type]
+                levels=tuple(row.node for row in comparison.rows),
+                values=tuple(
+                    tuple(_epsilon_text(row.values[i][0].value) for i, _ in adversaries) for row in comparison.rows
+                ),
+            )
+
+
+def _grants_shown(comparison: Comparison) -> Iterator[GrantShown]:
+    for grant in granted(comparison):
+        none = grant.implied.epsilon is None or grant.implied.epsilon == math.inf
+        yield GrantShown(
+            requirement=grant.definition,
+            sensitive=grant.sensitive,
+            adversary=grant.adversary,
+            epsilon=None if none else _epsilon_text(grant.implied.epsilon),
+            why=grant.implied.why,
+            reached=None if grant.reached is None else _epsilon_text(grant.reached),
+        )
+
+
+def _epsilon_text(value: Any) -> str:
+    number = number_json(value)
+    if number is None or isinstance(number, str):
+        return number or "-"
+    return f"{number:.4g}" if number < LARGE else f"{number:,.0f}"

@@ -1,0 +1,322 @@
+"""The pages of a report that only those who run the job may see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qblock.lattice import Node
+from qblock.report.drawings import Mark, curves, heat_map, lattice
+from qblock.report.parts import Code, Figure, Page, Part, Picture, Points, Table, Text, figures, share
+from qblock.results.report import BeliefShown, CurveShown, Internal, LatticeShown, NodeShown, Report, WhatIf
+
+LISTED = 200
+LEGEND = (
+    ("fails", "fails the spec"),
+    ("satisfied", "satisfies it"),
+    ("satisfied minimal", "minimal: no node with more detail satisfies it"),
+    ("satisfied minimal chosen", "what a search takes now"),
+    ("satisfied frontier", "on the frontier: none has more room and is as good, or is better and has as much room"),
+    ("satisfied published", "what readers see"),
+)
+NO_POPULATION = (
+    "No population was named. `qblock report --internal --prior schema.table` (or a CSV file of weights) says what "
+    "somebody who knows it comes to believe; under the source itself as the population no belief changes."
+)
+HELD = {True: "yes", False: "NO", None: "to be seen to"}
+
+
+def room_page(report: Report) -> Sequence[Part]:
+    """Which requirement is in the way of more detail, and what a verification of the release found."""
+    of = report.inside
+    content: list[Part] = []
+    if of.problems is not None:
+        content.append(_verified(of))
+    if of.binding is not None:
+        content.append(Text(f"More detail would break {of.binding}."))
+    content.append(Text(of.candidate))
+    if of.room:
+        columns = ("version", "model", "about", "asked", "reached", "room")
+        rows = [
+            (
+                f"{guarantee.version}",
+                guarantee.model,
+                guarantee.sensitive or "everybody",
+                guarantee.asked,
+                figures(guarantee.reached),
+                "-" if guarantee.room is None else share(float(guarantee.room)),
+            )
+            for guarantee in of.room
+        ]
+        content.append(Table("Guarantees of each version, and the room that is left", columns, rows, (0, 5)))
+    return content
+
+
+def _verified(of: Internal) -> Part:
+    if of.problems:
+        return Text(f"A verification found: {'; '.join(of.problems)}.", "failed")
+    return Text(
+        "Verified: what is published is what was checked, and the ledger's chain agrees. We checked known ways to "
+        "reach private tables and found none; the list cannot be complete.",
+        "verdict",
+    )
+
+
+def lattice_page(report: Report) -> Sequence[Part]:
+    """The lattice of full-domain recoding as a picture, and its minimal nodes in words."""
+    of = report.inside.lattice
+    names = ", ".join(name for name, _ in of.words)
+    content: list[Part] = [
+        Text(
+            f"A node has a level for each of {names}; it stands the higher, the more general it is (the number at the "
+            "left is the sum of its levels). Hover over it, or go to the picture with the Tab key and on with the "
+            f"arrow keys, for its levels, what it reaches, and its {of.metric}."
+        )
+    ]
+    if not of.whole:
+        content.append(
+            Text(
+                f"Of {of.total:,} nodes, {len(of.nodes):,} are shown: the chosen one, the minimal ones, and of those "
+                "one level coarser as many as satisfy the spec and were looked at."
+            )
+        )
+    if of.published is None and report.published is not None:
+        content.append(
+            Text("Readers see a recoding map, in which blocks have levels of their own: it is no node of these.")
+        )
+    instead = f"{of.total:,} nodes, {len(of.minimal):,} of them minimal."
+    content.append(Picture("The lattice", lattice(_marks(of), instead), LEGEND, instead))
+    content.append(_listed(of))
+    levels = max(len(said) for _, said in of.words)
+    rows = [(name, *said, *[""] * (levels - len(said))) for name, said in of.words]
+    content.append(Table("What each level shows", ("column", *(f"level {i}" for i in range(levels))), rows))
+    return content
+
+
+def _marks(of: LatticeShown) -> list[Mark]:
+    minimal, frontier = set(of.minimal), set(of.frontier)
+    return [
+        Mark(sum(node.levels), _kinds(of, minimal, frontier, node), _title(of, node))
+        for node in sorted(of.nodes, key=lambda n: n.levels)
+    ]
+
+
+def _kinds(of: LatticeShown, minimal: set[Node], frontier: set[Node], node: NodeShown) -> str:
+    return " ".join(
+        [
+            "satisfied" if node.satisfied else "fails",
+            *(["minimal"] if node.levels in minimal else []),
+            *(["frontier"] if node.levels in frontier else []),
+            *(["chosen"] if node.levels == of.chosen else []),
+            *(["published"] if node.levels == of.published else []),
+        ]
+    )
+
+
+def _title(of: LatticeShown, node: NodeShown) -> str:
+    levels = ", ".join(f"{name} {level}" for (name, _), level in zip(of.words, node.levels, strict=True))
+    measure = [] if node.measure is None else [f"{of.metric} {node.measure:.4g}"]
+    suppressed = [f"{node.suppressed:,} rows suppressed"] if node.suppressed else []
+    return "; ".join([levels, *node.reached, *measure, *suppressed])
+
+
+def _listed(of: LatticeShown) -> Table:
+    """The minimal nodes, those of the frontier and the two that are marked, the best by the metric first."""
+    kinds: dict[str, set[Node | None]] = {
+        "minimal": {*of.minimal},
+        "frontier": {*of.frontier},
+        "a search takes it": {of.chosen},
+        "published": {of.published},
+    }
+    shown = set[Node | None]().union(*kinds.values())
+    sign = -1 if of.more_is_better else 1
+    nodes = [node for node in of.nodes if node.levels in shown]
+    nodes.sort(key=lambda node: (node.measure is None, sign * (node.measure or 0), node.levels))
+    rows = [
+        (
+            ",".join(map(str, node.levels)),
+            "; ".join(f"{name} {said[level]}" for (name, said), level in zip(of.words, node.levels, strict=True)),
+            "-" if node.measure is None else f"{node.measure:.4g}",
+            "-" if node.room is None else share(node.room),
+            f"{node.suppressed:,}",
+            ", ".join(what for what, levels in kinds.items() if node.levels in levels),
+        )
+        for node in nodes[:LISTED]
+    ]
+    more = f", {LISTED} of {len(nodes):,}" if len(nodes) > LISTED else ""
+    columns = ("node", "in words", of.metric, "room", "suppressed", "which")
+    caption = f"Minimal nodes and the frontier, the best by {of.metric} first{more}"
+    return Table(caption, columns, rows, (2, 3, 4), filtered=True)
+
+
+def changes_page(report: Report) -> Sequence[Part]:
+    """What another question would give: models dropped, weaker and stronger, columns finer and coarser."""
+    of = report.inside
+    if of.what_if is None:
+        return (Text(f"Not worked out: {of.why_not}."),)
+    base = of.what_if[0]
+    better = "more" if of.lattice.more_is_better else "less"
+    rows = [
+        (outcome.change, f"{outcome.satisfying:,}", _node(outcome), _measure(outcome), _gain(outcome, base))
+        for outcome in of.what_if
+    ]
+    columns = ("if", "nodes", "best node", of.lattice.metric, "change")
+    return (
+        Text(
+            "Nodes of full-domain recoding that would satisfy the spec then, and the best of them by "
+            f"{of.lattice.metric} ({better} is better). A column that is finer or coarser is so at the node that a "
+            "search takes now."
+        ),
+        Table("What if", columns, rows, (1, 3, 4)),
+    )
+
+
+def _node(outcome: WhatIf) -> str:
+    return "none" if outcome.levels is None else ",".join(map(str, outcome.levels))
+
+
+def _measure(outcome: WhatIf) -> str:
+    return "-" if outcome.measure is None else f"{outcome.measure:.4g}"
+
+
+def _gain(outcome: WhatIf, base: WhatIf) -> str:
+    if outcome.measure is None or not base.measure:
+        return "-"
+    if outcome.measure == base.measure:
+        return "none"
+    return f"{100 * (outcome.measure - base.measure) / base.measure:+.1f} %"
+
+
+def epsilon_page(report: Report) -> Sequence[Part]:
+    """Requirements and nodes in the terms of epsilon-privacy: what adversaries of each class may learn."""
+    of = report.inside
+    if not of.epsilon:
+        return (Text("No column is sensitive, or no node satisfies the spec: there is nothing to weigh."),)
+    content: list[Part] = [
+        Text(
+            "Epsilon bounds by which factor somebody's being in the table changes what is believed of them: 1 is not "
+            "at all, and less is better. What an adversary of class I or II believes beforehand weighs as much as so "
+            "many people (the stubbornness); of class I it is known, of class II it may be anything. Classes III and "
+            "IV weigh it infinitely: of class III it is known, and against class IV, of which it may be anything, "
+            "nothing helps."
+        )
+    ]
+    for shown in of.epsilon:
+        rows = [
+            (",".join(map(str, levels)), *values) for levels, values in zip(shown.levels, shown.values, strict=True)
+        ]
+        numbers = tuple(range(1, len(shown.adversaries) + 1))
+        caption = f"Smallest epsilon of {shown.sensitive} at the chosen and the minimal nodes, by adversary"
+        instead = "The deeper a cell, the larger its epsilon (up to 100), which it says; inf: none is large enough."
+        content.append(Figure(f"{caption}: a map", heat_map(shown, f"{caption}. {instead} A table follows."), instead))
+        content.append(Table(caption, ("node", *shown.adversaries), rows, numbers))
+    for name in dict.fromkeys(curve.sensitive for curve in of.curves):
+        content += _by_stubbornness(name, [curve for curve in of.curves if curve.sensitive == name])
+    return [*content, *_granted(of)]
+
+
+def _by_stubbornness(name: str, shown: Sequence[CurveShown]) -> list[Part]:
+    """As Figure 2a of EP."""
+    node = ",".join(map(str, shown[0].levels))
+    caption = f"Smallest epsilon of {name} by stubbornness, at node {node}"
+    instead = (
+        "Against exactly this stubbornness; against whoever knows the prior, epsilon may rise or fall with it. "
+        "Infinite values are signs above the plot, and no points of it."
+    )
+    across = sorted({text for curve in shown for text in curve.stubbornness}, key=float)
+    rows = []
+    for curve in shown:
+        there = dict(zip(curve.stubbornness, curve.values, strict=True))
+        rows.append((curve.adversary, *(_value(there[text]) if text in there else "-" for text in across)))
+    return [
+        Figure(caption, curves(shown, f"{caption}. {instead} A table follows."), instead),
+        Table(f"{caption}, as numbers", ("adversary", *across), rows, tuple(range(1, len(across) + 1))),
+    ]
+
+
+def _value(value: float | None) -> str:
+    return "inf" if value is None else f"{value:.4g}"
+
+
+def _granted(of: Internal) -> list[Part]:
+    grants = [grant for grant in of.granted if grant.epsilon is not None]
+    none = {(grant.requirement, grant.sensitive): grant.why for grant in of.granted if grant.epsilon is None}
+    lost = [key for key in none if not any((grant.requirement, grant.sensitive) == key for grant in grants)]
+    content: list[Part] = []
+    if grants:
+        rows = [
+            (grant.requirement, grant.sensitive, grant.adversary, grant.epsilon, grant.reached or "-")
+            for grant in grants
+        ]
+        columns = ("requirement", "about", "adversary", "grants", "reached")
+        caption = "Epsilon that each requirement grants, whatever the table, and the largest that these nodes reach"
+        content.append(Table(caption, columns, rows, (3, 4)))
+    if lost:
+        points = [
+            f"{requirement} grants no epsilon of {name}: {none[requirement, name]}." for requirement, name in lost
+        ]
+        content.append(Points("Requirements that grant none", points))
+    return content
+
+
+def beliefs_page(report: Report) -> Sequence[Part]:
+    """What somebody who knows a population comes to believe of the people in the table (l-diversity, section 3)."""
+    of = report.inside.beliefs
+    if not of:
+        return (Text(NO_POPULATION),)
+    content: list[Part] = [Points(_belief_title(belief), belief.sentences) for belief in of]
+    figures = [(belief.people, belief.breach, belief.positive, belief.negative, belief.moved) for belief in of]
+    rows = [(belief.sensitive, *(f"{n:,}" for n in own)) for belief, own in zip(of, figures, strict=True)]
+    columns = ("about", "people", "breach", "positive disclosure", "negative disclosure", "belief moved")
+    return [*content, Table("People concerned", columns, rows, (1, 2, 3, 4, 5))]
+
+
+def _belief_title(belief: BeliefShown) -> str:
+    node = ",".join(map(str, belief.levels))
+    whose = "the source itself" if belief.prior == "table" else belief.prior
+    return f"Beliefs about {belief.sensitive} at node {node}, of somebody who knows the population ({whose})"
+
+
+def versions_page(report: Report) -> Sequence[Part]:
+    """The runs of the job, as the ledger has them."""
+    of = report.inside
+    if not of.runs:
+        return (Text("The job has not run yet."),)
+    rows = [
+        (
+            run.at.replace("T", " "),
+            run.state,
+            "" if run.version is None else f"{run.version}",
+            "" if run.rows is None else f"{run.rows:,}",
+            run.how,
+            "; ".join(run.why),
+        )
+        for run in of.runs
+    ]
+    head = () if of.head is None else (Text(f"Ledger head: {of.head}"),)
+    return (Table("Runs, newest first", ("time (UTC)", "state", "version", "rows", "node", "why"), rows, (2, 3)), *head)
+
+
+def rights_page(report: Report) -> Sequence[Part]:
+    """Who has which rights, or may reach which files."""
+    rows = [(right.whose, right.what, HELD[right.held], right.why) for right in report.inside.rights]
+    if not rows:
+        return (Text("No rights are needed of anybody."),)
+    return (Table("Rights", ("whose", "what", "held", "why"), rows),)
+
+
+def spec_page(report: Report) -> Sequence[Part]:
+    """The spec, without secrets."""
+    of = report.inside
+    return (Code(f"The spec without secrets and defaults, sha256 {of.spec_digest}", of.spec),)
+
+
+PAGES = (
+    Page("room", "Room and verification", room_page, internal=True),
+    Page("lattice", "The lattice", lattice_page, internal=True),
+    Page("changes", "What if", changes_page, internal=True),
+    Page("epsilon", "Epsilon", epsilon_page, internal=True),
+    Page("beliefs", "Beliefs", beliefs_page, internal=True),
+    Page("versions", "Versions", versions_page, internal=True),
+    Page("rights", "Rights", rights_page, internal=True),
+    Page("spec", "Spec", spec_page, internal=True),
+)

@@ -1,0 +1,237 @@
+"""The pages of a report for readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from qblock.report.drawings import areas
+from qblock.report.parts import Figure, Page, Part, Points, Signature, Table, Text, counted, figures, share
+from qblock.results.report import AttackShown, ColumnShown, Published, Report, RiskWithout, SizeShown
+
+NAMES = {
+    "homogeneity": "homogeneity: all of a block have the same value",
+    "background_knowledge": "background knowledge, {} ruled out",
+    "certainty": "background knowledge, the least for certainty: {} ruled out",
+    "similarity": "similarity: the same label at level {} of the taxonomy",
+    "proximity": "proximity: numbers of a block are close to each other",
+}
+
+
+def verdict_page(report: Report) -> Sequence[Part]:
+    """Whether the release keeps what it promises, and what it does not promise."""
+    shown = report.shown
+    known = ", ".join(column.name for column in shown.quasi_identifiers) or "none"
+    return (
+        *_older(report),
+        Text(_verdict(shown), "verdict" if all(guarantee.holds for guarantee in shown.guarantees) else "failed"),
+        Text(
+            f"{shown.view} shows {counted(shown.rows, 'row')} in {counted(shown.blocks, 'block')} of rows that read "
+            f"the same in {known}. {shown.whose} The version was made on {shown.at} (UTC)."
+        ),
+        Points("What is promised", [f"{_first(guarantee.in_words)}." for guarantee in shown.guarantees]),
+        Points("What is not promised", _limits(shown, known)),
+        Signature(),
+    )
+
+
+def _older(report: Report) -> list[Part]:
+    """Which version readers see, in a report of one that was asked for."""
+    kept = None if report.internal is None else report.internal.kept
+    if kept is None:
+        return []
+    if kept.current == kept.version:
+        return [Text(f"Version {kept.version} is the one that readers see.")]
+    seen = "no version at all" if kept.current is None else f"version {kept.current}"
+    spec = "" if kept.same_spec else " The spec has changed since this version was published by it."
+    said = f"Version {kept.version} is not what readers see: they see {seen}. This report is of its kept copy; the "
+    return [Text(f"{said}internal pages are about the source, the spec and the release as of now.{spec}", "failed")]
+
+
+def _verdict(shown: Published) -> str:
+    failed = [guarantee.in_words for guarantee in shown.guarantees if not guarantee.holds]
+    what = f"Version {shown.version} of {shown.release}"
+    if failed:
+        return f"{what} does not keep what it promises: {'; '.join(failed)}."
+    again = [guarantee for guarantee in shown.guarantees if guarantee.reached is not None]
+    number = len(shown.guarantees)
+    kept = "its guarantee holds" if number == 1 else f"all {number} guarantees hold"
+    said = f"{what} keeps what it promises: {kept} in the {counted(shown.rows, 'row')} that it shows."
+    if len(again) < number:
+        said += (
+            f" {number - len(again)} of them cannot be counted again from these rows alone; the job checked what takes "
+            "more before it published."
+        )
+    return said
+
+
+def _limits(shown: Published, known: str) -> list[str]:
+    as_they_are = [column.name for column in shown.columns if column.role == "insensitive"]
+    sentences = [
+        f"Nothing is promised against somebody who knows more of a person than {known}.",
+        "It does not hide who is in the table, nor what a whole group has in common.",
+        "What several releases of the same people tell together is not looked at here. Versions of one release are "
+        "checked together by the job that makes them, as its spec says.",
+    ]
+    if as_they_are:
+        columns = ", ".join(as_they_are)
+        sentences.insert(
+            1, f"Nothing is hidden in {columns}: published as in the source, and taken to be known to nobody."
+        )
+    return sentences
+
+
+def _first(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def columns_page(report: Report) -> Sequence[Part]:
+    """What a reader sees of each column, before and after, and some published rows."""
+    shown = report.shown
+    rows = [
+        (column.name, column.role, column.before or "", column.after, _labels(column))
+        for column in shown.columns
+        if not column.role.startswith("bound of ")
+    ]
+    bounds = [column.name for column in shown.columns if column.role.startswith("bound of ")]
+    content: list[Part] = [
+        Table("Columns of the view", ("column", "role", "in the source", "what readers see", "most frequent"), rows)
+    ]
+    if bounds:
+        content.append(Text(f"Beside them stand the bounds of what is written, for filters: {', '.join(bounds)}."))
+    sample = shown.sample
+    content.append(Table("Published rows, spread over the view", sample.columns, sample.rows, first=False))
+    return content
+
+
+def _labels(column: ColumnShown) -> str:
+    return "; ".join(label.label for label in column.labels)
+
+
+def guarantees_page(report: Report) -> Sequence[Part]:
+    """What was asked for, and what the published rows reach."""
+    rows = [
+        (
+            guarantee.model,
+            guarantee.sensitive or "everybody",
+            guarantee.asked,
+            figures(guarantee.reached or "-"),
+            "yes" if guarantee.holds else "NO",
+            guarantee.in_words,
+        )
+        for guarantee in report.shown.guarantees
+    ]
+    columns = ("model", "about", "asked", "reached", "holds", "in words")
+    return (
+        Table("Guarantees", columns, rows),
+        Text("Reached: recomputed from the published rows ('-': not possible from them alone)."),
+    )
+
+
+def attacks_page(report: Report) -> Sequence[Part]:
+    """What known attacks find in the published rows, one sentence each."""
+    shown = report.shown
+    content: list[Part] = []
+    for name in shown.sensitive:
+        own = [attack for attack in shown.attacks if attack.sensitive == name]
+        content.append(Points(f"Attacks on {name}", [attack.sentence for attack in own]))
+    rows = [
+        (attack.sensitive, _named(attack), f"{attack.rows:,}", f"{attack.blocks:,}")
+        for attack in shown.attacks
+        if attack.rows is not None
+    ]
+    if not content:
+        return (Text("No column is sensitive: nothing is to be found out but whose a row is."),)
+    exposed = [attack.rows or 0 for attack in shown.attacks if attack.rows is not None]
+    bars = [rows_of / shown.rows for rows_of in exposed]
+    columns = ("about", "attack", "rows exposed", "blocks")
+    content.append(Table("Rows of which the value is certain", columns, rows, (2, 3), bars, "share of the rows"))
+    return content
+
+
+def _named(attack: AttackShown) -> str:
+    number = attack.detail or 0
+    of_values = attack.attack in ("background_knowledge", "certainty")
+    return NAMES[attack.attack].format(counted(number, "value") if of_values else number)
+
+
+def risk_page(report: Report) -> Sequence[Part]:
+    """How large blocks are, what each column adds to the risk, and what it tells."""
+    shown = report.shown
+    whole = shown.risk[0]
+    return (
+        Text(
+            f"Somebody who knows every quasi-identifier of a person finds a block of at least "
+            f"{counted(whole.least, 'row')}: picking one of them is right with a chance of at most "
+            f"{share(whole.most_sure)}, and of {share(whole.mean)} for a row on average."
+        ),
+        _sizes(shown),
+        _risk(shown),
+        _utility(shown),
+    )
+
+
+def _sizes(shown: Published) -> Table:
+    rows = [(_span(size), f"{size.blocks:,}", f"{size.rows:,}") for size in shown.sizes]
+    bars = [size.rows / shown.rows for size in shown.sizes]
+    return Table("Block sizes", ("rows in a block", "blocks", "rows"), rows, (1, 2), bars, "share of the rows")
+
+
+def _span(size: SizeShown) -> str:
+    return f"{size.low:,}" if size.low == size.high else f"{size.low:,} to {size.high:,}"
+
+
+def _risk(shown: Published) -> Table:
+    whole, *without = shown.risk
+    rows = [("all known", *_figures(whole))]
+    rows += [(f"{risk.column} not known", *_figures(risk)) for risk in without]
+    columns = ("to an attacker", "blocks", "smallest", "highest chance", "mean chance")
+    return Table(
+        "Risk by column: what an attacker loses who does not know it",
+        columns,
+        rows,
+        (1, 2, 3, 4),
+        [risk.mean / whole.mean for risk in shown.risk],
+        "mean chance, of that with all known",
+    )
+
+
+def _figures(risk: RiskWithout) -> tuple[str, ...]:
+    return f"{risk.blocks:,}", f"{risk.least:,}", share(risk.most_sure), share(risk.mean)
+
+
+def _utility(shown: Published) -> Table:
+    known = shown.quasi_identifiers
+    most = max((column.bits or 0 for column in known), default=0) or 1
+    rows = [
+        (column.name, f"{column.values or 0:,}", share(column.share_hidden or 0), f"{column.bits or 0:.2f}")
+        for column in known
+    ]
+    columns = ("column", "values published", "hidden", "bits")
+    bars = [(column.bits or 0) / most for column in known]
+    caption = "Utility by column: the bits that its published values tell of a row"
+    return Table(caption, columns, rows, (1, 2, 3), bars, "of the column that tells most")
+
+
+def blocks_page(report: Report) -> Sequence[Part]:
+    """The blocks of a recoding map over two quasi-identifiers, as a reader sees them."""
+    of = report.shown.map
+    if of is None:
+        return (Text("There is no map: each column has labels of one level, or none has labels of numbers."),)
+    drawn = sum(area.rows for area in of.areas)
+    instead = (
+        f"The blocks of the recoding map over {of.across} and {of.down}: each bar stands for the blocks with the same "
+        f"two labels, the deeper, the more rows for each unit of {of.across}; wide labels lie behind narrow ones. "
+        f"{len(of.areas):,} of {of.total:,} pairs of labels, with {share(drawn / of.rows)} of the rows."
+    )
+    caption = f"Blocks over {of.across} and {of.down}"
+    return (Figure(caption, areas(of, f"{caption}. {len(of.areas):,} of {of.total:,} pairs of labels."), instead),)
+
+
+PAGES = (
+    Page("verdict", "Verdict", verdict_page),
+    Page("columns", "What readers see", columns_page),
+    Page("guarantees", "Asked and reached", guarantees_page),
+    Page("attacks", "Attacks", attacks_page),
+    Page("risk", "Risk and utility", risk_page),
+    Page("blocks", "Map of the blocks", blocks_page),
+)

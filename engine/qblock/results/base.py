@@ -1,0 +1,214 @@
+"""What all answers share: frozen values with a form in JSON, a data frame, and a table for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from html import escape
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from pydantic import BaseModel, ConfigDict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Number = int | float | str | None
+"""As JSON has it: infinity is the text "inf", and nothing is None."""
+Real = int | float
+Levels = tuple[int, ...]
+Metrics = Mapping[str, Number]
+Weights = Mapping[str, Real] | None
+
+
+def _open(schema: dict[str, Any]) -> None:
+    """Keys are only added: so more keys than those of a schema are valid. A title would say the name of a key again."""
+    schema.pop("additionalProperties", None)
+    for key in schema.get("properties", {}).values():
+        key.pop("title", None)
+
+
+class Value(BaseModel):
+    """Frozen data, which is named as its JSON is. Keys that an answer does not have are not set."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        defer_build=True,
+        serialize_by_alias=True,
+        validate_by_name=True,
+        json_schema_extra=_open,
+        protected_namespaces=(),
+    )
+
+    def to_dict(self) -> dict[str, Any]:
+        """What --json prints."""
+        return self.model_dump(mode="json", exclude_unset=True)
+
+    def __hash__(self) -> int:
+        return hash(self.model_dump_json())
+
+
+class Answer(Value):
+    """What a command prints with --json, and the Python function of the same name returns."""
+
+    columns_shown: ClassVar[tuple[str, ...]] = ()
+    """The names of the columns of `rows_shown`."""
+
+    @property
+    def title(self) -> str:
+        """One line for a notebook."""
+        return f"{type(self).__name__}: {getattr(self, 'release', '')}".removesuffix(": ")
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Sentences below the table."""
+        return [*getattr(self, "notes", ()), *getattr(self, "warnings", ())]
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        """The rows of the table that stands for it."""
+        return ()
+
+    def to_frame(self) -> pd.DataFrame:
+        """The table that stands for it. Imports pandas."""
+        return frame(self.columns_shown, self.rows_shown())
+
+    def _repr_html_(self) -> str:
+        shown = [table(self.columns_shown, self.rows_shown())] if self.columns_shown else []
+        return page(self.title, *shown, *self.remarks)
+
+
+class Reached(Value):
+    """The strongest value of a parameter that a table satisfies. exact: where `value` is rounded; attained: False where
+    every weaker value holds and this one does not."""
+
+    parameter: str
+    value: Number
+    attained: bool
+    exact: Fraction | None = None
+
+
+class Guarantee(Value):
+    """A model on a table. sensitive: of which attributes; asked: its parameters; holds: None where nobody asked."""
+
+    model: str
+    holds: bool | None
+    values: tuple[Reached, ...]
+    sensitive: tuple[str, ...]
+    asked: Mapping[str, Any]
+    meaning: str | None = None
+
+
+class Guaranteed(Answer):
+    """An answer whose table is that of its guarantees."""
+
+    columns_shown = ("model", "sensitive", "asked", "parameter", "value", "attained", "holds")
+
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """Those of `tightest`."""
+        return getattr(self, "tightest", ())
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        return [
+            (
+                guarantee.model,
+                ", ".join(guarantee.sensitive),
+                ", ".join(f"{name}={value}" for name, value in guarantee.asked.items()),
+                reached.parameter,
+                reached.value,
+                reached.attained,
+                guarantee.holds,
+            )
+            for guarantee in self.guarantees
+            for reached in guarantee.values
+        ]
+
+
+class NotComputed(Value):
+    """A model that was not computed. what: in words; why: what the table would have to have for it."""
+
+    model: str
+    sensitive: tuple[str, ...]
+    what: str
+    why: str
+
+
+class ColumnLabels(Value):
+    """Labels of one kind. level, name: of the hierarchy; form: one label, neighbours, or others together; like: the
+    label that most rows have; share: of the published rows."""
+
+    level: int
+    name: str
+    form: str
+    like: str | None = None
+    share: Real
+
+
+class ShownColumn(Value):
+    """What readers see of a quasi-identifier, as shares of the published rows. hidden: of those that have `*`."""
+
+    attribute: str
+    hidden: Real
+    labels: tuple[ColumnLabels, ...]
+    words: str
+
+
+class ExpectedNode(Value):
+    """How a job goes on that publishes a node, where versions lag behind the source, over 52 runs. blocks: how many it
+    has; mean_wait, worst_wait: of newcomers, in runs; lag, worst_lag: share of the rows that the view does not show as
+    they are; never: share of the newcomers who are in a block that shows none."""
+
+    node: Levels
+    blocks: int
+    mean_wait: Real
+    worst_wait: int
+    lag: Real
+    worst_lag: Real
+    never: Real
+
+
+class Churn(Value):
+    """Shares of the people in each run: who come, leave, and whose value changes."""
+
+    coming: Real
+    leaving: Real
+    changing: Real
+
+
+class Forecast(Value):
+    """How a job would go on at some nodes. recommended: the node with which it does."""
+
+    churn: Churn
+    nodes: tuple[ExpectedNode, ...]
+    recommended: Levels
+    why: str
+
+
+class Markup(str):
+    """HTML that is done; every other text is escaped."""
+
+
+def page(title: str, *parts: str) -> str:
+    """A title and what is below it: tables, and sentences as paragraphs."""
+    below = "".join(part if isinstance(part, Markup) else f"<p>{escape(part)}</p>" for part in parts)
+    return f"<div><p><strong>{escape(title)}</strong></p>{below}</div>"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> Markup:
+    """A table; None is an empty cell."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{_cell(value)}</td>' for value in row)}</tr>" for row in rows)
+    return Markup(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return escape(f"{value:.6g}" if isinstance(value, float) else str(value))
+
+
+def frame(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> pd.DataFrame:
+    """Rows as a data frame. Imports pandas."""
+    import pandas as pd
+
+    return pd.DataFrame(rows, columns=list(columns))

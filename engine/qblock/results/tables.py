@@ -1,0 +1,175 @@
+"""Answers about a table that a program holds or names, and a first spec for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from qblock.results.base import Answer, Guarantee, Guaranteed, Levels, Metrics, Real, Value, page, table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Role = Literal["identifying", "quasi_identifier", "sensitive", "insensitive", "decide", "left out"]
+
+
+class Anonymized(Guaranteed):
+    """One publication of a table: generalized, checked again by itself, in an order that its own values give.
+
+    table: the rows, as Arrow; node: the level of each quasi-identifier; digest: of the rows in no order; source_digest:
+    of the columns that were read, the same for the same data from pandas, Arrow, Parquet and CSV; protected: whether an
+    attacker who knows the search learns nothing from what was chosen; notes: what whoever hands it on should know.
+    """
+
+    table: Any = Field(exclude=True, repr=False)
+    rows: int
+    suppressed: int
+    node: Mapping[str, int]
+    boxes: int | None
+    tightest: tuple[Guarantee, ...]
+    metrics: Metrics
+    minimal: tuple[Levels, ...]
+    choice: str
+    why: str
+    protected: bool
+    digest: str
+    source_digest: str
+    notes: tuple[str, ...]
+
+    @cached_property
+    def frame(self) -> pd.DataFrame:
+        """The rows as a data frame with an index of its own. Imports pandas."""
+        return self.table.to_pandas()
+
+    def to_frame(self) -> pd.DataFrame:
+        """The same as a frame that is nobody else's."""
+        return self.table.to_pandas()
+
+    def _repr_html_(self) -> str:
+        suppressed = f", {self.suppressed:,} suppressed" if self.suppressed else ""
+        return page(
+            f"Anonymized: {self.rows:,} rows{suppressed}",
+            table(("column", "level"), list(self.node.items())),
+            table(self.columns_shown, self.rows_shown()),
+            *self.notes,
+        )
+
+
+class Candidate(Value):
+    """A column that may say who a row is about. count: `rows` where each value has one row, else `entities`; distinct:
+    values; nulls: rows without one; rows_mean, rows_most: rows of a value, on average and at most; meaning: in words.
+    """
+
+    column: str
+    count: str
+    distinct: int
+    nulls: int
+    rows_mean: Real
+    rows_most: int
+    meaning: str
+
+
+class Entity(Value):
+    """Who the rows of a table are about. column, count: as a spec would say it, None where nobody is named; how:
+    `found` (there is one clear candidate), `asked`, `given`, `open` (none is clear) or `nobody` (there is none)."""
+
+    column: str | None
+    count: str | None
+    how: Literal["found", "asked", "given", "open", "nobody"]
+    why: str
+    candidates: tuple[Candidate, ...]
+
+
+class ProfiledColumn(Value):
+    """A column with the role that is proposed, and why. entry: what `attributes` of a spec says of it besides;
+    approximate: whether the number of distinct values is, which decided nothing then."""
+
+    name: str
+    type: str
+    role: Role
+    distinct: int
+    nulls: int
+    reason: str
+    entry: Mapping[str, Any]
+    approximate: bool
+
+
+class Profiled(Answer):
+    """A first look at a table: a role for each column and who a row is about, to be checked by a person."""
+
+    columns_shown = ("column", "type", "role", "distinct", "nulls", "reason")
+
+    rows: int
+    columns: tuple[ProfiledColumn, ...]
+    entity: Entity
+
+    @property
+    def quasi_identifiers(self) -> Mapping[str, Any]:
+        """The columns that others may know, as `anonymize` takes them."""
+        return {column.name: column.entry for column in self.columns if column.role == "quasi_identifier"}
+
+    @property
+    def sensitive(self) -> Mapping[str, Any]:
+        """The sensitive columns, as `anonymize` takes them."""
+        return {column.name: column.entry for column in self.columns if column.role == "sensitive"}
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        return [(c.name, c.type, c.role, c.distinct, c.nulls, c.reason) for c in self.columns]
+
+    def _repr_html_(self) -> str:
+        candidates = [(c.column, c.distinct, c.rows_mean, c.rows_most, c.meaning) for c in self.entity.candidates]
+        columns = ("column", "values", "rows of a value", "at most", "as entity")
+        return page(
+            f"Profile of {self.rows:,} rows",
+            table(self.columns_shown, self.rows_shown()),
+            *([table(columns, candidates)] if candidates else []),
+            f"Who a row is about: {self.entity.why}.",
+        )
+
+
+class ProposedColumn(Value):
+    """A column, and the role that is proposed for it. approximate: whether the number of distinct values is, which
+    decided nothing then; nulls: rows without a value; values: how many distinct ones, in words."""
+
+    name: str
+    role: Role
+    distinct: int
+    approximate: bool
+    reason: str
+    nulls: int = Field(default=0, exclude=True)
+    values: str = Field(default="", exclude=True)
+
+
+class TellingSet(Value):
+    """Columns that tell most people apart. share: of those who are alone with their values."""
+
+    columns: tuple[str, ...]
+    share: Real
+
+
+class Proposed(Answer):
+    """A first spec. files: that were written, the spec last; regime: `steady` where later versions lag behind the
+    source, `once` for one publication; open: the lines of the spec, by column, on which a role is left to a person: no
+    command reads it before; nodes: of the lattice as it is proposed; apart: sets of columns that tell most people apart
+    (alone: in words); types: of columns of CSV files that are no texts; notes: on what of them nearly has a type."""
+
+    columns_shown = ("column", "role", "distinct", "reason")
+
+    rows: int
+    files: tuple[Path, ...]
+    columns: tuple[ProposedColumn, ...]
+    entity: Entity
+    regime: Literal["steady", "once"]
+    open: Mapping[str, int]
+    nodes: int
+    apart: tuple[TellingSet, ...]
+    types: Mapping[str, str]
+    notes: tuple[str, ...]
+    alone: str = Field(default="", exclude=True)
+
+    def rows_shown(self) -> Sequence[Sequence[Any]]:
+        return [(column.name, column.role, column.distinct, column.reason) for column in self.columns]

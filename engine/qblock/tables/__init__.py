@@ -1,1 +1,0 @@
-"""Tables that a program holds or names (data frames, Arrow, files, a database): audited, profiled, anonymized."""
