@@ -13,8 +13,7 @@ from typer.main import get_command
 
 import qblock
 from qblock.api import answer_schema, json_schema
-from qblock.cli.app import app
-from qblock.cli.examples import EXAMPLES
+from qblock.cli.app import EXAMPLES, app
 from qblock.models import REGISTRY, parameters_of
 from qblock.models.about import Parameter, Range
 from qblock.models.examples import example

@@ -16,16 +16,26 @@ if TYPE_CHECKING:
     from qblock.release.rekey import BACKUPS
     from qblock.release.result import waiting_words
     from qblock.release.run import NOT_PROTECTED
-    from qblock.releases import Ledger, Release, compared
+    from qblock.releases import Ledger, Release, audit_table, compared
     from qblock.report.render import Format, Report
-    from qblock.results.audit import Attacked, Audited, BeliefChange, Beliefs, Compared, ComparedRecodings, Disclosures
+    from qblock.results.audit import (
+        Attacked,
+        Audited,
+        BeliefChange,
+        Beliefs,
+        Compared,
+        ComparedRecodings,
+        Disclosures,
+    )
     from qblock.results.base import Answer, Forecast, Guarantee, Reached
     from qblock.results.release import (
         DryRun,
         Ended,
         Erased,
+        Event,
         Failed,
         Grants,
+        HeadroomTrend,
         History,
         Planned,
         Published,
@@ -36,13 +46,12 @@ if TYPE_CHECKING:
         Verified,
     )
     from qblock.results.schemas import answer_schema
-    from qblock.results.search import Checked, HierarchyFiles, HierarchyTables, Searched
+    from qblock.results.search import Checked, Chosen, Hidden, HierarchyFiles, HierarchyTables, Searched
     from qblock.results.tables import Anonymized, Candidate, Entity, Profiled, ProfiledColumn, Proposed, ProposedColumn
     from qblock.search.assessment import number_json
-    from qblock.search.audit import audit_table
     from qblock.search.beliefs import Attacker, BayesAdversary
-    from qblock.search.compare import FIGURES, Comparison, adversary_of
-    from qblock.search.compare_results import best, direct, epsilons, granted, inclusions, violations, write_csv
+    from qblock.search.compare import Comparison
+    from qblock.search.compare_results import write_csv
     from qblock.search.parquet import check_parquet, nodes_table, write_parquet
     from qblock.search.progress import SearchProgress
     from qblock.spec.schema import json_schema
@@ -55,21 +64,21 @@ _MODULES = {
     "qblock.release.rekey": "BACKUPS",
     "qblock.release.result": "waiting_words",
     "qblock.release.run": "NOT_PROTECTED",
-    "qblock.releases": "Ledger Release compared",
+    "qblock.releases": "Ledger Release audit_table compared",
     "qblock.report.render": "Format Report",
     "qblock.results.audit": ("Attacked Audited BeliefChange Beliefs Compared ComparedRecodings Disclosures"),
     "qblock.results.base": "Answer Forecast Guarantee Reached",
     "qblock.results.release": (
-        "DryRun Ended Erased Failed Grants History Planned Published Rekeyed Retyped Sharing Upgraded Verified"
+        "DryRun Ended Erased Event Failed Grants HeadroomTrend History Planned Published Rekeyed Retyped "
+        "Sharing Upgraded Verified"
     ),
     "qblock.results.schemas": "answer_schema",
-    "qblock.results.search": "Checked HierarchyFiles HierarchyTables Searched",
+    "qblock.results.search": "Checked Chosen Hidden HierarchyFiles HierarchyTables Searched",
     "qblock.results.tables": ("Anonymized Candidate Entity Profiled ProfiledColumn Proposed ProposedColumn"),
     "qblock.search.assessment": "number_json",
-    "qblock.search.audit": "audit_table",
     "qblock.search.beliefs": "Attacker BayesAdversary",
-    "qblock.search.compare": "FIGURES Comparison adversary_of",
-    "qblock.search.compare_results": "best direct epsilons granted inclusions violations write_csv",
+    "qblock.search.compare": "Comparison",
+    "qblock.search.compare_results": "write_csv",
     "qblock.search.parquet": "check_parquet nodes_table write_parquet",
     "qblock.search.progress": "SearchProgress",
     "qblock.spec.schema": "json_schema",

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from qblock.release.plan import Plan
     from qblock.release.result import ReleaseResult, Seen
     from qblock.report import Report
-    from qblock.search.beliefs import BayesAdversary
+    from qblock.search.beliefs import Attacker, BayesAdversary
     from qblock.search.compare import Comparison
     from qblock.search.progress import Progress
     from qblock.tables import Threshold
@@ -75,6 +75,7 @@ class Release:
         InputError for a churn of versions that do not lag.
         """
         from qblock.joint.later import lags, later_versions
+        from qblock.search.result import hidden, refusal
         from qblock.search.run import open_task, run_search
         from qblock.source.in_words import levels_in_words
 
@@ -490,11 +491,33 @@ class Ledger:
         return results.release.Rekeyed.model_validate(rekey(self._place, wait=wait).to_dict())
 
 
+def audit_table(
+    url: str,
+    table: str,
+    quasi_identifiers: Sequence[str],
+    sensitives: Sequence[str],
+    *,
+    taxonomies: Mapping[str, str],
+    adversary: BayesAdversary | None,
+    attacker: Attacker,
+) -> results.audit.Audited:
+    """The audit of a table of a database as it stands, as `qblock audit --url` asks for it."""
+    from qblock.search import audit
+
+    audited = audit.audit_table(
+        url, table, quasi_identifiers, sensitives, taxonomies=taxonomies, adversary=adversary, attacker=attacker
+    )
+    return results.audit.Audited.model_validate(audited)
+
+
 def compared(comparison: Comparison) -> results.audit.Compared:
     """A comparison as an answer."""
     from qblock.search.compare_results import to_json
 
-    return results.audit.Compared.model_validate(to_json(comparison))
+    fields = to_json(comparison)
+    for entry, definition in zip(fields["definitions"], comparison.definitions, strict=True):
+        entry["stricter"] = [bound.stricter for bound in definition.bounds]
+    return results.audit.Compared.model_validate(fields)
 
 
 def _planned(plan: Plan) -> results.release.Planned:

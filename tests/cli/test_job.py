@@ -15,7 +15,7 @@ import pytest
 from release.jobs import PEOPLE, Job, MakeJob
 
 from cli.terminal import qblock
-from qblock.cli import ending, result_file
+from qblock.cli import ending
 from qblock.cli import job as module
 from qblock.cli.app import run
 from qblock.errors import InputError
@@ -173,7 +173,7 @@ def test_a_result_that_cannot_be_written(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr(result_file, "replace_whole", full)
+        patched.setattr(module, "replace_whole", full)
         assert release(job, "--result", str(tmp_path / "result.json")) == 0
     assert "the result file was not written: No space left on device" in capsys.readouterr().err
     assert len(job.published()) == 12

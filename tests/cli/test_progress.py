@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from qblock.cli import progress
-from qblock.cli.progress import duration, every_so_often, in_words
+from qblock.cli import output
+from qblock.cli.output import duration, every_so_often, progress_words
 from qblock.search.progress import SearchProgress
 
 
@@ -40,7 +40,7 @@ def reached(**other: Any) -> SearchProgress:
     ],
 )
 def test_a_line_says_what_is_known(other: dict[str, Any], said: str) -> None:
-    assert in_words(reached(**other)) == said
+    assert progress_words(reached(**other)) == said
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_durations_are_round(seconds: float, said: str) -> None:
 
 def test_a_line_is_written_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(output.time, "monotonic", lambda: now[0])
     lines: list[str] = []
     report = every_so_often(lines.append)
     for now[0] in (1.0, 4.9, 5.0, 6.0, 9.9, 10.0):
@@ -61,11 +61,11 @@ def test_a_line_is_written_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_bar_says_that_the_source_is_read_first(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
-    monkeypatch.setattr(progress.sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(output.sys.stderr, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.setenv("FORCE_COLOR", "1")
-    with progress.progress(False) as report:
+    with output.progress(False) as report:
         assert report is not None
         report(reached())
     err = capsys.readouterr().err

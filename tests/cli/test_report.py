@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
-from types import SimpleNamespace
 
 import duckdb
 import pytest
@@ -117,13 +117,15 @@ def test_the_job_writes_the_report_of_what_it_has_published(folder: Path, capsys
 def test_a_report_that_fails_changes_nothing_else(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from qblock.cli import report
+    replace = os.replace
 
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+    def full(file: Path, other: Path) -> None:
+        if other.name == "report.html":
+            raise OSError(28, "No space left on device")
+        replace(file, other)
 
     (folder / "report.html").write_text("the last one")
-    monkeypatch.setattr(report, "os", SimpleNamespace(replace=full))
+    monkeypatch.setattr(os, "replace", full)
     assert run(["release", "release.yaml", "--quiet", "--report", "report.html"]) == 0
     said = capsys.readouterr()
     assert "Published version 1" in said.out

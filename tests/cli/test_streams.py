@@ -86,7 +86,7 @@ def test_a_name_that_the_terminal_cannot_write_is_written_escaped(job: Job, enco
 
 @pytest.mark.parametrize("err", [FULL, GONE])
 def test_progress_that_cannot_be_written_decides_nothing(job: Job, err: str) -> None:
-    code = f"from qblock.cli import progress\nprogress.EVERY_SECONDS = -1.0\n{MAIN}"
+    code = f"from qblock.cli import output\noutput.EVERY_SECONDS = -1.0\n{MAIN}"
     assert "nodes decided" in qblock("search", job.spec.path, "--json", code=code).err
     ended = qblock("search", job.spec.path, "--json", code=code, err=err)
     assert (ended.status, ended.err) == (0, "")

@@ -10,14 +10,16 @@ import pytest
 from release.jobs import Job
 
 from qblock.cli.app import run
-from qblock.cli.words import few_shown, limit, print_minimal
+from qblock.cli.render import few_shown, limit, print_minimal
+from qblock.results.base import Guarantee
 
 pytestmark = pytest.mark.either_engine
 
 
-def entry(model: str, asked: Any, reached: Any, holds: bool | None = True, *sensitive: str) -> dict[str, Any]:
+def entry(model: str, asked: Any, reached: Any, holds: bool | None = True, *sensitive: str) -> Guarantee:
     value = {"parameter": "p", "value": reached, "attained": True}
-    return {"model": model, "holds": holds, "sensitive": list(sensitive), "asked": {"p": asked}, "values": [value]}
+    fields = {"model": model, "holds": holds, "sensitive": sensitive, "asked": {"p": asked}, "values": [value]}
+    return Guarantee.model_validate(fields)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ def entry(model: str, asked: Any, reached: Any, holds: bool | None = True, *sens
         ([], None),
     ],
 )
-def test_the_requirement_with_the_least_room_binds(entries: list[dict[str, Any]], said: str | None) -> None:
+def test_the_requirement_with_the_least_room_binds(entries: list[Guarantee], said: str | None) -> None:
     assert limit(entries) == said
 
 

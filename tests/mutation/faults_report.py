@@ -116,7 +116,7 @@ REPORT: tuple[Mutation, ...] = (
     ),
     Mutation(
         "report: a file that the release lives on is replaced",
-        "cli/report.py",
+        "cli/evidence.py",
         "        keep_own_files(option, path, release)\n",
         "",
         tests=("tests/cli/test_report.py::test_what_cannot_be_written_is_said_before_anything_is_read",),

@@ -46,7 +46,7 @@ def test_the_new_command_answers(copy: Path) -> None:
 
 def test_the_page_names_files_that_are_there_or_made() -> None:
     made = {name for name, _, _ in BLOCK.findall(text_of("add-a-command"))}
-    for name in ("engine/qblock/cli/app.py", "engine/qblock/releases/release.py", "engine/qblock/cli/ending.py"):
+    for name in ("engine/qblock/cli/app.py", "engine/qblock/releases.py", "engine/qblock/cli/ending.py"):
         assert (ROOT / name).is_file()
-    files = ("readers", "app", "examples")
+    files = ("readers", "app")
     assert made == {f"engine/qblock/cli/{name}.py" for name in files}

@@ -35,7 +35,7 @@ import sqlalchemy as sa
 from engines import Absent, create_table, sql_engine
 
 from qblock import __version__
-from qblock.cli import progress
+from qblock.cli import output
 from qblock.cli.app import run
 from qblock.ledger.lock import release_lock
 from qblock.ledger.stores import place_of
@@ -186,7 +186,7 @@ def shell(
         url = "duckdb:///warehouse.duckdb" if duckdb else request.getfixturevalue("postgresql_url")
         monkeypatch.setenv("URL", url)
         monkeypatch.setenv("COLUMNS", "80")
-        monkeypatch.setattr(progress, "EVERY_SECONDS", float("inf"))
+        monkeypatch.setattr(output, "EVERY_SECONDS", float("inf"))
         yield Shell(url, capfd)
     finally:
         shutil.rmtree(folder)

@@ -8,31 +8,88 @@ import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import typer
 from typer.exceptions import TyperException
+from typer.models import CommandInfo, TyperInfo
 
 from qblock import __version__
-from qblock.cli import (
-    audit,
-    compare,
-    erase,
-    explore,
-    grants,
-    hierarchies,
-    history,
-    ledger,
-    publish,
-    report,
-    retire,
-    start,
-)
+from qblock.cli import compare, evidence, publish, search, start
 from qblock.cli.ending import Interrupted, Terminated, exit_status, message, nothing_of, reason, stopped
-from qblock.cli.examples import add_examples, epilog
 from qblock.cli.streams import AnswerLost, check_answer, guarded
 from qblock.effects import Effects, collect_effects
 from qblock.errors import values_shown
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "demo": start.demo,
+    "init": start.init,
+    "schema": start.schema,
+    "search": search.search,
+    "audit": search.audit,
+    "compare": compare.compare,
+    "grants": search.grants,
+    "plan": publish.plan,
+    "release": publish.release,
+    "verify": publish.verify,
+    "rollback": publish.rollback,
+    "report": evidence.report,
+    "history": evidence.history,
+    "erase": publish.erase,
+    "retire": publish.retire,
+}
+GROUPS = {"hierarchy": search.hierarchy, "ledger": evidence.ledger}
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "demo": ("qblock demo people --rows 5000",),
+    "init": ("qblock init patients.csv --entity patient_id --sensitive diagnosis --directory first",),
+    "schema": ("qblock schema", "qblock schema --of release"),
+    "hierarchy": ("qblock hierarchy check release.yaml",),
+    "hierarchy build": ("qblock hierarchy build release.yaml --directory drafts",),
+    "hierarchy check": ("qblock hierarchy check release.yaml",),
+    "hierarchy load": ("qblock hierarchy load release.yaml",),
+    "search": (
+        "qblock search release.yaml --nodes minimal",
+        "qblock search release.yaml --explain-sql --node age=2,sex=1",
+    ),
+    "audit": (
+        "qblock audit release.yaml --node age=2,sex=1 --all",
+        "qblock audit --url duckdb:///patients.duckdb --table main.patients \\\n    -q age -q sex -s diagnosis",
+        "qblock audit release.yaml --node age=2,sex=1 --adversary bayes --prior table --rho1 0.1 --rho2 0.5",
+    ),
+    "compare": ("qblock compare release.yaml --csv nodes.csv", "qblock compare release.yaml --recoding both"),
+    "grants": ("qblock grants release.yaml",),
+    "plan": ("qblock plan release.yaml --churn 0.01",),
+    "release": ("qblock release release.yaml --result result.json --log-format text",),
+    "verify": ("qblock verify release.yaml",),
+    "rollback": ("qblock rollback release.yaml 1 --plan", "qblock rollback release.yaml 1"),
+    "report": ("qblock report release.yaml -o report.html",),
+    "history": ("qblock history release.yaml",),
+    "erase": ("qblock erase release.yaml p7 p12", "qblock erase release.yaml p7 p12 --now --plan"),
+    "retire": ("qblock retire release.yaml",),
+    "ledger": ("qblock ledger upgrade release.yaml",),
+    "ledger upgrade": ("qblock ledger upgrade release.yaml",),
+    "ledger rekey": ("qblock ledger rekey release.yaml",),
+    "ledger retype": ("qblock ledger retype release.yaml",),
+    "ledger move": ("qblock ledger move release.yaml --from patients_2025",),
+}
+"""A worked example at the end of each command's --help. A test runs every line of them."""
+
+
+def epilog(lines: tuple[str, ...]) -> str:
+    """An epilog of command lines, which are printed as they are written."""
+    shown = "\n".join(f"  {line}" for line in "\n".join(lines).splitlines())
+    return f"\b\nExample{'s' if len(lines) > 1 else ''}:\n{shown}"
+
+
+def _named(app: typer.Typer, above: str = "") -> Iterator[tuple[str, CommandInfo | TyperInfo]]:
+    for command in app.registered_commands:
+        yield f"{above}{command.name}", command
+    for group in app.registered_groups:
+        yield f"{above}{group.name}", group
+        if group.typer_instance is not None:
+            yield from _named(group.typer_instance, f"{above}{group.name} ")
+
 
 EPILOG = (
     "Exit status: 0 done or nothing to do, 1 a fault outside (connection, disk), 2 the spec, a hierarchy or the "
@@ -50,19 +107,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-start.register(app)
-hierarchies.register(app)
-explore.register(app)
-audit.register(app)
-compare.register(app)
-grants.register(app)
-publish.register(app)
-report.register(app)
-history.register(app)
-erase.register(app)
-retire.register(app)
-ledger.register(app)
-add_examples(app)
+for _name, _command in COMMANDS.items():
+    app.command(_name)(_command)
+for _name, _group in GROUPS.items():
+    app.add_typer(_group, name=_name)
+for _name, _given in _named(app):
+    if _name in EXAMPLES:
+        _given.epilog = epilog(EXAMPLES[_name])
 
 
 def _version(requested: bool) -> None:

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qblock.cli.opening import load_release
-from qblock.cli.output import Json, Quiet, SpecPath, answer, console, shown, table
-from qblock.cli.progress import progress
-from qblock.cli.recodings import print_recodings
-from qblock.cli.result_file import keep_own_files
+from qblock.cli.job import keep_own_files
+from qblock.cli.output import Json, Quiet, SpecPath, answer, console, load_release, progress, shown, table
+from qblock.cli.render import model_of, print_weights, reached_of, requested_of
 from qblock.errors import InputError
 
 if TYPE_CHECKING:
-    from qblock.api import Comparison, Release
+    from qblock.api import Compared, ComparedRecodings
 
 RECODINGS = ("full_domain", "both")
+TITLES = ("full-domain", "multidimensional")
 MOST = 40
 """Nodes of the table of epsilons that are printed; --csv has all."""
 
 
-def register(app: typer.Typer) -> None:
-    """Add this command."""
-    app.command("compare")(compare_command)
-
-
-def compare_command(
+def compare(
     spec: SpecPath,
     sensitive: Annotated[
         list[str] | None, typer.Option("--sensitive", "-s", help="A sensitive attribute; once for each. Default: all.")
@@ -71,7 +66,13 @@ def compare_command(
                 f"{option}: it is about definitions at every node, and --recoding both compares two recodings under "
                 f"the models of the spec; leave {option} out, or write --recoding full_domain"
             )
-        _compare_recodings(release, quiet=quiet, json_=json_)
+        with progress(quiet) as report:
+            recodings = release.compare_recodings(progress=report)
+        if json_:
+            answer(recodings)
+        else:
+            _print_recodings(recodings)
+        recodings.raise_refused()
         return
     if csv is not None:
         keep_own_files("--csv", csv, release)
@@ -84,37 +85,28 @@ def compare_command(
         write_csv(comparison, csv)
     if parquet is not None:
         write_parquet(nodes_table(comparison), parquet)
+    result = compared(comparison)
     if json_:
-        answer(compared(comparison).to_dict())
+        answer(result)
     else:
-        _print(comparison)
+        _print(result)
 
 
-def _compare_recodings(release: Release, *, quiet: bool, json_: bool) -> None:
-    with progress(quiet) as report:
-        result = release.compare_recodings(progress=report)
-    if json_:
-        answer(result.to_dict())
-    else:
-        print_recodings(result.to_dict())
-    result.raise_refused()
-
-
-def _print(comparison: Comparison) -> None:
-    from qblock.api import violations
-
+def _print(result: Compared) -> None:
     out = console()
     out.print(
-        f"{comparison.total:,} rows; {len(comparison.definitions)} definitions at each of {len(comparison.lattice):,} "
-        f"nodes, with {comparison.statements:,} statements in {comparison.seconds:.1f} s"
+        f"{result.rows:,} rows; {len(result.definitions)} definitions at each of {result.nodes_total:,} nodes, with "
+        f"{result.queries:,} statements in {result.seconds:.1f} s"
     )
-    if comparison.budget:
-        out.print(f"Values and verdicts are those within the suppression limit of {comparison.budget:,} rows.")
-    _print_reach(comparison)
-    _print_epsilons(comparison)
-    _print_requested(comparison)
-    _print_granted(comparison)
-    checked, wrong = violations(comparison)
+    if result.suppressed_rows_allowed:
+        out.print(
+            f"Values and verdicts are those within the suppression limit of {result.suppressed_rows_allowed:,} rows."
+        )
+    _print_reach(result)
+    _print_epsilons(result)
+    _print_requested(result)
+    _print_granted(result)
+    checked, wrong = result.monotonicity.checked, result.monotonicity.violations
     out.print()
     out.print(
         f"Self-check: {len(checked)} of the values may never get weaker upward in the lattice; "
@@ -122,70 +114,54 @@ def _print(comparison: Comparison) -> None:
     )
     for violation in wrong[:MOST]:
         out.print(f"  {violation.column}: {list(violation.finer)} -> {list(violation.coarser)}")
-    for missing in comparison.not_computed:
-        out.print(f"not computed: {missing.of}, {missing.why}")
-    for warning in comparison.warnings:
+    for missing in result.not_computed:
+        out.print(f"not computed: {missing.what}, {missing.why}")
+    for warning in result.warnings:
         out.print(f"warning: {warning}")
 
 
-def _print_reach(comparison: Comparison) -> None:
-    from qblock.api import number_json
-
-    lines: list[list[Any]] = []
-    for i, definition in enumerate(comparison.definitions):
-        for j, (bound, column) in enumerate(zip(definition.bounds, definition.columns, strict=True)):
-            values = [row.values[i][j].value for row in comparison.rows]
-            finite = sum(value is not None and value != float("inf") for value in values)
-            wants = "at least" if bound.stricter == "larger" else "at most"
-            ends = [shown(number_json(value)) for value in (values[0], values[-1])]
-            lines.append([column, wants, *ends, f"{finite:,}"])
+def _print_reach(result: Compared) -> None:
+    lines = []
+    for definition in result.definitions:
+        for column, stricter in zip(definition.columns, definition.stricter, strict=True):
+            values = [node.tightest[column] for node in result.nodes]
+            finite = sum(value not in (None, "inf") for value in values)
+            wants = "at least" if stricter == "larger" else "at most"
+            lines.append([column, wants, shown(values[0]), shown(values[-1]), f"{finite:,}"])
     heading = (
         "\nTightest values: what the finest and the most general node reach, and how many nodes have a finite value"
     )
     console().print(table(heading, ["definition", "holds for", "finest", "most general", "finite"], lines))
 
 
-def _print_epsilons(comparison: Comparison) -> None:
-    from qblock.api import adversary_of, epsilons, number_json
-
-    names = comparison.spec.quasi_identifiers
-    for name, adversaries in epsilons(comparison):
-        finite = [
-            row
-            for row in comparison.rows
-            if any(row.values[i][0].value not in (None, float("inf")) for i, _ in adversaries)
-        ]
-        lines = [
-            [" ".join(map(str, row.node)), *(shown(number_json(row.values[i][0].value)) for i, _ in adversaries)]
-            for row in finite[-MOST:]
-        ]
+def _print_epsilons(result: Compared) -> None:
+    names = ", ".join(result.quasi_identifiers)
+    for of in result.epsilon:
+        finite = [node for node in of.nodes if any(value not in (None, "inf") for value in node.epsilon)]
+        lines = [[" ".join(map(str, node.levels)), *map(shown, node.epsilon)] for node in finite[-MOST:]]
         title = (
-            f"\nSmallest epsilon of {name} by node ({', '.join(names)}) and adversary (class, stubbornness, prior); "
-            f"infinite at the other {len(comparison.rows) - len(finite):,} nodes"
+            f"\nSmallest epsilon of {of.sensitive} by node ({names}) and adversary (class, stubbornness, prior); "
+            f"infinite at the other {len(of.nodes) - len(finite):,} nodes"
         )
         if len(finite) > MOST:
             title += f"; the {MOST} most general of {len(finite):,} nodes, all of them with --csv"
-        console().print(table(title, ["node", *(adversary_of(d.model) for _, d in adversaries)], lines))
+        console().print(table(title, ["node", *of.adversaries], lines))
 
 
-def _print_granted(comparison: Comparison) -> None:
+def _print_granted(result: Compared) -> None:
     """What each definition grants as epsilon-privacy, beside what is reached: a line for each adversary."""
-    from qblock.api import granted, number_json
-
     out = console()
-    everything = granted(comparison)
-    for name in comparison.sensitives:
+    for name in result.sensitive:
         lines, none = [], []
-        about = [grant for grant in everything if grant.sensitive == name]
+        about = [grant for grant in result.granted if grant.sensitive == name]
         for definition in dict.fromkeys(grant.definition for grant in about):
             of = [grant for grant in about if grant.definition == definition]
-            if all(grant.implied.epsilon == float("inf") for grant in of):
-                none.append(f"{definition} grants no epsilon of {name}: {of[0].implied.why}")
+            finite = [grant for grant in of if grant.epsilon != "inf"]
+            if not finite:
+                none.append(f"{definition} grants no epsilon of {name}: {of[0].why}")
                 continue
-            finite = [grant for grant in of if grant.implied.epsilon != float("inf")]
             for i, grant in enumerate(finite):
-                figures = [shown(number_json(value)) for value in (grant.implied.epsilon, grant.reached)]
-                lines.append(["" if i else definition, grant.adversary, *figures])
+                lines.append(["" if i else definition, grant.adversary, shown(grant.epsilon), shown(grant.reached)])
             if len(finite) < len(of):
                 lines.append(["", "the others", "inf", ""])
         title = (
@@ -196,25 +172,77 @@ def _print_granted(comparison: Comparison) -> None:
             out.print(table(title, ["definition", "adversary", "grants", "reached"], lines))
         for line in none:
             out.print(line)
-    if everything:
+    if result.granted:
         out.print("Against class IV, who may know anything, no definition grants any.")
 
 
-def _print_requested(comparison: Comparison) -> None:
-    from qblock.api import FIGURES, best, compared, direct, inclusions
-
+def _print_requested(result: Compared) -> None:
+    metrics = list(result.nodes[0].metrics)
     lines = []
-    answers = compared(comparison).asked
-    for entry, definition in zip(answers, comparison.requested, strict=True):
-        metrics = best(comparison, definition)
-        figures = [shown(metrics[name]["value"]) if metrics else "-" for name in FIGURES]
-        lines.append([definition.name, f"{entry.satisfying:,}", f"{len(entry.minimal):,}", *figures])
-    columns = ["definition", "satisfying", "minimal", *(f"best {name.replace('_', ' ')}" for name in FIGURES)]
-    console().print(
-        table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines)
+    for entry in result.asked:
+        figures = [shown(entry.best[name].value) if entry.best else "-" for name in metrics]
+        lines.append([entry.definition, f"{entry.satisfying:,}", f"{len(entry.minimal):,}", *figures])
+    columns = ["definition", "satisfying", "minimal", *(f"best {name.replace('_', ' ')}" for name in metrics)]
+    out = console()
+    out.print(table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines))
+    for first, second in result.same_nodes:
+        out.print(f"{first} and {second} admit the same nodes")
+    pairs = {(pair.more, pair.less) for pair in result.more_useful}
+    names = {name for pair in pairs for name in pair}
+    for pair in result.more_useful:
+        # Not where it follows from two others.
+        if not any((pair.more, name) in pairs and (name, pair.less) in pairs for name in names):
+            out.print(f"{pair.more} admits every node that {pair.less} admits, and {pair.nodes_of_more_only:,} more")
+
+
+def _print_recodings(result: ComparedRecodings) -> None:
+    """Figures, tightest values and what is seen of each column, a column of the table for each recoding."""
+    out = console()
+    out.print(
+        f"{result.rows:,} rows; two recodings under the same privacy models, at most "
+        f"{result.suppressed_rows_allowed:,} rows suppressed in each; {result.queries:,} statements in "
+        f"{result.seconds:.1f} s"
     )
-    more, same = inclusions(comparison)
-    for pair in same:
-        console().print(f"{pair[0]} and {pair[1]} admit the same nodes")
-    for i in direct(more):
-        console().print(f"{i.more} admits every node that {i.less} admits, and {i.only:,} more")
+    sides = (result.recodings.full_domain, result.recodings.multidimensional)
+    for title, side, why in zip(TITLES, sides, (result.why.full_domain, result.why.multidimensional), strict=True):
+        node = ""
+        if side is not None and side.levels is not None:
+            levels = zip(result.quasi_identifiers, side.levels, strict=True)
+            node = ", ".join(f"{column} level {level}" for column, level in levels) + "; "
+        out.print(f"{title}: {'' if side else 'no answer: '}{node}{why}")
+    for warning in result.warnings:
+        out.print(f"warning: {warning}")
+    print_weights(result.weights)
+    known = next((side for side in sides if side is not None), None)
+    if known is None:
+        return
+
+    def line(name: str, values: Iterable[Any]) -> list[str]:
+        return [name, *map(shown, values)]
+
+    out.print()
+    out.print("Utility and cost: of precision more is better, of everything else less")
+    figures = [
+        line("published blocks", (side and side.blocks for side in sides)),
+        line("suppressed rows", (side and side.suppressed for side in sides)),
+        *(line(name.replace("_", " "), (side and side.metrics[name] for side in sides)) for name in known.metrics),
+        line("seconds", (side and side.seconds for side in sides)),
+        line("statements", (side and side.statements for side in sides)),
+    ]
+    out.print(table("", ["figure", *TITLES], figures))
+    drawn = "drawn queries" if result.workload.drawn else "queries of the spec"
+    out.print(f"query error: over {result.workload.queries:,} {drawn} (search.workload)")
+    out.print()
+    out.print("Tightest values: what each of the two reaches of what is asked")
+    guarantees = [
+        line(f"{model_of(entry)}: {requested_of(entry)}", (side and reached_of(side.tightest[i]) for side in sides))
+        for i, entry in enumerate(known.tightest)
+    ]
+    out.print(table("", ["asked", *TITLES], guarantees))
+    out.print()
+    out.print("What readers see, by share of the published rows")
+    columns = [
+        line(column.attribute, (side and (side.attributes[i].words or None) for side in sides))
+        for i, column in enumerate(known.attributes)
+    ]
+    out.print(table("", ["column", *TITLES], columns))

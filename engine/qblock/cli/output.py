@@ -1,18 +1,26 @@
-"""What commands share: options, and answers on standard output."""
+"""What commands share: options, answers on standard output, questions and progress on standard error."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from qblock.cli.streams import json_text, styled
+from qblock.cli.streams import json_text, say, styled
+from qblock.errors import InputError
 from qblock.printable import printable
+
+if TYPE_CHECKING:
+    from qblock.api import Answer, Release, SearchProgress
 
 SpecPath = Annotated[str, typer.Argument(metavar="SPEC", help="The release spec, a YAML file.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the answer as JSON, alone on standard output.")]
@@ -35,10 +43,25 @@ Churn = Annotated[
     ),
 ]
 
+EVERY_SECONDS = 5.0
+STAGES = {"search": "searching", "walk": "searching", "choice": "choosing", "boxes": "splitting", "nodes": "each node"}
+DONE = {"search": "decided", "walk": "asked", "choice": "measured", "boxes": "done", "nodes": "evaluated"}
+ProgressReport = Callable[["SearchProgress"], None]
 
-def answer(value: Any) -> None:
+
+def load_release(spec: str) -> Release:
+    """The release of a spec, whose errors may name values: whoever runs the command may see the data.
+
+    Raises InputError for a spec with errors.
+    """
+    from qblock.api import Release
+
+    return Release(spec, name_values=True)
+
+
+def answer(value: Answer | dict[str, Any]) -> None:
     """Print an answer for machines."""
-    print(json_text(value, sys.stdout, indent=2))
+    print(json_text(value if isinstance(value, dict) else value.to_dict(), sys.stdout, indent=2))
 
 
 class _Console(Console):
@@ -56,6 +79,16 @@ def console(*, markup: bool = False) -> Console:
     """
     width = None if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal() else 120
     return _Console(file=styled(sys.stdout), highlight=False, width=width, markup=markup, emoji=False)
+
+
+def words_grid(rows: Iterable[tuple[str, str]]) -> RenderableType:
+    """Words beside what they are about; words that are long go on below themselves."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(overflow="fold")
+    grid.add_column(overflow="fold")
+    for row in rows:
+        grid.add_row(*row)
+    return Padding(grid, (0, 0, 0, 2), expand=False)
 
 
 def table(title: str, columns: list[str], rows: list[list[Any]]) -> RenderableType:
@@ -81,3 +114,110 @@ def shown(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)
+
+
+def check_asking(why: str) -> None:
+    """Raise InputError where there is no terminal to ask at. why: what would be asked about."""
+    # The question goes to standard error: standard output has the answer alone.
+    if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
+        raise InputError(f"{why}. Nobody can be asked here, since this is no terminal: add --yes to go on unasked")
+
+
+def confirmed(question: str) -> bool:
+    """Ask; whatever is not a yes is a no, the end of the input included."""
+    say(f"{question} [y/N] ", end="")
+    line = sys.stdin.readline()
+    if not line.endswith("\n"):
+        say("")
+    return line.strip().lower() in ("y", "yes")
+
+
+def _is_terminal(stream: object) -> bool:
+    return bool(getattr(stream, "isatty", lambda: False)())
+
+
+def progress_words(reached: SearchProgress) -> str:
+    """How far it is, in one line."""
+    rate = "" if reached.rate is None else f", {reached.rate:,.1f} a second"
+    read = f", {reached.rows_read:,} rows read" if reached.rows_read else ""
+    remaining = "" if reached.remaining is None or not reached.left else f"; about {duration(reached.remaining)} more"
+    what = "boxes" if reached.stage == "boxes" else "nodes"
+    left = "" if reached.stage == "walk" else f", {reached.left:,} left"
+    done = f"{reached.decided:,} {what} {DONE[reached.stage]}{left}"
+    return f"{done}; {reached.questions:,} questions{rate}{read}{remaining}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes or hours, whichever a person would say."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def every_so_often(write: Callable[[str], None]) -> ProgressReport:
+    """Writes a line now and then."""
+    last = time.monotonic()
+
+    def report(reached: SearchProgress) -> None:
+        nonlocal last
+        if time.monotonic() - last >= EVERY_SECONDS:
+            last = time.monotonic()
+            write(progress_words(reached))
+
+    return report
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[ProgressReport | None]:
+    """What is told how far a search is; None where nobody wants to know."""
+    if quiet:
+        yield None
+    elif sys.stderr.isatty():
+        with _bar() as report:
+            yield report
+    else:
+        yield every_so_often(lambda line: say(f"qblock: {line}"))
+
+
+@contextmanager
+def _bar() -> Iterator[ProgressReport]:
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[more]}"),
+        TimeElapsedColumn(),
+        console=Console(file=styled(sys.stderr)),
+        transient=True,
+    )
+    with bar:
+        line = bar.add_task("reading the source", total=None, more="")
+
+        def report(reached: SearchProgress) -> None:
+            more = f"{reached.decided:,}/{reached.decided + reached.left:,} nodes, {reached.questions:,} questions"
+            if reached.remaining is not None and reached.left:
+                more += f", about {duration(reached.remaining)} more"
+            total = None if reached.stage == "walk" else reached.decided + reached.left
+            bar.update(line, description=STAGES[reached.stage], completed=reached.decided, total=total, more=more)
+
+        yield report
+
+
+@contextmanager
+def progress_once_begun(quiet: bool) -> Iterator[ProgressReport | None]:
+    """`progress` from the first report on: no bar is drawn over a question that is asked before."""
+    if quiet:
+        yield None
+        return
+    begun: list[ProgressReport] = []
+    with ExitStack() as stack:
+
+        def report(reached: SearchProgress) -> None:
+            if not begun:
+                inner = stack.enter_context(progress(False))
+                assert inner is not None
+                begun.append(inner)
+            begun[0](reached)
+
+        yield report

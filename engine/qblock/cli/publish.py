@@ -1,71 +1,51 @@
-"""plan, release, verify, rollback: the scheduled job and what it leaves behind."""
+"""plan, release, verify, rollback, erase, retire: the scheduled job and what becomes of what it leaves behind."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from qblock.cli.explore import print_forecast, print_tightest, where
-from qblock.cli.job import Hook, Job
-from qblock.cli.log import Log
-from qblock.cli.opening import load_release
-from qblock.cli.output import Churn, Json, Quiet, SpecPath, answer, console
-from qblock.cli.progress import progress
-from qblock.cli.report import ReportFile
-from qblock.cli.result_file import ResultFile
-from qblock.cli.words import print_columns
+from qblock.cli.evidence import ReportFile
+from qblock.cli.job import (
+    REPLACE,
+    Hook,
+    HookCommand,
+    HookEnvironment,
+    HookTimeout,
+    Job,
+    Log,
+    LogFormat,
+    Result,
+    ResultFile,
+    Wait,
+)
+from qblock.cli.output import (
+    Churn,
+    Json,
+    Quiet,
+    SpecPath,
+    answer,
+    check_asking,
+    confirmed,
+    console,
+    load_release,
+    progress,
+    progress_once_begun,
+)
+from qblock.cli.render import print_columns, print_forecast, print_tightest, where
+from qblock.cli.streams import say
 from qblock.errors import InputError
+from qblock.files import read_input
 
 if TYPE_CHECKING:
-    from qblock.api import DryRun, Planned, Published, Release
+    from qblock.api import DryRun, Erased, Planned, Published, Release, Sharing, Verified
+    from qblock.cli.job import RunResult
 
-Result = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the result as JSON, however the run ends. A file that is new, empty or the result of an earlier "
-        "run is replaced whole.",
-    ),
-]
-REPLACE = "Replace the file of --result whatever it holds, except for files of the release."
-HookCommand = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COMMAND",
-        help="Run afterwards, however the run ends, with the path of the result file as last argument and without a "
-        "shell. If it fails, that is reported, and neither what was published nor the exit status changes.",
-    ),
-]
-HookEnvironment = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--hook-env",
-        metavar="NAME",
-        help="An environment variable that the hook gets too, besides PATH, HOME, LANG and the QBLOCK_ variables "
-        "about the run. Repeatable.",
-    ),
-]
-HookTimeout = Annotated[float, typer.Option(min=0, metavar="SECONDS", help="When the hook is stopped.")]
-LogFormat = Annotated[
-    str | None, typer.Option(metavar="FORMAT", help="Log each step on standard error: text, or json (JSON lines).")
-]
-Wait = Annotated[
-    float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for another run of this release.")
-]
 PlanOnly = Annotated[bool, typer.Option("--plan", help="Only show what would be done, step by step; write nothing.")]
-
-
-def register(app: typer.Typer) -> None:
-    """Add these commands."""
-    app.command("plan")(plan)
-    app.command("release")(release)
-    app.command("verify")(verify)
-    app.command("rollback")(rollback)
 
 
 def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
@@ -84,7 +64,7 @@ def plan(spec: SpecPath, churn: Churn = None, json_: Json = False) -> None:
 def print_plan(planned: Planned, json_: bool, release: Release | None = None) -> None:
     """Show what is known ahead of a job, and its steps. release: whose levels are said in words."""
     if json_:
-        answer(planned.to_dict())
+        answer(planned)
         return
     out = console()
     if planned.changes is not None:
@@ -104,7 +84,7 @@ def print_plan(planned: Planned, json_: bool, release: Release | None = None) ->
         steps.add_row(f"{number:2}.", step.description)
     out.print(steps)
     if planned.forecast is not None:
-        print_forecast(planned.to_dict()["forecast"])
+        print_forecast(planned.forecast)
 
 
 def release(
@@ -150,15 +130,11 @@ def release(
     since the last run, it stops with exit status 3 until you confirm: `versions.confirm` names the digest that the
     message (and `confirm` of the JSON result) gives.
     """
-    from qblock.api import waiting_words
-
     log = Log.of(log_format, verbose)
-    replaced = ResultFile(result, force=force or result_force) if result is not None else None
-    job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
+    replaced = ResultFile(result, spec, force=force or result_force) if result is not None else None
+    job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()))
     if dry_run and report_ is not None:
         raise InputError("--report is about what is published, and --dry-run publishes nothing; give one of them")
-
-    words: dict[str, str] = {}
 
     def perform() -> Published | DryRun:
         loaded = load_release(spec)
@@ -168,44 +144,44 @@ def release(
             return loaded.dry_run(wait=wait)
         with nullcontext(log.progress()) if log.format is not None else progress(quiet) as report:
             published = loaded.publish(force=force, wait=wait, progress=report, entries=log)
-        words.update(published.in_words)
         if file is not None:
             file.try_to_write()
         return published
 
-    def show(fields: dict[str, Any]) -> None:
+    def show(result: RunResult) -> None:
         if json_:
-            answer(fields)
-        elif fields["status"] == "dry_run":
-            console().print(f"A dry run of {fields['release']} is done: `qblock history` has what it came to.")
-        elif fields["status"] == "unchanged":
-            again, version = "--force publishes again.", fields["version"]
-            if fields["waiting"]:
-                console().print(f"Version {version} stays: {waiting_words(fields['waiting'], fields['lag'])}; {again}")
-            else:
-                console().print(f"Nothing to do: version {version} holds this data and this spec; {again}")
-        elif "reason" not in fields:
-            _print_published(fields, "Published", words, verbose=verbose)
+            answer(result)
+        elif result.status == "dry_run":
+            console().print(f"A dry run of {result.release} is done: `qblock history` has what it came to.")
+        elif result.reason is None:
+            _print_published(result, "Published", verbose=verbose)
 
     job.run(perform, show)
 
 
-def _print_published(fields: dict[str, Any], what: str, words: Mapping[str, str], *, verbose: bool = False) -> None:
-    from qblock.api import waiting_words
+def _print_published(result: RunResult, what: str, *, verbose: bool = False) -> None:
+    from qblock.api import Published, waiting_words
 
-    out = console()
-    out.print(f"{what} version {fields['version']} as {fields['view']}: {fields['rows']:,} rows", end="")
-    out.print(f", {fields['suppressed']:,} suppressed" if fields["suppressed"] else "")
-    print_columns(words)
-    print_tightest(fields["tightest"])
-    if fields["waiting"]:
-        out.print(f"Not shown yet: {waiting_words(fields['waiting'], fields['lag'])}")
-    for note in fields.get("notes", []):
+    assert isinstance(result, Published)
+    out, version = console(), result.version
+    waiting = waiting_words(result.waiting, result.lag.to_dict()) if result.waiting else ""
+    if result.status == "unchanged":
+        stays = f"Version {version} stays: {waiting}"
+        same = f"Nothing to do: version {version} holds this data and this spec"
+        out.print(f"{stays if waiting else same}; --force publishes again.")
+        return
+    out.print(f"{what} version {version} as {result.view}: {result.rows:,} rows", end="")
+    out.print(f", {result.suppressed:,} suppressed" if result.suppressed else "")
+    print_columns(result.in_words)
+    print_tightest(result.tightest)
+    if waiting:
+        out.print(f"Not shown yet: {waiting}")
+    for note in result.notes:
         out.print(f"Note: {note}")
     if verbose:
-        out.print(where(fields))
-    out.print(f"Content {fields['digest']}")
-    out.print(f"Ledger head {fields['ledger_head']} (keep it elsewhere: it shows whether the ledger's end was cut)")
+        out.print(where(result))
+    out.print(f"Content {result.digest}")
+    out.print(f"Ledger head {result.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")
 
 
 def verify(
@@ -215,26 +191,29 @@ def verify(
 ) -> None:
     """Recompute the guarantees of the published version from what is published, and compare them with the ledger."""
     result = load_release(spec).verify(head=head)
-    fields = result.to_dict()
     if json_:
-        answer(fields)
+        answer(result)
     else:
-        out = console()
-        for problem in fields["problems"]:
-            out.print(f"PROBLEM: {problem}")
-        agree = "" if fields["problems"] else "What is published is what was checked: version"
-        out.print(f"{agree or 'Version'} {fields['version']} of {fields['release']}, {fields['rows']:,} rows.")
-        print_columns(result.in_words)
-        print_tightest(fields["tightest"])
-        for what, names in (
-            ("against private counts, since the published rows do not suffice", fields["recomputed_privately"]),
-            ("not verified again", fields["not_recomputed"]),
-        ):
-            if names:
-                out.print(f"{', '.join(names)}: {what}")
-        if not fields["problems"]:
-            out.print("Rows, content, guarantees and the ledger's chain agree.")
+        _print_verified(result)
     result.raise_problems()
+
+
+def _print_verified(result: Verified) -> None:
+    out = console()
+    for problem in result.problems:
+        out.print(f"PROBLEM: {problem}")
+    agree = "" if result.problems else "What is published is what was checked: version"
+    out.print(f"{agree or 'Version'} {result.version} of {result.release}, {result.rows:,} rows.")
+    print_columns(result.in_words)
+    print_tightest(result.tightest)
+    for what, names in (
+        ("against private counts, since the published rows do not suffice", result.recomputed_privately),
+        ("not verified again", result.not_recomputed),
+    ):
+        if names:
+            out.print(f"{', '.join(names)}: {what}")
+    if not result.problems:
+        out.print("Rows, content, guarantees and the ledger's chain agree.")
 
 
 def rollback(
@@ -259,24 +238,142 @@ def rollback(
         print_plan(load_release(spec).plan_rollback(version, wait=wait), json_)
         return
     log = Log.of(log_format, False)
-    replaced = ResultFile(result, force=result_force) if result is not None else None
-    job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()), spec)
-
-    words: dict[str, str] = {}
+    replaced = ResultFile(result, spec, force=result_force) if result is not None else None
+    job = Job(log, replaced, Hook.of(hook, hook_timeout, hook_env or ()))
 
     def perform() -> Published:
         loaded = load_release(spec)
         job.begin(loaded)
         published = loaded.rollback(version, wait=wait, entries=log)
-        words.update(published.in_words)
         return published
 
-    def show(fields: dict[str, Any]) -> None:
+    def show(result: RunResult) -> None:
         if json_:
-            answer({**fields, "version": version})
-        elif fields["status"] == "unchanged":
+            answer(result.model_copy(update={"version": version}))
+        elif result.status == "unchanged" and result.reason is None:
             console().print(f"Nothing to do: readers already see version {version}, and it passes every check.")
-        elif "reason" not in fields:
-            _print_published(fields, "Rolled back to", words)
+        elif result.reason is None:
+            _print_published(result, "Rolled back to")
 
     job.run(perform, show)
+
+
+def erase(
+    spec: SpecPath,
+    people: Annotated[
+        list[str] | None, typer.Argument(metavar="[ENTITY]...", help="Values of the entity column, as text.")
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A file with one on each line, in addition to those named.")
+    ] = None,
+    missing: Annotated[
+        bool,
+        typer.Option(
+            "--missing",
+            help="Those whom a version that is kept shows and the source has no more, instead of people who are named.",
+        ),
+    ] = False,
+    confirm: Annotated[
+        int | None,
+        typer.Option(
+            "--confirm",
+            min=0,
+            metavar="NUMBER",
+            help="How many are missing (--missing): needed where they are more than a fifth of the people; nothing is "
+            "done if it is another number.",
+        ),
+    ] = None,
+    now: Annotated[
+        bool,
+        typer.Option(
+            "--now",
+            help="They leave at once, with everybody who shares a joint cell with them: a version without them is "
+            "published, and the versions that show them are dropped. How many that are is said, and asked, before.",
+        ),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nobody whether they are to leave at once (--now): for scripts.")
+    ] = False,
+    plan_: PlanOnly = False,
+    wait: Wait = 0,
+    log_format: LogFormat = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """People withdraw from a release that names its entities.
+
+    Without --now they wait until enough people of their block withdraw, and leave together with a later release: if one
+    person left alone, whoever kept the version before would learn their value. Copies that readers have made cannot be
+    recalled. People are named exactly, by the text of the entity column; where a name is nobody's, nothing is done.
+
+    --missing finds them by itself. Where more than a fifth of the people are missing, the source may be wrong: exit
+    status 3 without --confirm, and always where it is empty.
+
+    --now takes whole joint cells, with people who did not withdraw. So it says how many that are and asks; where nobody
+    can be asked, exit status 2 without --yes. With --plan it only says so.
+    """
+    log = Log.of(log_format, False)
+    loaded = load_release(spec)
+    if now and not plan_ and not yes:
+        check_asking(
+            "--now takes people out with their whole joint cells, others in them included; --plan says how many"
+        )
+    if missing and file is not None:
+        raise InputError("--missing is about those whom the source has no more: name nobody, and give no file")
+    lines = [] if file is None else read_input(file, "the file of people").splitlines()
+    named = [*(people or []), *(line for line in lines if line)]
+    if plan_:
+        print_plan(loaded.plan_erase(named, missing=missing, confirm=confirm, now=now, wait=wait), json_)
+        return
+    with progress_once_begun(quiet or not now or log.format is not None) as report:
+
+        def agree(sharing: Sharing) -> bool:
+            if log.format is None:
+                say(f"qblock: {sharing}")
+            return yes or confirmed("Take them out at once?")
+
+        erasure = loaded.erase(
+            named, missing=missing, confirm=confirm, now=now, agree=agree, wait=wait, progress=report, entries=log
+        )
+    if json_:
+        answer(erasure)
+    else:
+        _print_erased(erasure, missing=missing)
+
+
+def _print_erased(erasure: Erased, *, missing: bool) -> None:
+    out = console()
+    if erasure.status == "unchanged":
+        out.print("Nothing to do.")
+        for note in erasure.notes:
+            out.print(f"Note: {note}")
+        return
+    companions = f", and {erasure.companions} who share their joint cells" if erasure.companions else ""
+    who = "1 person" if erasure.asked == 1 else f"{erasure.asked} people"
+    who += " whom the source has no more" if missing else " named"
+    out.print(f"{who}, {erasure.shown} of them shown by some version{companions}: {erasure.status}.")
+    if erasure.published is not None:
+        out.print(f"Readers see version {erasure.published.version}, which shows none of them.")
+    if erasure.retired:
+        noun = "versions" if len(erasure.retired) > 1 else "version"
+        out.print(f"Dropped: {noun} {', '.join(map(str, erasure.retired))}.")
+    for note in erasure.notes:
+        out.print(f"Note: {note}")
+
+
+def retire(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
+    """Take the view away from its readers at once; versions, ledger and crosswalk stay.
+
+    `release` and `rollback` refuse from then on; `release --force` publishes it again.
+    """
+    retired = load_release(spec).retire(wait=wait)
+    if json_:
+        answer(retired)
+        return
+    out = console()
+    what = "was retired before" if retired.status == "unchanged" else "is retired"
+    version = "of which the ledger knew no version" if retired.version is None else f"version {retired.version}"
+    out.print(f"Release {retired.release} {what}: {retired.view} shows nothing any more ({version}).")
+    for note in retired.notes:
+        out.print(f"Note: {note}")
+    out.print(f"Ledger head {retired.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")

@@ -216,7 +216,8 @@ class Audited(Guaranteed):
 
 
 class Definition(Value):
-    """A privacy definition that was compared. columns: the names of its tightest values."""
+    """A privacy definition that was compared. columns: the names of its tightest values, stricter: whether
+    larger or smaller ones are."""
 
     name: str
     model: str
@@ -224,6 +225,7 @@ class Definition(Value):
     origin: Literal["battery", "spec", "definitions"] = Field(alias="from")
     asked: Mapping[str, Any] | None
     columns: tuple[str, ...]
+    stricter: tuple[str, ...] = Field(default=(), exclude=True)
 
 
 class BestNode(Value):

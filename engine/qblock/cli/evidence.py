@@ -1,0 +1,344 @@
+"""history, ledger, report: what is recorded of a release, work on the record itself, and a report for whoever signs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.padding import Padding
+
+from qblock.cli.job import Wait, keep_own_files, replace_whole
+from qblock.cli.output import Json, Quiet, SpecPath, answer, console, load_release, progress, shown, table
+from qblock.cli.streams import say
+from qblock.errors import InputError, QblockError, choices
+from qblock.files import problem_of
+
+if TYPE_CHECKING:
+    from qblock.api import Event, Format, HeadroomTrend, Release, Report
+
+DROPPED = "retired"
+"""The state of an older version that a run dropped: no outcome of the run itself."""
+COLUMNS = ("time (UTC)", "version", "state", "rows", "node", "chosen")
+FORMS: dict[str, Format] = {".html": "html", ".htm": "html", ".md": "md", ".json": "json"}
+"""The form of a report, by the suffix of its file."""
+
+ledger = typer.Typer(help="The ledger of releases.", no_args_is_help=True)
+
+
+def history(spec: SpecPath, json_: Json = False) -> None:
+    """The ledger of a release: a line for each run, what was asked and reached, refusals and their reasons.
+
+    --json has every event of a run.
+    """
+    from qblock.api import NOT_PROTECTED
+
+    past = load_release(spec).history()
+    if json_:
+        answer(past)
+        return
+    out = console()
+    if not past.events:
+        out.print(f"No event of release {past.release} yet.")
+        return
+    _print_runs(past.events)
+    if any(_choice(event).endswith("*") for event in past.events):
+        out.print(f"* {NOT_PROTECTED}")
+    if past.headroom_trend:
+        cells = [
+            [
+                trend.version,
+                trend.model + (f" ({trend.sensitive})" if trend.sensitive else ""),
+                f"{trend.parameter}={trend.asked}",
+                _reached(trend),
+                _percent(trend.headroom),
+                _percent(trend.headroom_change),
+            ]
+            for trend in past.headroom_trend
+        ]
+        out.print()
+        out.print("Guarantees, as last checked, and the room that is left")
+        out.print(table("", ["version", "model", "asked", "reached", "room", "change"], cells))
+    if past.current is not None:
+        age = timedelta(seconds=past.age_seconds or 0)
+        stale = ", longer ago than the spec allows: STALE" if past.stale else ""
+        out.print()
+        out.print(f"Readers see version {past.current}, published {age} ago{stale}.")
+    if past.retired_at is not None:
+        out.print()
+        out.print(f"Readers see nothing: the release was retired on {past.retired_at[:10]}.")
+
+
+def _print_runs(events: Sequence[Event]) -> None:
+    """A line for each run, and below it at full width why, and what it dropped."""
+    out = console()
+    names = next((event.quasi_identifiers for event in reversed(events) if event.quasi_identifiers), ())
+    lines, below = [list(COLUMNS)], [[f"(node: levels of {', '.join(names)})"] if names else []]
+    for run in _runs(events):
+        last = next((event for event in reversed(run) if event.state != DROPPED), run[-1])
+        lines.append(
+            [
+                last.recorded_at[:19].replace("T", " "),
+                str(last.version or ""),
+                last.state,
+                shown(last.rows_published),
+                _levels(last, names),
+                _choice(last),
+            ]
+        )
+        dropped = [str(event.version) for event in run if event.state == DROPPED and event is not last]
+        reasons = dict.fromkeys(event.reason for event in run if event.reason)
+        below.append([*reasons, *([f"dropped: version {', '.join(dropped)}"] if dropped else [])])
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line, more in zip(lines, below, strict=True):
+        out.print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        for text in more:
+            out.print(Padding(text, (0, 0, 0, 4)))
+
+
+def _runs(events: Iterable[Event]) -> list[list[Event]]:
+    """The events of each run, in the order in which the runs began."""
+    runs: dict[str | int, list[Event]] = {}
+    for event in events:
+        runs.setdefault(event.run or event.number, []).append(event)
+    return list(runs.values())
+
+
+def _choice(event: Event) -> str:
+    if event.choice is None:
+        return ""
+    return event.choice + ("" if event.protected else " *")
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{share:+.1%}"
+
+
+def _reached(guarantee: HeadroomTrend) -> str:
+    from qblock.api import number_json
+
+    reached = guarantee.reached
+    return shown(reached if reached in (None, "inf") else number_json(Fraction(reached)))
+
+
+def _levels(event: Event, names: Sequence[str]) -> str:
+    """The levels of a node; with the names where they are of other quasi-identifiers than `names`."""
+    node = event.node
+    boxes = event.detail.get("boxes")
+    if node is None and boxes is not None:
+        return f"map of {boxes:,} boxes"
+    own = event.quasi_identifiers
+    if not own or not node:
+        return ""
+    if list(own) == list(names):
+        return ",".join(map(str, node))
+    return " ".join(f"{name}={level}" for name, level in zip(own, node, strict=True))
+
+
+Target = Annotated[str, typer.Argument(metavar="SPEC|URL", help="A release spec, or the ledger's database.")]
+
+
+@ledger.command("upgrade")
+def upgrade(
+    target: Target,
+    json_: Json = False,
+) -> None:
+    """Upgrade the ledger's schema to the version of this program; does nothing where it is up to date."""
+    from qblock.api import Ledger
+
+    upgraded = Ledger(target, name_values=True).upgrade()
+    if json_:
+        answer(upgraded)
+    else:
+        said = f"The ledger went from {upgraded.before} to {upgraded.after}."
+        if upgraded.before is None:
+            said = f"The ledger is made, at {upgraded.after}."
+        elif upgraded.before == upgraded.after:
+            said = f"The ledger is at {upgraded.after}: nothing to do."
+        console().print(said)
+
+
+@ledger.command("rekey")
+def rekey(
+    target: Target,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="How long to wait for runs of any release there.")
+    ] = 0,
+    json_: Json = False,
+) -> None:
+    """Give the crosswalk a new key, in one transaction, where the old one may have been read.
+
+    All releases that share the crosswalk move, with everybody in it, people who have left the source too; checks of
+    versions together find what they found before. No run may be in progress there (exit status 4, naming the release).
+    """
+    from qblock.api import BACKUPS, Ledger
+
+    rekeyed = Ledger(target, name_values=True).rekey(wait=wait)
+    if json_:
+        answer(rekeyed)
+        return
+    out = console()
+    out.print(f"The crosswalk has a new key; it is number {rekeyed.keys}, and the older ones are kept for the chain.")
+    for release, n in rekeyed.releases.items():
+        out.print(f"Release {release}: {shown(n)} people moved to it.")
+    out.print(f"Note: {BACKUPS}")
+
+
+@ledger.command("retype")
+def retype(spec: SpecPath, wait: Wait = 0, json_: Json = False) -> None:
+    """Convert what is kept of a release to the types that the source's columns have now.
+
+    Needed after a column's type has changed, which the job refuses: every kept value must read the same in both types.
+    """
+    retyped = load_release(spec).retype(wait=wait)
+    if json_:
+        answer(retyped)
+        return
+    out = console()
+    if retyped.status == "unchanged":
+        out.print("The crosswalk has the types of the source's columns: nothing to do.")
+    for change in retyped.columns:
+        types = f"from {change.before} to {change.now}"
+        out.print(f"{change.column}: {types}, {change.values} values are written differently now.")
+
+
+@ledger.command("move")
+def move(
+    spec: SpecPath,
+    earlier: Annotated[
+        str, typer.Option("--from", metavar="NAME", help="The name that the release has had until now.")
+    ],
+    wait: Wait = 0,
+    json_: Json = False,
+) -> None:
+    """Make release NAME the one that SPEC describes: its name, its source, its view, with all versions and evidence.
+
+    The chain of events continues under the new name. What readers see now is then shown by the view of SPEC.
+    """
+    moved = load_release(spec).move_from(earlier, wait=wait)
+    if json_:
+        answer(moved)
+        return
+    out = console()
+    if moved.status == "unchanged":
+        out.print(f"Nothing to do: release {moved.release} is what the spec says.")
+        return
+    out.print(f"Release {earlier} is {moved.release} now, published as {moved.view} (version {moved.version}).")
+    for note in moved.notes:
+        out.print(f"Note: {note}")
+    out.print(f"Ledger head {moved.ledger_head} (keep it elsewhere: it shows whether the ledger's end was cut)")
+
+
+def report(
+    spec: SpecPath,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The file; a file of that name is replaced whole."),
+    ] = None,
+    form: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORMAT", help="html, md or json; by default as the file is called."),
+    ] = None,
+    internal: Annotated[
+        bool,
+        typer.Option(
+            "--internal",
+            help="Add what only those who run the job may see: room, the lattice as a picture, what other questions "
+            "would give, versions, rights, the spec. Searches the source, and marks every page.",
+        ),
+    ] = False,
+    candidate: Annotated[
+        bool, typer.Option("--candidate", help="Only that, before the first version: what a search finds now.")
+    ] = False,
+    version: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="With --internal: of this version, if it is kept, whether readers see it or not.",
+        ),
+    ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="With --internal: a population, as `audit --prior` takes it, for what somebody who knows it believes."
+        ),
+    ] = None,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """What readers see of the published version, what is promised of it, and what attacks find, in one file.
+
+    For whoever may see the release: it is read from the view and its helper views alone, and a reader's login in the
+    spec's URL suffices. The file needs no network, and has a line to sign. With --internal it is not for readers.
+    """
+    if prior is not None and not (internal or candidate):
+        raise InputError("--prior is about an internal report: its figures are of the source; add --internal")
+    if version is not None and candidate:
+        raise InputError("--candidate is about what is not published yet, --version about what was; give one of them")
+    if version is not None and not internal:
+        raise InputError(
+            f"--version {version}: a report for readers is of the version that they see; add --internal for one of "
+            "another version, for those who run the job"
+        )
+    release = load_release(spec)
+
+    def build() -> Report:
+        with progress(quiet or not (internal or candidate)) as told:
+            return release.report(internal=internal, candidate=candidate, version=version, prior=prior, progress=told)
+
+    if json_:
+        if output is not None or form is not None:
+            raise InputError("--json prints the report, and --output writes it; give one of them")
+        answer(build())
+        return
+    chosen = None if form is None else _known(form)
+    if output is not None:
+        console().print(ReportFile(output, release, "--output", chosen).write(build), soft_wrap=True)
+    elif chosen is None or chosen == "html":
+        raise InputError("a report in HTML is a file: name it with -o report.html, or give --format md")
+    else:
+        sys.stdout.write(build().text(chosen))
+
+
+def _known(form: str) -> Format:
+    for known in FORMS.values():
+        if form == known:
+            return known
+    raise InputError(f"--format {form}: there is no such form; {choices(sorted(set(FORMS.values())), form)}")
+
+
+class ReportFile:
+    """A file that a report is written to. Raises InputError for one that cannot be, or that the release lives on."""
+
+    def __init__(self, path: Path, release: Release, option: str, form: Format | None = None) -> None:
+        self.path, self._release = path, release
+        self._form = _known(form or FORMS.get(path.suffix.lower(), "html"))
+        keep_own_files(option, path, release)
+        problem = problem_of(path)
+        if problem is not None:
+            raise InputError(f"{option} {path}: it {problem}; name a file")
+        if not path.resolve().parent.is_dir():
+            raise InputError(f"{option} {path}: there is no folder {path.parent}; make it, or name another file")
+
+    def write(self, report: Callable[[], Report]) -> str:
+        """Replace the file whole; one line about the report."""
+        reported = report()
+        try:
+            replace_whole(self.path.resolve(), reported.text(self._form).encode())
+        except OSError as error:
+            raise QblockError(f"{self.path}: cannot be written: {error.strerror}; what was there stays") from None
+        if reported.version is None:
+            return f"Report of release {reported.release} before its first version in {self.path}"
+        verdict = "all guarantees hold" if reported.holds else "NOT ALL GUARANTEES HOLD"
+        return f"Report of version {reported.version} of {reported.release} in {self.path}: {verdict}"
+
+    def try_to_write(self) -> None:
+        """After a run, which has ended as it has, whatever becomes of the report."""
+        try:
+            self.write(self._release.report)
+        except QblockError as error:
+            say(f"qblock: there is no report: {error}; `qblock report` writes it later")

@@ -1,0 +1,162 @@
+"""Prints answers for people: what readers see of each column, which requirement binds, and what is hidden."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from qblock.cli.output import console, shown, table, words_grid
+
+if TYPE_CHECKING:
+    from qblock.api import Audited, Chosen, Forecast, Guarantee, Published
+
+LISTED = 10
+"""Minimal nodes that are listed unless somebody asks for all."""
+VERDICTS = {True: "yes", False: "NO", None: ""}
+
+
+def print_columns(words: Mapping[str, str]) -> None:
+    """`age: by year (33 values)`, a line for each quasi-identifier; one that is long goes on below its words."""
+    console().print(words_grid((f"{name}:", said) for name, said in words.items()))
+
+
+def node_words(levels: Sequence[int], words: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The words of a node, of those of every level."""
+    return {name: said[level] for (name, said), level in zip(words.items(), levels, strict=True)}
+
+
+def print_minimal(nodes: Sequence[Sequence[int]], words: Mapping[str, Sequence[str]], *, every: bool) -> None:
+    """The minimal nodes in words, finest first; ten of them unless all are asked for."""
+    ordered = sorted(nodes, key=lambda node: (sum(node), list(node)))
+    listed = ordered if every else ordered[:LISTED]
+    rows = []
+    for node in listed:
+        said = "; ".join(f"{name} {text}" for name, text in node_words(node, words).items())
+        rows.append((",".join(map(str, node)), said))
+    out = console()
+    out.print()
+    out.print(f"Minimal nodes (levels of {', '.join(words)}):")
+    out.print(words_grid(rows))
+    if len(listed) < len(ordered):
+        out.print(f"  ... and {len(ordered) - len(listed):,} more: --nodes minimal")
+
+
+def few_shown(hidden: int, names: Sequence[str]) -> str | None:
+    """That most of the quasi-identifiers are hidden, where that is so."""
+    if 2 * hidden <= len(names):
+        return None
+    noun, verb = "quasi-identifier" if len(names) == 1 else "quasi-identifiers", "is" if hidden == 1 else "are"
+    return f"{hidden} of {len(names)} {noun} {verb} hidden: of little use"
+
+
+def publishable(rows: int, chosen: Chosen, unit: str) -> str:
+    """What a search says first: how many rows can be published, in how large groups. unit: what is counted."""
+    least = smallest_group(chosen.tightest)
+    within = "" if chosen.boxes is None else f" in {chosen.boxes:,} groups"
+    if least is not None:
+        within += f"{' in groups' if chosen.boxes is None else ''} of at least {least:,} {unit}"
+    said = f"You can publish this: {rows - chosen.suppressed:,} rows{within}."
+    if chosen.suppressed:
+        said += f" {chosen.suppressed:,} of {rows:,} rows are left out."
+    return said
+
+
+def smallest_group(tightest: Iterable[Guarantee]) -> int | None:
+    """The k that is reached, where k-anonymity is computed."""
+    least = next((entry.values[0].value for entry in tightest if entry.model == "k_anonymity"), None)
+    return least if isinstance(least, int) else None
+
+
+def limit(tightest: Iterable[Guarantee]) -> str | None:
+    """The requirement with the least relative room between what is asked and what is reached, which is the one in the
+    way of more detail; None where no room is known."""
+    distances: list[tuple[float, bool, str]] = []
+    for entry in tightest:
+        for value in entry.values:
+            requested, reached = entry.asked.get(value.parameter), value.value
+            if entry.holds is None or not _is_number(requested) or not _is_number(reached) or not requested:
+                continue
+            # What holds is at least as strict as what is asked, whichever direction that is.
+            distance = abs(reached - requested) / abs(requested)  # type: ignore[operator]
+            model = entry.model + (f" of {', '.join(entry.sensitive)}" if entry.sensitive else "")
+            told = f"{model} ({value.parameter} asked {shown(requested)}, reached {shown(reached)})"
+            distances.append((distance if entry.holds else -distance, entry.holds, told))
+    if not distances:
+        return None
+    _, holds, told = min(distances)
+    return f"Limit: {told}" if holds else f"Not met: {told}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def print_weights(weights: Mapping[str, float] | None) -> None:
+    """What some quasi-identifiers count in the metrics, where it is more or less than others."""
+    if weights is not None:
+        said = ", ".join(f"{name} {shown(weight)}" for name, weight in weights.items())
+        console().print(f"Weights in loss, precision and non-uniform entropy: {said}")
+
+
+def print_forecast(forecast: Forecast, names: Sequence[str] = ()) -> None:
+    """How long newcomers would wait at some nodes, and how far the view would lag. names: of the quasi-identifiers."""
+    churn = forecast.churn
+    title = (
+        f"Forecast for 52 runs, in each of which {churn.coming:.2%} of the people come, {churn.leaving:.2%} leave and "
+        f"{churn.changing:.2%} change"
+    )
+    columns = ["node", "blocks", "wait", "longest wait", "lag", "most lag", "never shown"]
+    rows = [
+        [
+            ",".join(map(str, expected.node)),
+            f"{expected.blocks:,}",
+            f"{expected.mean_wait:.1f}",
+            f"{expected.worst_wait}",
+            *(f"{share:.1%}" for share in (expected.lag, expected.worst_lag, expected.never)),
+        ]
+        for expected in forecast.nodes
+    ]
+    out = console()
+    out.print(table(title, columns, rows))
+    out.print("wait: of newcomers, in runs; lag: share of the rows not shown as they are; never shown: of newcomers")
+    node = ",".join(map(str, forecast.recommended))
+    if names:
+        node = ", ".join(f"{name} level {level}" for name, level in zip(names, forecast.recommended, strict=True))
+    out.print(f"Recommended: {node} ({forecast.why})")
+
+
+def where(result: Audited | Published) -> str:
+    """The node, or the recoding map, that an answer is about."""
+    if result.boxes is not None:
+        return f"Recoding map: {result.boxes:,} boxes"
+    return "Node: " + ", ".join(f"{name} level {level}" for name, level in result.node.items())
+
+
+def print_tightest(tightest: Sequence[Guarantee]) -> None:
+    """The requirement that binds, then what was asked and what is reached, one line for each."""
+    rows = [[model_of(entry), requested_of(entry), reached_of(entry), VERDICTS[entry.holds]] for entry in tightest]
+    out = console()
+    bound = limit(tightest)
+    if bound is not None:
+        out.print(bound)
+    out.print(table("", ["model", "asked", "reached", "holds"], rows))
+
+
+def model_of(entry: Guarantee, *more: str) -> str:
+    """A model with its sensitive attributes, and what else tells it from others."""
+    named = ", ".join(part for part in (*entry.sensitive, *more) if part)
+    return entry.model + (f" ({named})" if named else "")
+
+
+def requested_of(entry: Guarantee) -> str:
+    """What was asked of a model: `k=4`."""
+    return ", ".join(f"{name}={shown(value)}" for name, value in entry.asked.items())
+
+
+def reached_of(entry: Guarantee) -> str:
+    """The tightest values of a model: `k 5`."""
+    parts = []
+    for value in entry.values:
+        strict = "" if value.attained or value.value in (None, "inf") else " (not reached)"
+        parts.append(f"{value.parameter} {shown(value.value)}{strict}")
+    return ", ".join(parts)

@@ -1,0 +1,500 @@
+"""search, audit, hierarchy, grants: questions about a source and a spec; nothing is published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qblock.cli.job import keep_own_files
+from qblock.cli.output import (
+    Churn,
+    Json,
+    Quiet,
+    SpecPath,
+    Verbose,
+    answer,
+    console,
+    load_release,
+    progress,
+    shown,
+    table,
+)
+from qblock.cli.render import (
+    VERDICTS,
+    few_shown,
+    limit,
+    model_of,
+    node_words,
+    print_columns,
+    print_forecast,
+    print_minimal,
+    print_tightest,
+    print_weights,
+    publishable,
+    reached_of,
+    requested_of,
+    smallest_group,
+    where,
+)
+from qblock.errors import InputError, choices
+from qblock.printable import printable, printable_sql
+
+if TYPE_CHECKING:
+    from qblock.api import Audited, Beliefs, Chosen, Guarantee, Hidden, Release, Searched
+
+TIGHTEST = "tightest: the strongest parameter that this table satisfies. "
+REQUESTED = "asked, holds: what the spec asks for; blank where it asks for nothing."
+NOTHING_REQUESTED = "asked, holds: blank, since an audit of a table asks for nothing."
+LOOKED = {
+    True: "The level of detail itself can hint at sensitive values to someone who knows how qblock searches; "
+    "`choose_from: sizes` avoids that.",
+    False: "The splits were chosen without looking at any sensitive value.",
+    None: "Checked, not searched: `qblock history` says how its version's was chosen.",
+}
+ACCESS = {"read": "reads", "write": "writes", "none": "must not read"}
+
+hierarchy = typer.Typer(
+    help="Generalization hierarchies: build CSV files, check them against the source, load them as dimension tables.",
+    no_args_is_help=True,
+)
+
+
+def _threshold(said: str) -> Any:
+    return typer.Option(metavar="NUMBER", help=said, rich_help_panel="With --adversary")
+
+
+def search(
+    spec: SpecPath,
+    strategy: Annotated[
+        str | None, typer.Option(help="chains, incognito or exhaustive; else what the spec says.")
+    ] = None,
+    nodes: Annotated[
+        str | None,
+        typer.Option(
+            help="minimal: list every minimal node, not ten of them; or all: every node with verdict, tightest values "
+            "and metrics."
+        ),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain-sql", help="Print the statements of a node for each engine instead.")
+    ] = False,
+    node: Annotated[str | None, typer.Option(help="The node of --explain-sql: a=2,b=1, or 2,1, bottom or top.")] = None,
+    within: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="Take the best that was come to after 60s, 5m, 1h; else what the spec says."),
+    ] = None,
+    churn: Churn = None,
+    verbose: Verbose = False,
+    json_: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find the minimal nodes of the generalization lattice that satisfy the spec, and the one to publish.
+
+    Publishes nothing. A node is one level per quasi-identifier: 0 publishes values as they are, the highest level
+    publishes *. A minimal node satisfies every privacy model, and none that keeps more detail does.
+    """
+    if nodes not in (None, "minimal", "all"):
+        raise InputError(f"--nodes {nodes}: valid: minimal, all")
+    release = load_release(spec)
+    if explain:
+        for title, sql in release.explain_sql(node):
+            print(f"-- {printable(title)}\n{printable_sql(sql)};\n")
+        return
+    with progress(quiet) as report:
+        result = release.search(
+            strategy=strategy, within=within, progress=report, all_nodes=nodes == "all", churn=churn
+        )
+    if json_:
+        answer(result)
+    else:
+        unit = "people" if release.spec.count == "entities" else "rows"
+        _print_search(result, unit, spec, every=nodes is not None, verbose=verbose)
+    result.raise_refused()
+
+
+def _print_search(result: Searched, unit: str, spec: str, *, every: bool, verbose: bool) -> None:
+    """unit: what is counted; spec: its file; every: whether all minimal nodes are listed."""
+    out = console()
+    chosen = result.chosen
+    if chosen is None:
+        out.print("Nothing can be published as the spec asks.")
+    else:
+        out.print(publishable(result.rows, chosen, unit))
+        if chosen.levels is None:
+            print_columns({column.attribute: column.words for column in chosen.attributes})
+        else:
+            print_columns(node_words(chosen.levels, result.in_words))
+        print_tightest(chosen.tightest)
+        if chosen.levels is None:
+            _print_map(result, chosen)
+    for warning in result.warnings:
+        out.print(f"warning: {warning}")
+    _print_hidden(result)
+    if result.forecast is not None:
+        print_forecast(result.forecast, result.quasi_identifiers)
+    if verbose or every:
+        _print_how(result, every=every)
+    if chosen is not None:
+        more = "" if verbose or every else "      Details: --verbose"
+        out.print(f"Publish: qblock release {spec}{more}")
+
+
+def _print_hidden(result: Searched) -> None:
+    out = console()
+    little = few_shown(len(result.hidden), result.quasi_identifiers)
+    if little is not None:
+        known = any(column.shown_at is not None or column.rows_to_suppress is not None for column in result.hidden)
+        out.print()
+        out.print(f"{little}{'; what would show them:' if known else ''}")
+    for column in result.hidden:
+        out.print(_hidden_words(column, result))
+
+
+def _print_how(result: Searched, *, every: bool) -> None:
+    """How the answer came about, and its figures, for whoever works with the lattice."""
+    out = console()
+    out.print()
+    out.print(
+        f"{result.rows:,} rows; a lattice of {result.nodes_total:,} nodes, {result.nodes_evaluated:,} of them "
+        f"evaluated with {result.queries:,} statements in {result.seconds:.1f} s ({result.strategy})"
+    )
+    out.print(result.why)
+    chosen = result.chosen
+    if chosen is not None:
+        if chosen.levels is not None:
+            out.print("Chosen: " + ", ".join(f"{name} level {level}" for name, level in chosen.node.items()))
+        out.print(", ".join(f"{name.replace('_', ' ')} {shown(value)}" for name, value in chosen.metrics.items()))
+    print_weights(result.weights)
+    if result.minimal and result.recoding is None:
+        print_minimal(result.minimal, result.in_words, every=every)
+    if result.nodes is not None:
+        rows = [
+            [
+                ",".join(map(str, node.levels)),
+                "yes" if node.satisfied else "no",
+                *(reached_of(entry) for entry in node.tightest),
+            ]
+            for node in result.nodes
+        ]
+        models = [entry.model for entry in result.nodes[0].tightest]
+        names = ", ".join(result.quasi_identifiers)
+        out.print(table(f"\nAll nodes (levels of {names})", ["node", "satisfied", *models], rows))
+
+
+def _print_map(result: Searched, chosen: Chosen) -> None:
+    """What the best node would have lost, and whether the splits tell something."""
+    out = console()
+    if result.full_domain is not None:
+        one_level, of_map = result.full_domain.metrics.get("loss"), chosen.metrics.get("loss")
+        if isinstance(one_level, int | float) and isinstance(of_map, int | float):
+            out.print(
+                f"One level per column would lose {100 * one_level:.0f} % of the detail; this map loses "
+                f"{100 * of_map:.0f} %."
+            )
+    out.print(LOOKED[result.looked_at_sensitive])
+
+
+def _hidden_words(column: Hidden, result: Searched) -> str:
+    """That an attribute shows nothing, and the least that would show it."""
+    name = column.attribute
+    said = f"{name} is hidden (* in every row): "
+    if column.shown_at is not None:
+        levels = zip(result.quasi_identifiers, column.shown_at, strict=True)
+        node = ", ".join(f"{of} level {level}" for of, level in levels)
+        return said + (
+            f"{node} shows it and satisfies; a weight for {name} (search.weights, with choose_by loss, precision or "
+            "non_uniform_entropy) may choose it, and search.node does"
+        )
+    every = result.choice == "minimal" and result.optimality not in ("best", "within")
+    said += "no node that shows it satisfies" if every else "no node that shows it is known to satisfy"
+    if column.rows_to_suppress is None:
+        return said
+    suppressed = f"{column.rows_to_suppress:,} rows would have to be suppressed"
+    return f"{said}; with {name} level {column.level} instead, {suppressed}"
+
+
+def audit(
+    spec: Annotated[str | None, typer.Argument(metavar="[SPEC]", help="The release spec.")] = None,
+    node: Annotated[
+        str | None, typer.Option(help="Level of each quasi-identifier: a=2,b=1 or 2,1; or bottom, or top.")
+    ] = None,
+    url: Annotated[str | None, typer.Option(help="Audit a table without a spec: its database.")] = None,
+    table_: Annotated[str | None, typer.Option("--table", help="The table or view, generalized by anyone.")] = None,
+    quasi_identifier: Annotated[
+        list[str] | None, typer.Option("--quasi-identifier", "-q", help="A quasi-identifier; once for each.")
+    ] = None,
+    sensitive: Annotated[
+        list[str] | None, typer.Option("--sensitive", "-s", help="A sensitive attribute; once for each.")
+    ] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="List the models too that the spec does not ask for. --json has them always.")
+    ] = False,
+    taxonomy: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=FILE", help="With --url: the taxonomy of a sensitive attribute, a CSV file."),
+    ] = None,
+    rule_out: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A value of a sensitive attribute that an attacker rules out."),
+    ] = None,
+    near: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=NUMBER",
+            help="How near numbers of a sensitive attribute are alike to an attacker (a twentieth of their range).",
+        ),
+    ] = None,
+    adversary: Annotated[
+        str | None,
+        typer.Option(help="bayes: also what somebody who knows a population comes to believe of people; with --prior."),
+    ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            help="The population: table (the source itself), schema.table of its database with the quasi-identifiers "
+            "and the sensitive attribute, or the path of a CSV file with these columns and weight."
+        ),
+    ] = None,
+    rho1: Annotated[str | None, _threshold("A breach: a belief from below this (0.1) ...")] = None,
+    rho2: Annotated[str | None, _threshold("... to above this (0.5), or falling the same way.")] = None,
+    delta: Annotated[
+        str | None, _threshold("Positive disclosure: the own value believed with more than 1 - this (0.1).")
+    ] = None,
+    epsilon: Annotated[
+        str | None, _threshold("Negative disclosure: another value believed with less than this (0.1).")
+    ] = None,
+    counts: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="With --node: write its frequency set as Parquet: labels, sensitive values and how often each "
+            "combination occurs. PRIVATE: of a fine node these are people; readable by you alone.",
+        ),
+    ] = None,
+    factor: Annotated[str | None, _threshold("Count the people of whom a belief changes by more (2).")] = None,
+    json_: Json = False,
+) -> None:
+    """The tightest parameter of every model, attacks and utility at a node, or of any table as it stands.
+
+    Of a spec its own models are listed, with a verdict; --all adds the others. Without --node: the pinned node of the
+    spec, or its recoding map, else the table as it is (bottom). A population for --url --table holds its labels.
+    """
+    from qblock.api import Attacker, BayesAdversary, audit_table, check_parquet, write_parquet
+
+    thresholds = {"rho1": rho1, "rho2": rho2, "delta": delta, "epsilon": epsilon, "factor": factor}
+    believing = BayesAdversary.of(adversary, prior, thresholds, "--")
+
+    ruled_out: dict[str, list[str]] = {}
+    for name, value in _pairs("--rule-out", rule_out):
+        ruled_out.setdefault(name, []).append(value)
+    distances, taxonomies = dict(_pairs("--near", near)), dict(_pairs("--taxonomy", taxonomy))
+    if (spec is None) == (url is None):
+        raise InputError("say what to audit: a SPEC, or --url, --table, --quasi-identifier and --sensitive")
+    release = None
+    if counts is not None and (spec is None or node is None):
+        raise InputError("--counts is about a node of a spec; give both a SPEC and --node (bottom for the finest)")
+    if spec is not None:
+        if taxonomies:
+            raise InputError("--taxonomy: the spec says it (attributes: taxonomy); remove it, or write it there")
+        release = load_release(spec)
+        if counts is not None:
+            keep_own_files("--counts", counts, release)
+            check_parquet(counts, "--counts")
+        audited = release.audit(node, beliefs=believing, rule_out=ruled_out, near=distances)
+    else:
+        if not (table_ and quasi_identifier):
+            raise InputError("--url needs --table and at least one --quasi-identifier")
+        audited = audit_table(
+            url or "",
+            table_,
+            quasi_identifier,
+            sensitive or [],
+            taxonomies=taxonomies,
+            adversary=believing,
+            attacker=Attacker.of(ruled_out, distances, "--"),
+        )
+    if counts is not None and release is not None and node is not None:
+        write_parquet(release.frequency_set(node), counts)
+    if json_:
+        answer(audited)
+    else:
+        _print_audited(audited, release, every=every)
+
+
+def _print_audited(audited: Audited, release: Release | None, *, every: bool) -> None:
+    """release: of the spec that was audited; every: whether what the spec does not ask for is listed, too."""
+    out = console()
+    _print_verdict(audited.tightest)
+    out.print(where(audited))
+    if release is not None and audited.node:
+        print_columns(release.in_words(audited.node))
+    for warning in audited.warnings:
+        out.print(f"warning: {warning}")
+    _print_models(audited.tightest, every=every)
+    for missing in audited.not_computed if every or release is None else ():
+        out.print(f"not computed: {missing.what}, {missing.why}")
+    for attacked in audited.attacks:
+        out.print()
+        out.print(f"Attacks on {attacked.sensitive}")
+        for sentence in attacked.sentences:
+            out.print(f"- {sentence}")
+    for beliefs in audited.beliefs:
+        _print_beliefs(beliefs)
+    metrics = [[name, shown(value)] for name, value in audited.metrics.items()]
+    out.print(table("\nUtility", ["metric", "value"], metrics))
+    print_weights(audited.weights)
+
+
+def _print_verdict(tightest: Sequence[Guarantee]) -> None:
+    """Whether what the spec asks for holds, and what is nearest to its limit; of a table alone, its smallest group."""
+    out = console()
+    holds = [entry.holds for entry in tightest if entry.holds is not None]
+    if not holds:
+        least = smallest_group(tightest)
+        if least is not None:
+            out.print(f"The smallest group of people who look the same has {least:,}.")
+        return
+    failing = holds.count(False)
+    if failing:
+        out.print(f"Not all that the spec asks for is met: {failing} of {len(holds)} fail.")
+    else:
+        out.print("What the spec asks for is met.")
+    if bound := limit(tightest):
+        out.print(bound)
+
+
+def _print_models(tightest: Sequence[Guarantee], *, every: bool) -> None:
+    """The tightest parameters of models, and the verdict on those that were asked for; with `every` also of models that
+    nobody asked for, where somebody asked for any."""
+    requested = [entry for entry in tightest if entry.holds is not None]
+    left_out = 0 if every or not requested else len(tightest) - len(requested)
+    rows = []
+    for entry in requested if left_out else tightest:
+        extra = entry.holds is None
+        what = model_of(entry, requested_of(entry) if extra else "")
+        rows.append([what, reached_of(entry), "" if extra else requested_of(entry), VERDICTS[entry.holds]])
+    out = console()
+    out.print(table("", ["model", "tightest", "asked", "holds"], rows))
+    out.print(TIGHTEST + (NOTHING_REQUESTED if not requested else "" if left_out else REQUESTED))
+    if left_out:
+        out.print(f"{left_out} more that the spec does not ask for: --all")
+
+
+def _print_beliefs(beliefs: Beliefs) -> None:
+    """What the adversary who was named believes about one sensitive attribute."""
+    out = console()
+    whose = "the source itself" if beliefs.prior == "table" else beliefs.prior
+    out.print()
+    out.print(f"Beliefs about {beliefs.sensitive} of somebody who knows the population ({whose})")
+    for sentence in beliefs.sentences:
+        out.print(f"- {sentence}")
+    if beliefs.rise is None:
+        out.print("- No belief changes.")
+    if beliefs.impossible:
+        out.print(
+            f"warning: {beliefs.impossible:,} of {beliefs.people:,} have a value that this population holds "
+            "impossible for their combination of quasi-identifiers; of them it expects nothing true"
+        )
+
+
+def _pairs(option: str, given: list[str] | None) -> list[tuple[str, str]]:
+    """Of NAME=VALUE each."""
+    pairs = []
+    for text in given or ():
+        name, sign, value = text.partition("=")
+        if not (name and sign):
+            raise InputError(f"{option} {text}: write NAME=VALUE, the name of a sensitive attribute first")
+        pairs.append((name, value))
+    return pairs
+
+
+@hierarchy.command("build")
+def build(
+    spec: SpecPath,
+    directory: Annotated[str, typer.Option(help="Where the CSV files are written.")] = "hierarchies",
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
+    layout: Annotated[
+        str,
+        typer.Option(
+            metavar="LAYOUT", help="header (which names the levels), or semicolons without one, as other tools read it."
+        ),
+    ] = "header",
+    json_: Json = False,
+) -> None:
+    """Write every hierarchy of the spec as a CSV file, with the values that the source holds now."""
+    from qblock.api import LAYOUTS
+
+    if layout not in LAYOUTS:
+        raise InputError(f"--layout {layout}: there is no such layout; {choices(LAYOUTS, layout)}")
+    written = load_release(spec).build_hierarchies(directory, force=force, layout=layout)
+    if json_:
+        answer(written)
+    else:
+        console().print("Written: " + ", ".join(map(str, written.files)))
+
+
+@hierarchy.command("check")
+def check(spec: SpecPath, json_: Json = False) -> None:
+    """Check that every hierarchy is well formed and covers every value of the source; lists what is missing."""
+    checked = load_release(spec).check_hierarchies()
+    if json_:
+        answer(checked)
+        return
+    out = console()
+    cells = [list(row) for row in checked.rows_shown()]
+    out.print(table("", ["quasi-identifier", "height", "labels at each level, leaf first"], cells))
+    out.print(f"Every hierarchy is nested and covers all {checked.rows:,} rows of the source.")
+
+
+@hierarchy.command("load")
+def load(spec: SpecPath, json_: Json = False) -> None:
+    """Write the hierarchies as dimension tables, which a spec may name: in the schema qblock on PostgreSQL, a file
+    beside the ledger on DuckDB, the schema of private.path on Spark."""
+    loaded = load_release(spec).load_hierarchies()
+    if json_:
+        answer(loaded)
+    else:
+        console().print("Loaded: " + ", ".join(loaded.tables))
+
+
+def grants(
+    spec: SpecPath,
+    officer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROLE",
+            help="A role that is to read the ledger (`qblock history`, and its views), and nothing else that is "
+            "private: no reader of the release.",
+        ),
+    ] = None,
+    job: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROLE",
+            help="The login that the job will have, where the URL of the spec is that of an administrator who looks "
+            "ahead; it need not exist yet.",
+        ),
+    ] = None,
+    json_: Json = False,
+) -> None:
+    """The SQL that the job's login, its readers and officers need on PostgreSQL: no more and no less. Changes nothing.
+
+    An administrator runs it as it is printed: qblock grants SPEC | psql DATABASE. It fits the database as it is now:
+    CREATE on the database is asked for only where a schema is missing, and columns of the source are named one by one.
+    On DuckDB, whose files have no rights, it says which files the job must write and readers must read, or must not.
+    """
+    rights = load_release(spec).grants(job=job, officer=officer)
+    if json_:
+        answer(rights)
+        return
+    if rights.sql:
+        print(printable_sql(rights.sql))  # for psql
+        return
+    out = console()
+    rows = [[file.who, ACCESS[file.access], file.path, file.why] for file in rights.files]
+    out.print(table(f"Files of release {rights.release}", ["who", "", "path", "why"], rows))
+    for note in rights.notes:
+        out.print(f"Note: {note}")
