@@ -84,8 +84,7 @@ class Outcome:
     """What a search found.
 
     satisfied, decided: bool over `lattice.shape`; all are decided with "minimal" and "scanned". minimal: the
-    satisfying nodes that generalize no other satisfying node, sorted. sizes_evaluated and
-    full_evaluated: calls of `sizes_pass` and `passes`; nodes_evaluated: distinct nodes asked anything.
+    satisfying nodes that generalize no other satisfying node, sorted. nodes_evaluated: distinct nodes asked anything.
     optimality: "minimal" where monotonicity proves the verdicts that were not asked for, else "scanned"; "best" where
     only a best node was asked for, and "within" where the time was over before that was known: then `minimal` is
     empty, and a satisfying node may be undecided. `why` says it in one sentence. passed, instead of satisfied and
@@ -98,8 +97,6 @@ class Outcome:
     satisfied: Mask | None
     decided: Mask | None
     minimal: list[Node]
-    sizes_evaluated: int
-    full_evaluated: int
     nodes_evaluated: int
     optimality: Optimality
     why: str
@@ -245,8 +242,6 @@ class LatticeState:
         self.full = self.sizes if evaluator.sizes_only else Tags(self.lattice)
         self.tally = tally
         self.evaluated: set[Node] = set()
-        self.sizes_evaluated = 0
-        self.full_evaluated = 0
         self._price = 0.0
 
     @property
@@ -258,32 +253,18 @@ class LatticeState:
         """Decide open nodes of `sizes`, and what follows; a node that fails here fails the full condition too."""
         verdicts = self._evaluate(nodes, self.evaluator.sizes_pass)
         for node, verdict in zip(nodes, verdicts, strict=True):
-            self.sizes_evaluated += 1
-            if self.evaluator.sizes_monotone:
-                self._spread(self.sizes, node, verdict)
-                if not verdict:
-                    self._spread(self.full, node, False)
-            else:
-                self.sizes.set(node, verdict)
-                if not verdict:
-                    self.full.set(node, False)
-            self._count(node)
-            if verdict and self.best_only is not None and self.evaluator.sizes_only:
-                self.best_only.passed(node)
+            self._tag(self.sizes, node, verdict, spread=self.evaluator.sizes_monotone)
+            if not verdict:
+                self._tag(self.full, node, False, spread=self.evaluator.sizes_monotone)
+            self._count(node, passed=verdict and self.evaluator.sizes_only)
         return verdicts
 
     def ask_full(self, nodes: Sequence[Node], *, spread: bool | None = None) -> list[bool]:
         """Decide open nodes of `full`, and what follows where the condition is monotone (or `spread` says so)."""
         verdicts = self._evaluate(nodes, self.evaluator.passes)
         for node, verdict in zip(nodes, verdicts, strict=True):
-            self.full_evaluated += 1
-            if self.monotone if spread is None else spread:
-                self._spread(self.full, node, verdict)
-            else:
-                self.full.set(node, verdict)
-            self._count(node)
-            if verdict and self.best_only is not None:
-                self.best_only.passed(node)
+            self._tag(self.full, node, verdict, spread=self.monotone if spread is None else spread)
+            self._count(node, passed=verdict)
         return verdicts
 
     def _evaluate(self, nodes: Sequence[Node], ask: Callable[[Node], bool]) -> list[bool]:
@@ -298,9 +279,12 @@ class LatticeState:
             self._price = float((wanted * costs).sum() / max(wanted.sum(), 1e-9))
         return costs
 
-    def _spread(self, tags: Tags, node: Node, verdict: bool) -> None:
-        finest, coarsest = self.evaluator.equivalent_range(node)
-        tags.spread(finest if verdict else coarsest, verdict)
+    def _tag(self, tags: Tags, node: Node, verdict: bool, *, spread: bool) -> None:
+        if spread:
+            finest, coarsest = self.evaluator.equivalent_range(node)
+            tags.spread(finest if verdict else coarsest, verdict)
+        else:
+            tags.set(node, verdict)
 
     def decide(self, decide: Callable[[Tags, Ask], None]) -> None:
         """Decide the full condition; where it is not monotone, first the sizes, which then spare nodes.
@@ -339,8 +323,6 @@ class LatticeState:
             satisfied=self.full.passed,
             decided=decided,
             minimal=[] if self.best_only is not None else nodes_of(minimal_mask(self.full.passed)),
-            sizes_evaluated=self.sizes_evaluated,
-            full_evaluated=self.full_evaluated,
             nodes_evaluated=len(self.evaluated),
             optimality=optimality,
             why=why,
@@ -359,9 +341,11 @@ class LatticeState:
             self.plan_hubs(tags.open.astype(np.float64), sizes=tags is self.sizes)
             ask(batch)
 
-    def _count(self, node: Node) -> None:
+    def _count(self, node: Node, *, passed: bool) -> None:
         self.evaluated.add(node)
         if self.tally is not None:
             mask = self.full.open if self.best_only is None else self.full.open & self.best_only.may_win()
             left = int(np.count_nonzero(mask))
             self.tally(len(self.lattice) - left, left, self._price)
+        if passed and self.best_only is not None:
+            self.best_only.passed(node)

@@ -338,8 +338,6 @@ class Walk:
             satisfied=None,
             decided=None,
             minimal=[],
-            sizes_evaluated=0,
-            full_evaluated=len(self._verdicts),
             nodes_evaluated=len(self._verdicts),
             optimality="best" if proved else "within",
             why=failed if self.best is None else ALL_WALKED if proved else WALKED,
