@@ -154,7 +154,7 @@ VIEWS: tuple[Mutation, ...] = (
     Mutation(
         "helpers: what they show of a dropped version stays",
         "publish/targets/postgresql.py",
-        "                self._view.forget(attempt.connection, int(version[1]))",
+        "                self.views.forget(attempt.connection, int(version[1]))",
         "                pass",
         tests=(f"{HELPERS}::test_what_is_dropped_is_forgotten",),
     ),

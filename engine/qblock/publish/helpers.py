@@ -127,12 +127,12 @@ KEPT: tuple[Helper, ...] = (
 )
 
 
-def shortened(name: str, most: int = LONGEST) -> str:
+def shortened(name: str) -> str:
     """A name of at most 63 bytes: the end of a longer one is replaced by a digest."""
-    if len(name.encode()) <= most:
+    if len(name.encode()) <= LONGEST:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:12]
-    return name.encode()[: most - 13].decode(errors="ignore") + "_" + digest
+    return name.encode()[: LONGEST - 13].decode(errors="ignore") + "_" + digest
 
 
 def names(view: str, renamed: Mapping[str, str]) -> dict[Kind, str]:

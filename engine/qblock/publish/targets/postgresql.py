@@ -55,21 +55,16 @@ class PostgresqlTarget:
     def __init__(self, spec: Spec, place: Place) -> None:
         self.spec = spec
         self.place = place
-        self._view = Views(spec)
-        self.tables = ShownTables(spec.release, self._view)
+        self.views = Views(spec)
+        self.tables = ShownTables(spec.release, self.views)
 
     @property
     def view(self) -> str:
-        return self._view.shown
-
-    @property
-    def views(self) -> Views:
-        """The views themselves."""
-        return self._view
+        return self.views.shown
 
     @property
     def place_name(self) -> str:
-        return self._view.shown
+        return self.views.shown
 
     def identity(self) -> Identity:
         with self._session() as session, self.place.translated():
@@ -90,7 +85,7 @@ class PostgresqlTarget:
                 f"{self.spec.at('publish', 'schema')}: {SCHEMA} is the private schema; publish in another one"
             )
         with self._session() as session:
-            facts = self._view.check_names(session.connection)
+            facts = self.views.check_names(session.connection)
             with self.place.translated():
                 return postgresql_rights.path_warnings(session.connection, self._readers(session.connection, facts))
 
@@ -105,7 +100,7 @@ class PostgresqlTarget:
 
     def _readers(self, connection: sa.Connection, facts: Any = None) -> list[str]:
         """The readers of the spec, and everybody else who was granted something on the view."""
-        facts = self._view.facts(connection) if facts is None else facts
+        facts = self.views.facts(connection) if facts is None else facts
         given = connection.execute(text("relation_grantees"), {"oid": facts.oid}) if facts is not None else ()
         granted = sorted({row.grantee for row in given if row.grantee is not None})
         return list(dict.fromkeys([*self.spec.publish.readers, *granted]))
@@ -117,7 +112,7 @@ class PostgresqlTarget:
         ways = postgresql_rights.ways(connection, spec, readers)
         # As in a reader's own session: a policy there filters, and the rows that it leaves are read.
         run(connection, "SET LOCAL row_security = on")
-        problems, notes = postgresql_rights.tried(connection, spec, readers, self._view.sql)
+        problems, notes = postgresql_rights.tried(connection, spec, readers, self.views.sql)
         run(connection, "SET LOCAL row_security = off")
         if ways or problems:
             raise Refused(exposure([*ways, *problems]))
@@ -130,7 +125,7 @@ class PostgresqlTarget:
         with self.place.translated():
             session.run(f"CREATE TABLE {table} ({body})")
         # What default privileges have given on a new table.
-        self._view.close(session.connection, SCHEMA, name)
+        self.views.close(session.connection, SCHEMA, name)
         comment = mark_text(self.spec.release, version, stamp).replace("'", "''")
         session.run(f"COMMENT ON TABLE {table} IS '{comment}'")
         into = sa.table(name, *map(sa.column, columns), schema=SCHEMA)
@@ -139,11 +134,11 @@ class PostgresqlTarget:
         if rows != copy.rows:
             raise Refused(f"the copy has {rows} rows, but {copy.rows} were counted: nothing is published")
         session.run(f"ANALYZE {table}")
-        inserts = self._view.loaded(session, shown)
+        inserts = self.views.loaded(session, shown)
 
         def write(attempt: Attempt) -> None:
             attempt.wants(ROW, SCHEMA, *TABLES)
-            self._view.forget(session.connection, version)
+            self.views.forget(session.connection, version)
             for insert in inserts:
                 session.run(insert)
             attempt.wants(ROW, SCHEMA, *WRITTEN)
@@ -259,11 +254,11 @@ class PostgresqlTarget:
     def intact(self, version: int, columns: Sequence[PublishedColumn]) -> bool:
         with self._session() as session, self.place.translated():
             layout = self.layout(session.connection, version, columns)
-            return layout is not None and self._view.all_intact(session.connection, layout, columns)
+            return layout is not None and self.views.all_intact(session.connection, layout, columns)
 
     def check_columns(self, columns: Sequence[PublishedColumn]) -> None:
         with self._session() as session, self.place.translated():
-            self._view.check_all(session.connection, columns)
+            self.views.check_all(session.connection, columns)
 
     @contextmanager
     def kept(self, version: int, columns: Sequence[PublishedColumn]) -> Iterator[tuple[Session, str]]:
@@ -274,7 +269,7 @@ class PostgresqlTarget:
                     whole = self._is_whole(self._tables(session.connection), version, columns)
                 if not whole:
                     raise Refused(f"{SCHEMA}.{self._version(version)} is not the table of version {version} any more")
-                for statement in self._view.temporary(self._version(version), version, columns):
+                for statement in self.views.temporary(self._version(version), version, columns):
                     session.run(statement)
                 yield session, session.scalar("SELECT nspname FROM pg_namespace WHERE oid = pg_my_temp_schema()")
         finally:
@@ -285,7 +280,7 @@ class PostgresqlTarget:
         warehouse = PostgresqlWarehouse(self.place.url)
         try:
             with warehouse.snapshot() as session:
-                if self._view.facts(session.connection) is None:
+                if self.views.facts(session.connection) is None:
                     raise Refused(f"the view {self.view} does not exist: nothing is published")
                 rows = session.relation(TableName(self.spec.publish.schema, self.spec.view))
                 yield Rows(session, rows, session.connection)
@@ -297,7 +292,7 @@ class PostgresqlTarget:
 
             def give(attempt: Attempt) -> list[str]:
                 attempt.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
-                return self._view.grant(attempt.connection)
+                return self.views.grant(attempt.connection)
 
             given = retry_with_backoff(session.connection, self.seconds, self.view, give)
             session.connection.commit()
@@ -311,9 +306,9 @@ class PostgresqlTarget:
             self.tables.empty(attempt)
             self.tables.analyze(attempt.connection)
             self.tables.note(attempt)
-            if self._view.facts(attempt.connection) is not None:
+            if self.views.facts(attempt.connection) is not None:
                 attempt.wants(REPLACE, self.spec.publish.schema, self.spec.view, catalog=True)
-                self._view.close_all(attempt.connection)
+                self.views.close_all(attempt.connection)
 
         with self._session() as session, self.place.translated():
             retry_with_backoff(session.connection, self.seconds, self.view, take)
@@ -350,7 +345,7 @@ class PostgresqlTarget:
                 record(attempt.connection, "retired")
             version = re.match(r"v(\d+)_", name)
             if version is not None:
-                self._view.forget(attempt.connection, int(version[1]))
+                self.views.forget(attempt.connection, int(version[1]))
             if exists:
                 run(attempt.connection, f"DROP TABLE {SCHEMA}.{quote(name)}")
 
