@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from qblock.errors import InputError
 from qblock.models import BY_NAME, REGISTRY, Model, parameters_of
+from qblock.models.about import Kind, Parameter
 from qblock.spec import PriorTable, PriorValues, Requirement, Spec, read_spec
 from qblock.spec.document import Scalar
-from qblock.spec.privacy import coerce, parameters
+from qblock.spec.privacy import parameters, read_parameter, required
 
 HEAD = """\
 version: 1
@@ -48,7 +48,7 @@ ENTRIES = {
 
 
 def entry_of(model: type[Model]) -> str:
-    needed = [name for name, (_, required) in parameters(model).items() if required]
+    needed = required(model)
     examples = {parameter.name: parameter.example for parameter in model.about.parameters}
     return ENTRIES.get(model.name, "{" + ", ".join(f"{name}: {examples[name]}" for name in needed) + "}")
 
@@ -79,13 +79,11 @@ def test_every_model_can_be_asked_for(model: type[Model]):
 
 @pytest.mark.parametrize("model", REGISTRY, ids=lambda model: model.name)
 def test_every_model_says_what_it_lacks_and_what_it_does_not_know(model: type):
-    required = [name for name, (_, needed) in parameters(model).items() if needed]
+    needed = required(model)
     message = error(f"{model.name}: {{xyz: 1}}")
     assert f"xyz is not a parameter of {model.name}; valid: {', '.join(parameters(model))}" in message
-    assert (
-        not required
-        or f"{', '.join(required)} is missing; write `{model.name}: {{{required[0]}: ...,"
-        in message.replace("...}", "...,")
+    assert not needed or f"{', '.join(needed)} is missing; write `{model.name}: {{{needed[0]}: ...," in message.replace(
+        "...}", "...,"
     )
 
 
@@ -229,64 +227,56 @@ def test_predicates_as_lists():
 
 
 @pytest.mark.parametrize(
-    ("hint", "raw", "value"),
+    ("kind", "raw", "value"),
     [
-        (int, Scalar("4.0", Fraction(4)), 4),
-        (Fraction, Scalar("4", 4), Fraction(4)),
-        (int | Fraction, Scalar("2.5", Fraction(5, 2)), Fraction(5, 2)),
-        (int | Fraction | None, None, None),
-        (bool, Scalar("true", True), True),
-        (str, Scalar("1.50", Fraction(3, 2)), "1.50"),
-        (Literal["I", "II"], "II", "II"),
-        (tuple[str, ...], ["a", Scalar("1", 1)], ("a", "1")),
-        (tuple[int, str], [Scalar("1", 1), "a"], (1, "a")),
-        pytest.param(frozenset[str], ["a", "b"], frozenset({"a", "b"}), id="frozenset"),
-        (dict[str, Fraction], {"a": Scalar("1", 1)}, {"a": Fraction(1)}),
-        (str | tuple[str, ...], ["a"], ("a",)),
-        (
-            Any,
-            {"a": [Scalar("0.5", Fraction(1, 2)), Scalar("false", False), None]},
-            {"a": (Fraction(1, 2), False, None)},
-        ),
+        ("whole", Scalar("4.0", Fraction(4)), 4),
+        ("rational", Scalar("4", 4), 4),
+        ("rational", Scalar("2.5", Fraction(5, 2)), Fraction(5, 2)),
+        ("flag", Scalar("true", True), True),
+        ("choice", "II", "II"),
+        ("choice", Scalar("1", 1), "1"),
+        ("values", ["a", Scalar("1.50", Fraction(3, 2)), None], ("a", "1.50", None)),
+        ("predicates", "negative", "negative"),
+        ("predicates", [["a"], [Scalar("1", 1), None]], (("a",), ("1", None))),
     ],
     ids=str,
 )
-def test_coerce(hint: Any, raw: Any, value: Any):
-    assert coerce(hint, raw) == value
-    assert type(coerce(hint, raw)) is type(value)
+def test_a_parameter_is_read_as_its_kind(kind: Kind, raw: Any, value: Any):
+    answer = read_parameter(Parameter("p", kind, ("I", "II", "1") if kind == "choice" else None), raw)
+    assert answer == value
+    assert type(answer) is type(value)
 
 
 @pytest.mark.parametrize(
-    ("hint", "raw", "message"),
+    ("kind", "raw", "message"),
     [
-        (int, Scalar("true", True), "not a whole number"),
-        (int, "4", "not a whole number"),
-        (int | Fraction, "x", "not a number"),
-        (int | Fraction, None, "not a number"),
-        (bool, Scalar("1", 1), "neither true nor false"),
-        (Literal["I", "II"], "V", "valid: I, II"),
-        (tuple[str, ...], "a", "not a list"),
-        (tuple[int, str], ["a"], "1 items; it needs 2"),
-        (str | tuple[tuple[str, ...], ...], ["a"], "not a list"),
-        (dict[str, Fraction], ["a"], "not a mapping"),
+        ("whole", Scalar("true", True), "not a whole number"),
+        ("whole", "4", "not a whole number"),
+        ("rational", "x", "not a number"),
+        ("rational", None, "not a number"),
+        ("flag", Scalar("1", 1), "neither true nor false"),
+        ("choice", "V", "valid: I, II"),
+        ("choice", None, "valid: I, II"),
+        ("choice", ["I"], "valid: I, II"),
+        ("values", "a", "not a list"),
+        ("values", [["a"]], "not a text"),
+        ("predicates", ["a"], "not a list"),
+        ("population", {"tabel": "t"}, "does not name a table"),
     ],
     ids=str,
 )
-def test_coerce_refuses(hint: Any, raw: Any, message: str):
+def test_what_is_not_of_the_kind_is_refused(kind: Kind, raw: Any, message: str):
     with pytest.raises(ValueError, match=message):
-        coerce(hint, raw)
+        read_parameter(Parameter("p", kind, ("I", "II") if kind == "choice" else None), raw)
 
 
-def test_parameters_say_which_are_required():
-    @dataclasses.dataclass(frozen=True, kw_only=True)
-    class Sample:
-        k: int
-        from_: str = "a"
-        listed: tuple[str, ...] = dataclasses.field(default_factory=tuple)
+def test_a_parameter_may_be_null_where_that_is_its_default():
+    assert parameters_of(requirement("t_closeness: {t: 0.5, bandwidth: null}").model)["bandwidth"] is None
+    assert "k: 'null' is not a whole number" in error("k_anonymity: {k: null}")
+    assert "population: 'null' is not a text" in error("k_map: {k: 2, population: null}")
 
-    Sample.__annotations__.update(k=int, from_=str, listed=tuple[str, ...])
-    assert parameters(Sample) == {  # type: ignore[arg-type]
-        "k": (int, True),
-        "from": (str, False),
-        "listed": (tuple[str, ...], False),
-    }
+
+def test_what_has_no_default_is_required_and_so_is_a_population():
+    assert required(BY_NAME["t_closeness"]) == ["t"]
+    assert list(parameters(BY_NAME["t_closeness"])) == ["t", "distance", "bandwidth"]
+    assert required(BY_NAME["k_map"]) == ["k", "population"]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import types
-import typing
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 from qblock.errors import ParameterError
 from qblock.models import BY_NAME, Model
+from qblock.models.about import Parameter
 from qblock.models.multi import check_base
 from qblock.spec.document import Document, Path, Scalar
 from qblock.spec.fields import choices, exact_number, flag_of, null_or_text, table_parts, text_of, whole_number
@@ -93,21 +91,16 @@ class Requirement:
             object.__setattr__(self, "models", (self.model,) * max(1, len(self.sensitive)))
 
 
-def parameters(model: type[Model]) -> dict[str, tuple[Any, bool]]:
-    """Name in the spec -> (type, required) for every parameter of a model, in the order in which it declares them.
+def parameters(model: type[Model]) -> dict[str, Parameter]:
+    """The parameters of a model by name, in the order in which it declares them."""
+    return {parameter.name: parameter for parameter in model.about.parameters}
 
-    A population that a model can do without (its counts may be given) has to be named in a spec.
-    """
-    hints = typing.get_type_hints(model)
-    return {
-        field.name.rstrip("_"): (
-            hints[field.name],
-            field.name == "population"
-            or (field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING),
-        )
-        for field in dataclasses.fields(model)
-        if field.init
-    }
+
+def required(model: type[Model]) -> list[str]:
+    """The parameters that a spec must give: those without a default, and a population, although a model can do without
+    (its counts may be given)."""
+    fields = dataclasses.fields(model)
+    return [field.name for field in fields if field.default is dataclasses.MISSING or field.name == "population"]
 
 
 def requirements(document: Document, sensitives: list[str]) -> tuple[Requirement, ...]:
@@ -140,20 +133,26 @@ def _entry(document: Document, path: Path, entry: Any, sensitives: list[str]) ->
     count = len(document.problems)
     sensitive = _sensitive(document, place, model, given or {}, sensitives)
     values = _values(document, place, model, given or {}, sensitive)
-    needed = {name for name, (_, required) in parameters(model).items() if required}
-    if len(document.problems) > count or not needed <= set(values):
+    if len(document.problems) > count:
         return None
-    models = tuple(
-        _build(document, place, model, values, attribute, len(sensitive) > 1) for attribute in sensitive or (None,)
-    )
-    built = tuple(item for item in models if item is not None)
-    if len(built) < len(models):
+    prior, guards = values.get("prior"), values.get("predicates")
+    if isinstance(prior, Prior):
+        values["prior"] = prior.kind
+    if isinstance(guards, GuardTable):
+        values["predicates"] = GUARDED
+    attributes = sensitive or (None,)
+    built = [_build(document, place, model, values, attribute, len(attributes) > 1) for attribute in attributes]
+    models = tuple(item for item in built if item is not None)
+    if len(models) < len(built):
         return None
-    prior = read_prior(given["prior"]) if given and "prior" in values else None
-    guards = read_guards(given["predicates"]) if given and values.get("predicates") == GUARDED else None
-    line = document.place(place)[0]
     return Requirement(
-        built[0], sensitive, int(path[1] or 0), line, built, None if isinstance(prior, str) else prior, guards
+        models[0],
+        sensitive,
+        index=int(path[1] or 0),
+        line=document.place(place)[0],
+        models=models,
+        prior=prior if isinstance(prior, Prior) else None,
+        guards=guards if isinstance(guards, GuardTable) else None,
     )
 
 
@@ -194,7 +193,6 @@ def _values(
     document: Document, place: Path, model: type[Model], given: dict[str, Any], sensitive: tuple[str, ...]
 ) -> dict[str, Any]:
     known = parameters(model)
-    own = _per_attribute(model)
     valid = [*known, "sensitive"] if model.about.uses_sensitive else list(known)
     values: dict[str, Any] = {}
     for key, raw in given.items():
@@ -205,35 +203,65 @@ def _values(
             document.wrong(path, f"{key} is not a parameter of {model.name}; {choices(valid, key)}")
             continue
         try:
-            if key in own and len(sensitive) > 1 and isinstance(raw, dict):
-                unknown = [name for name in raw if name not in sensitive]
-                if unknown:
-                    raise ValueError(
-                        f"{unknown[0]} is not one of the attributes named here; {choices(sensitive, unknown[0])}"
-                    )
-                values[key] = {name: coerce(known[key][0], raw.get(name, [])) for name in sensitive}
-            elif key == "population":
-                values[key] = _population(raw)
-            elif key == "prior":
-                prior = read_prior(raw)
-                values[key] = prior if isinstance(prior, str) else prior.kind
-            elif key == "predicates" and isinstance(raw, dict):
-                read_guards(raw)
-                values[key] = GUARDED
-            elif key == "predicates" and raw == GUARDED:
-                raise ValueError("{it} needs its table; write {table: TABLE, entity: COLUMN, value: COLUMN}")
+            if known[key].per_attribute and len(sensitive) > 1 and isinstance(raw, dict):
+                values[key] = _by_attribute(raw, sensitive)
+            elif raw is None and _may_be_null(model, key):
+                values[key] = None
             else:
-                values[key] = coerce(known[key][0], raw)
+                values[key] = read_parameter(known[key], raw)
         except ValueError as error:
             document.wrong(path, str(error))
-    missing = [name for name, (_, required) in known.items() if required and name not in given]
+    missing = [name for name in required(model) if name not in given]
     if missing:
         document.wrong(place, f"{', '.join(missing)} is missing; write {example(model)}")
     return values
 
 
-def _per_attribute(model: type[Model]) -> frozenset[str]:
-    return frozenset(parameter.name for parameter in model.about.parameters if parameter.per_attribute)
+def _by_attribute(raw: dict[str, Any], sensitive: tuple[str, ...]) -> dict[str, Any]:
+    unknown = [name for name in raw if name not in sensitive]
+    if unknown:
+        raise ValueError(f"{unknown[0]} is not one of the attributes named here; {choices(sensitive, unknown[0])}")
+    return {name: _texts(raw.get(name, [])) for name in sensitive}
+
+
+def _may_be_null(model: type[Model], name: str) -> bool:
+    (default,) = (field.default for field in dataclasses.fields(model) if field.name == name)
+    return default is None and name not in required(model)
+
+
+def read_parameter(declared: Parameter, raw: Any) -> Any:
+    """The value of the file as the kind that a model declares; of a prior or of predicates also where they are from.
+    Raises ValueError."""
+    match declared.kind:
+        case "whole":
+            return whole_number(raw)
+        case "rational":
+            return exact_number(raw)
+        case "flag":
+            return flag_of(raw)
+        case "choice":
+            return _word(declared.valid, raw)
+        case "values":
+            return _texts(raw)
+        case "population":
+            return _population(raw)
+        case "prior":
+            return read_prior(raw)
+        case "predicates":
+            return _predicates(raw)
+
+
+def _word(valid: Any, raw: Any) -> str:
+    given = raw.text if isinstance(raw, Scalar) else raw
+    if given not in valid:
+        raise ValueError("{it} is not valid; " + choices(valid, given))
+    return str(given)
+
+
+def _texts(raw: Any) -> tuple[str | None, ...]:
+    if not isinstance(raw, list):
+        raise ValueError("{it} is not a list; write one: [a, b]")
+    return tuple(null_or_text(item) for item in raw)
 
 
 def _population(raw: Any) -> str:
@@ -244,13 +272,20 @@ def _population(raw: Any) -> str:
     return name
 
 
+def _predicates(raw: Any) -> str | tuple[tuple[str | None, ...], ...] | GuardTable:
+    if isinstance(raw, dict):
+        return read_guards(raw)
+    if raw == GUARDED:
+        raise ValueError("{it} needs its table; write {table: TABLE, entity: COLUMN, value: COLUMN}")
+    return tuple(map(_texts, raw)) if isinstance(raw, list) else text_of(raw)
+
+
 def _build(
     document: Document, place: Path, model: type[Model], values: dict[str, Any], attribute: str | None, in_list: bool
 ) -> Model | None:
-    names = {field.name.rstrip("_"): field.name for field in dataclasses.fields(model)}
-    own = _per_attribute(model)
+    known = parameters(model)
     mine = {
-        names[key]: value[attribute] if key in own and isinstance(value, dict) else value
+        key: value[attribute] if known[key].per_attribute and isinstance(value, dict) else value
         for key, value in values.items()
     }
     try:
@@ -268,80 +303,7 @@ def _build(
 
 def example(model: type[Model]) -> str:
     """How an entry of this model is written: `name: {parameters}`."""
-    required = ", ".join(f"{name}: ..." for name, (_, needed) in parameters(model).items() if needed)
-    return f"`{model.name}: {{{required}}}`"
-
-
-def coerce(hint: Any, raw: Any) -> Any:
-    """The value of the file as the type that a model declares: exact numbers, texts, tuples. Raises ValueError."""
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        return _union(args, raw)
-    if origin is Literal:
-        return _literal(args, raw)
-    if hint is int:
-        return whole_number(raw)
-    if hint is Fraction:
-        return Fraction(exact_number(raw))
-    if hint is bool:
-        return flag_of(raw)
-    if hint is str:
-        return text_of(raw)
-    if hint is type(None):
-        if raw is not None:
-            raise ValueError("{it} is not valid here")
-        return None
-    if _is_list(hint):
-        return _sequence(origin or hint, args, raw)
-    if origin is not None and isinstance(origin, type) and issubclass(origin, Mapping):
-        if not isinstance(raw, dict):
-            raise ValueError("{it} is not a mapping")
-        return {key: coerce(args[1], value) for key, value in raw.items()}
-    return exactly(raw)
-
-
-def _union(args: tuple[Any, ...], raw: Any) -> Any:
-    if {int, Fraction} <= set(args) and (raw is not None or type(None) not in args):
-        return exact_number(raw)
-    messages = []
-    for member in sorted(args, key=lambda member: _is_list(member) != isinstance(raw, list)):
-        try:
-            return coerce(member, raw)
-        except ValueError as error:
-            messages.append(str(error))
-    raise ValueError(messages[0])
-
-
-def _is_list(hint: Any) -> bool:
-    origin: Any = get_origin(hint) or hint
-    return origin in (tuple, frozenset)
-
-
-def _literal(valid: tuple[Any, ...], raw: Any) -> Any:
-    given = raw.text if isinstance(raw, Scalar) else raw
-    for choice in valid:
-        if given == choice or (isinstance(choice, bool) and isinstance(raw, Scalar) and raw.value is choice):
-            return choice
-    raise ValueError("{it} is not valid; " + choices([str(choice) for choice in valid], given))
-
-
-def _sequence(kind: Any, args: tuple[Any, ...], raw: Any) -> Any:
-    if not isinstance(raw, list):
-        raise ValueError("{it} is not a list; write one: [a, b]")
-    if kind is tuple and args and args[-1] is not Ellipsis:
-        if len(raw) != len(args):
-            raise ValueError(f"the list has {len(raw)} items; it needs {len(args)}")
-        return tuple(coerce(member, item) for member, item in zip(args, raw, strict=True))
-    return kind(coerce(args[0] if args else Any, item) for item in raw)
-
-
-def exactly(raw: Any) -> Any:
-    """A value of the file as plain data: int or Fraction, text, bool, None, tuples and mappings of these."""
-    if isinstance(raw, Scalar):
-        return exact_number(raw) if not isinstance(raw.value, bool) else raw.value
-    if isinstance(raw, list):
-        return tuple(exactly(item) for item in raw)
-    return {key: exactly(value) for key, value in raw.items()} if isinstance(raw, dict) else raw
+    return f"`{model.name}: {{{', '.join(f'{name}: ...' for name in required(model))}}}`"
 
 
 def read_prior(raw: Any) -> Prior | str:

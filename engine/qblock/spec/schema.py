@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-import types
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 from qblock.models import REGISTRY, Model, Range
 from qblock.models.about import Kind, Parameter
 from qblock.spec.checks import NULLS, ONLY
-from qblock.spec.fields import TEXTS, TEXTS_OR_NULL, closed_object, described
+from qblock.spec.fields import TEXTS_OR_NULL, closed_object, described
 from qblock.spec.load import ADAPTER
 from qblock.spec.model import ROLES
-from qblock.spec.privacy import parameters
+from qblock.spec.privacy import parameters, required
 from qblock.spec.source_file import ALSO, WORDS
 
 Schema = dict[str, Any]
@@ -59,9 +58,22 @@ PREDICATES: Schema = {
     ]
 }
 
-SPECIAL: dict[Kind, Schema] = {"prior": PRIOR, "population": POPULATION, "predicates": PREDICATES}
-"""The kinds of parameters that a spec writes in forms of its own."""
-
+KINDS: dict[Kind, Schema] = {
+    "whole": {"type": "integer"},
+    "rational": {"type": "number"},
+    "flag": {"type": "boolean"},
+    "values": {"type": "array", "items": TEXTS_OR_NULL},
+    "prior": PRIOR,
+    "population": POPULATION,
+    "predicates": PREDICATES,
+}
+"""What a parameter of each kind may be; a choice is one of its words."""
+EXAMPLES: dict[Kind, Any] = {
+    "prior": "uniform",
+    "population": {"table": "census.people"},
+    "predicates": "singletons",
+}
+"""Of the kinds that a spec writes in forms of its own."""
 PARAMETERS: dict[str, str] = {
     "k": "how many people look the same",
     "l": "how diverse the sensitive values of people who look the same are",
@@ -122,37 +134,33 @@ def json_schema() -> Schema:
 def model_schema(model: type[Model]) -> Schema:
     """The parameters of one model."""
     about = model.about
-    known = parameters(model)
-    properties = {name: _parameter(model, name, hint) for name, (hint, _) in known.items()}
+    properties = {name: _parameter(declared) for name, declared in parameters(model).items()}
     if about.uses_sensitive:
         properties["sensitive"] = described(
             {"anyOf": [TABLE, {"type": "array", "minItems": 2, "uniqueItems": True, "items": TABLE}]},
             "The sensitive attribute; a list asks for the multi-attribute form.",
             *("diagnosis", ["diagnosis", "income"]),
         )
-    required = [name for name, (_, needed) in known.items() if needed]
+    needed = required(model)
     return {
-        "type": "object" if required else ["object", "null"],
-        "examples": [{name: properties[name]["examples"][0] for name in required}],
+        "type": "object" if needed else ["object", "null"],
+        "examples": [{name: properties[name]["examples"][0] for name in needed}],
         "description": f"{re.sub('[{}]', '', about.meaning)}: {about.condition} ({about.citation})",
         "properties": properties,
-        "required": required,
+        "required": needed,
         "additionalProperties": False,
     }
 
 
-def _parameter(model: type[Model], name: str, hint: Any) -> Schema:
-    (declared,) = (parameter for parameter in model.about.parameters if parameter.name == name)
-    known = PARAMETERS.get(name, f"a parameter of {model.name}")
-    valid = f": {declared.valid.text(name)}" if isinstance(declared.valid, Range) else ""
-    return described(_values_of(declared, hint), f"{known[0].upper()}{known[1:]}{valid}.", _example(declared))
+def _parameter(declared: Parameter) -> Schema:
+    known = PARAMETERS.get(declared.name, f"the parameter {declared.name}")
+    valid = f": {declared.valid.text(declared.name)}" if isinstance(declared.valid, Range) else ""
+    return described(_values_of(declared), f"{known[0].upper()}{known[1:]}{valid}.", _example(declared))
 
 
 def _example(declared: Parameter) -> Any:
     """A valid value as a spec has it."""
-    if declared.kind in SPECIAL:
-        return {"prior": "uniform", "population": {"table": "census.people"}, "predicates": "singletons"}[declared.kind]
-    value = declared.example
+    value = EXAMPLES.get(declared.kind, declared.example)
     if isinstance(declared.valid, tuple):
         return value if value in declared.valid else declared.valid[0]
     if isinstance(value, tuple | list):
@@ -162,13 +170,13 @@ def _example(declared: Parameter) -> Any:
     return value
 
 
-def _values_of(declared: Parameter, hint: Any) -> Schema:
+def _values_of(declared: Parameter) -> Schema:
     """What a parameter may be."""
-    if declared.kind in SPECIAL:
-        return SPECIAL[declared.kind]
-    schema = {"enum": list(declared.valid)} if isinstance(declared.valid, tuple) else _type(hint)
+    if isinstance(declared.valid, tuple):
+        return {"enum": list(declared.valid)}
+    schema = KINDS[declared.kind]
     if isinstance(declared.valid, Range):
-        schema |= _limits(declared.valid)
+        schema = schema | _limits(declared.valid)
     if declared.per_attribute:
         return {"anyOf": [schema, {"type": "object", "additionalProperties": schema}]}
     return schema
@@ -183,27 +191,6 @@ def _limits(valid: Range) -> Schema:
 
 def _number(limit: int | Fraction) -> int | float:
     return int(limit) if limit.denominator == 1 else float(limit)
-
-
-def _type(hint: Any) -> Schema:
-    origin, args = get_origin(hint), get_args(hint)
-    if origin in (Union, types.UnionType):
-        members = [member for member in args if member is not type(None)]
-        if set(members) == {int, Fraction}:
-            return {"type": "number"}
-        inner = _type(members[0]) if len(members) == 1 else {"anyOf": [_type(member) for member in members]}
-        if isinstance(inner.get("type"), list) and len(members) < len(args):
-            return {"type": [*inner["type"], "null"]}
-        return inner
-    if origin is Literal:
-        return {"enum": list(args)}
-    if hint in (int, Fraction, bool):
-        return {"type": {int: "integer", Fraction: "number", bool: "boolean"}[hint]}
-    if hint is str:
-        return dict(TEXTS)
-    if origin in (tuple, frozenset):
-        return {"type": "array", "items": _type(args[0]) if args else {}}
-    return {}
 
 
 def _two_sources(source: Schema) -> None:
