@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +12,12 @@ import pytest
 import yaml
 
 from qblock.cli.app import run
+from qblock.comparison import Kind
 from qblock.errors import InputError
 from qblock.hierarchy import TOP, Hierarchy, HierarchyError
-from qblock.spec import read_spec, sources
+from qblock.spec import read_spec
 from qblock.spec.schema import json_schema
-from qblock.spec.sources import FORMS, Form, HierarchySource, build
+from qblock.spec.sources import FORMS, HierarchySource, Ranges, Suppress, build
 
 DOCUMENTED = (Path(__file__).resolve().parents[2] / "docs" / "spec.md").read_text("utf-8")
 SPEC = """\
@@ -31,6 +31,18 @@ privacy:
 """
 
 
+COLUMNS: dict[str, tuple[Kind, tuple[str, ...]]] = {
+    "suppress": ("text", ("f", "m")),
+    "digits": ("text", ("13053", "13068", "14850")),
+    "ranges": ("integer", ("0", "7", "31", "32")),
+    "edges": ("integer", ("0", "3", "7", "31")),
+    "dates": ("date", ("2025-12-31", "2026-01-01", "2026-01-02")),
+    "cuts": ("integer", ("0", "7", "31", "120")),
+}
+"""A column that the example of each form fits; the other forms are read, not built."""
+Form = type[HierarchySource]
+
+
 def spec_of(form: Form) -> HierarchySource:
     text = SPEC.format(url="a.duckdb", hierarchy=form.example)
     jsonschema.validate(yaml.safe_load(text), json_schema())
@@ -40,28 +52,29 @@ def spec_of(form: Form) -> HierarchySource:
 
 
 def test_tags_tell_the_forms_apart() -> None:
-    assert len({form.tag for form in FORMS}) == len({form.source for form in FORMS}) == len(FORMS)
+    assert len({form.form for form in FORMS}) == len(FORMS)
 
 
-@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.tag)
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: form.form)
 def test_the_example_of_a_form_is_read_as_that_form(form: Form) -> None:
-    assert type(spec_of(form)) is form.source
-    assert form.word == (form.example == form.tag)
-    assert (f"`{form.tag}`" if form.word else f"{{{form.tag}:") in DOCUMENTED
+    assert type(spec_of(form)) is form
+    assert form.is_word() == (form.example == form.form)
+    assert (f"`{form.form}`" if form.is_word() else f"{{{form.form}:") in DOCUMENTED
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if form.builder], ids=lambda form: form.tag)
+@pytest.mark.parametrize("form", [form for form in FORMS if form.form in COLUMNS], ids=lambda form: form.form)
 def test_the_example_of_a_form_builds_what_nests(form: Form) -> None:
-    made = build(spec_of(form), "a", form.values, form.kind)
+    kind, values = COLUMNS[form.form]
+    made = build(spec_of(form), "a", values, kind)
     assert made.check() == []
-    assert sorted(made.leaves, key=str) == sorted(form.values)
+    assert sorted(made.leaves, key=str) == sorted(values)
     assert made.height >= 1
     assert set(made.labels[-1]) == {TOP}
-    assert build(spec_of(form), "a", [], form.kind).leaves == ()
+    assert build(spec_of(form), "a", [], kind).leaves == ()
 
 
 def broken(*labels: tuple[str, ...]) -> Callable[..., Hierarchy]:
-    return lambda form, name, values, kind: Hierarchy(name, tuple(f"level_{i}" for i in range(len(labels))), labels)
+    return lambda source, name, values, kind: Hierarchy(name, tuple(f"level_{i}" for i in range(len(labels))), labels)
 
 
 WRONG = {
@@ -76,13 +89,8 @@ WRONG = {
 @pytest.fixture
 def wrong(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> HierarchySource:
     """The builder of ranges makes something that is no hierarchy."""
-    forms = tuple(
-        dataclasses.replace(form, builder=broken(*WRONG[request.param])) if form.tag == "ranges" else form
-        for form in FORMS
-    )
-    monkeypatch.setattr(sources, "FORMS", forms)
-    (form,) = (form for form in forms if form.tag == "ranges")
-    return spec_of(form)
+    monkeypatch.setattr(Ranges, "hierarchy_of", broken(*WRONG[request.param]))
+    return spec_of(Ranges)
 
 
 @pytest.mark.parametrize("wrong", WRONG, indirect=True)
@@ -108,13 +116,12 @@ def test_hierarchy_check_refuses_what_a_builder_did_not_nest(
 
 def test_values_that_are_empty_or_none_are_values() -> None:
     """A column may hold an empty text, and a source whose every value is NULL has none."""
-    (suppress,) = (form for form in FORMS if form.word)
-    assert build(spec_of(suppress), "a", ["", "x"], "text").leaves == ("", "x")
+    assert build(spec_of(Suppress), "a", ["", "x"], "text").leaves == ("", "x")
 
 
-@pytest.mark.parametrize("form", [form for form in FORMS if not form.builder], ids=lambda form: form.tag)
+@pytest.mark.parametrize("form", [form for form in FORMS if form.form not in COLUMNS], ids=lambda form: form.form)
 def test_what_is_read_is_not_built(form: Form) -> None:
-    with pytest.raises(TypeError, match=f"a hierarchy from a {form.tag} is read, not built"):
+    with pytest.raises(TypeError, match=f"a hierarchy from a {form.form} is read, not built"):
         build(spec_of(form), "a", [], "text")
 
 

@@ -26,8 +26,8 @@ HIERARCHY: tuple[Mutation, ...] = (
     Mutation(
         "finest: a value is kept beside its cell",
         "spec/sources.py",
-        '    finest = getattr(source, "finest", None)\n',
-        "    finest = None\n",
+        "    return hierarchy.in_cells(cells.columns[1])",
+        "    return hierarchy",
         tests=("tests/hierarchy/test_finest.py::test_where_in_its_cell_a_value_lies_changes_nothing",),
     ),
     Mutation(

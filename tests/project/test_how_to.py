@@ -100,7 +100,7 @@ test_registry.test_parameters_out_of_range_are_refused("size_limit")
 test_utility.test_every_metric_declares_what_is_derived_from_it(METRICS["largest_block"])
 test_utility.test_the_page_of_the_spec_has_the_table_of_metrics()
 test_ranking.test_the_spec_offers_every_metric()
-(form,) = (form for form in FORMS if form.tag == "first")
+(form,) = (form for form in FORMS if form.form == "first")
 test_forms.test_the_example_of_a_form_is_read_as_that_form(form)
 test_forms.test_the_example_of_a_form_builds_what_nests(form)
 

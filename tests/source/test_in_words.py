@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hierarchy.test_forms import COLUMNS
 from integration.sources import spec_text
 
 from qblock.hierarchy import from_csv
@@ -93,9 +94,11 @@ def test_builders(hierarchy: Any, values: list[str], kind: Any, words: list[str]
 def test_every_form_has_words() -> None:
     """A new form of hierarchy says its levels, or has names of levels."""
     for form in FORMS:
-        if form.builder is not None:
-            made = build(form.source(**_keys(form.example)), "x", form.values, form.kind)
-            said = [named(form.source(**_keys(form.example)), level, ()) for level in range(made.height + 1)]
+        if form.form in COLUMNS:
+            kind, values = COLUMNS[form.form]
+            source = form(**_keys(form.example))
+            made = build(source, "x", values, kind)
+            said = [named(source, level, ()) for level in range(made.height + 1)]
             assert (said[0], said[-1]) == ("as it is", HIDDEN)
             assert len(set(said)) == len(said)
 

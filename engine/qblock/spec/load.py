@@ -173,9 +173,10 @@ def _form(document: Document, loc: Place) -> str:
     for part in loc:
         value = value[part]
     named = next(iter(value)) if isinstance(value, dict) and value else value
-    close = difflib.get_close_matches(named, [form.tag for form in FORMS], 1, 0.6) if isinstance(named, str) else []
+    known = [source.form for source in FORMS]
+    close = difflib.get_close_matches(named, known, 1, 0.6) if isinstance(named, str) else []
     what = f"{{{named}: ...}}" if isinstance(value, dict) and value else "{it}"
-    valid = "; ".join(form.example for form in FORMS)
+    valid = "; ".join(source.example for source in FORMS)
     return f"{what} is not a hierarchy; {f'did you mean {close[0]}? ' if close else ''}valid: {valid}"
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass as dataclass_
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import date
 from fractions import Fraction
@@ -96,20 +95,32 @@ Max = Annotated[
 
 
 class HierarchySource:
-    """Where a hierarchy comes from: one of the forms. form: the key that tells it, or the word that is all of it.
+    """Where a hierarchy comes from: one of `FORMS`. form: the key that tells it, or the word that is all of it.
 
-    max, of every form with keys: the highest level that may be published; None for any.
+    example: how it is written. max, of every form with keys: the highest level that may be published; None for any.
     """
 
     form: ClassVar[str]
+    example: ClassVar[str]
 
     @property
     def highest(self) -> int | None:
         """`max`, where it is given."""
         return getattr(self, "max", None)
 
+    @classmethod
+    def is_word(cls) -> bool:
+        """Whether the form has no keys, and is written as its word alone."""
+        return not fields(cls)  # type: ignore[arg-type]
 
-Builder = Callable[[Any, str, Iterable[str], Kind], Hierarchy]
+    def hierarchy_of(self, attribute: str, values: Sequence[str], kind: Kind) -> Hierarchy:
+        """What it builds over the distinct values of a column."""
+        raise TypeError(f"a hierarchy from a {self.form} is read, not built")
+
+
+def _in_cells(hierarchy: Hierarchy, cells: Hierarchy) -> Hierarchy:
+    """The same over the cells that values are read as."""
+    return hierarchy.in_cells(cells.columns[1])
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -117,6 +128,10 @@ class Suppress(HierarchySource):
     """Two levels: the value, and `*`."""
 
     form = "suppress"
+    example = "suppress"
+
+    def hierarchy_of(self, attribute: str, values: Sequence[str], kind: Kind) -> Hierarchy:
+        return suppress(attribute, values, kind)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -124,12 +139,16 @@ class Digits(HierarchySource):
     """Codes of a fixed length, one character masked per level."""
 
     form = "digits"
+    example = "{digits: 5}"
     digits: Positive = Field(description="The length of the codes; each level masks one character more.", examples=[5])
     from_: Annotated[
         Literal["right", "left"],
         Field(alias="from", description="The end at which masking begins.", examples=["right", "left"]),
     ] = "right"
     max: Max = None
+
+    def hierarchy_of(self, attribute: str, values: Sequence[str], kind: Kind) -> Hierarchy:
+        return digits(attribute, values, self.digits, self.from_, kind)
 
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
@@ -141,6 +160,7 @@ class Ranges(HierarchySource):
     """
 
     form = "ranges"
+    example = "{ranges: [5, 10, 20]}"
     ranges: Annotated[
         tuple[int | Fraction, ...],
         BeforeValidator(_widths),
@@ -171,6 +191,13 @@ class Ranges(HierarchySource):
         check_ends(self.ranges, self.start, self.from_, self.to)
         check_finest(self.finest, self.ranges)
 
+    def hierarchy_of(self, attribute: str, values: Sequence[str], kind: Kind) -> Hierarchy:
+        ends = (self.from_, self.to)
+        hierarchy = ranges(attribute, values, self.ranges, self.start, kind, *ends, self.labels)
+        if self.finest is None:
+            return hierarchy
+        return _in_cells(hierarchy, ranges(attribute, values, [self.finest], self.start, kind, labels=self.labels))
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Edges(HierarchySource):
@@ -180,6 +207,7 @@ class Edges(HierarchySource):
     """
 
     form = "edges"
+    example = "{edges: [0, 1, 5, 10]}"
     edges: Annotated[
         tuple[int | Fraction, ...],
         BeforeValidator(_edges),
@@ -195,6 +223,12 @@ class Edges(HierarchySource):
     def __post_init__(self) -> None:
         check_finest(self.finest, self.edges)
 
+    def hierarchy_of(self, attribute: str, values: Sequence[str], kind: Kind) -> Hierarchy:
+        hierarchy = edges(attribute, values, self.edges, kind, self.labels)
+        if self.finest is None:
+            return hierarchy
+        return _in_cells(hierarchy, ranges(attribute, values, [self.finest], 0, kind, labels=self.labels))
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class Dates(HierarchySource):
@@ -202,6 +236,7 @@ class Dates(HierarchySource):
     are read as; None: as they are."""
 
     form = "dates"
+    example = "{dates: [month, year]}"
     dates: Annotated[
         tuple[str, ...],
         BeforeValidator(_units),
@@ -220,6 +255,10 @@ class Dates(HierarchySource):
     def __post_init__(self) -> None:
         if self.finest is not None:
             check_units((self.finest, *self.dates))
+
+    def hierarchy_of(self, attribute: str, values: Sequence[str], kind: Kind) -> Hierarchy:
+        hierarchy = dates(attribute, values, self.dates, kind)
+        return hierarchy if self.finest is None else _in_cells(hierarchy, dates(attribute, values, [self.finest], kind))
 
 
 Point = Annotated[
@@ -264,6 +303,7 @@ class Cuts(HierarchySource):
     """
 
     form = "cuts"
+    example = "{cuts: {min_width: 5, low: 0, high: 120}}"
     cuts: Cutting = Field(
         description="Cells between declared bounds, twice as wide at each level.",
         examples=[{"min_width": 5, "low": 0, "high": 120}],
@@ -275,12 +315,16 @@ class Cuts(HierarchySource):
         if self.labels != "plain" and self.cuts.grid.of_dates:
             raise ValueError("labels is for cuts of numbers, and these are dates; leave it out")
 
+    def hierarchy_of(self, attribute: str, values: Sequence[str], kind: Kind) -> Hierarchy:
+        return cuts(attribute, values, self.cuts.grid, kind, self.labels)
+
 
 @dataclass(frozen=True, kw_only=True, config=STRICT)
 class CsvFile(HierarchySource):
     """A CSV file, leaf first; its path is relative to the spec. layout: with a header, or as other tools have it."""
 
     form = "file"
+    example = "{file: CSV}"
     file: Name = Field(
         description="A CSV file with a header, one row for each value, leaf first.", examples=["hierarchies/age.csv"]
     )
@@ -295,6 +339,7 @@ class DimensionTable(HierarchySource):
     """A table of the warehouse, one row per leaf; `levels` are its columns, leaf first."""
 
     form = "table"
+    example = "{table: T, levels: [...]}"
     table: TableName = Field(
         description="A table of the warehouse with one row for each value.", examples=["dimensions.region"]
     )
@@ -306,92 +351,26 @@ class DimensionTable(HierarchySource):
     max: Max = None
 
 
-@dataclass_(frozen=True)
-class Form:
-    """One way of giving a hierarchy in a spec: its class, an example as it is written, and how it is built.
-
-    builder: of the class's instance, the attribute, the distinct values of its column and their kind; None where the
-    hierarchy is read, not built. values, kind: a column that the example fits.
-    """
-
-    source: type[HierarchySource]
-    example: str
-    builder: Builder | None = None
-    values: tuple[str, ...] = ()
-    kind: Kind = "text"
-
-    @property
-    def tag(self) -> str:
-        """The key that tells the form, or the word that is all of it."""
-        return self.source.form
-
-    @property
-    def word(self) -> bool:
-        """Whether the form has no keys, and is written as its tag alone."""
-        return not fields(self.source)  # type: ignore[arg-type]
-
-
-FORMS: tuple[Form, ...] = (
-    Form(Suppress, "suppress", lambda form, *of: suppress(*of), ("f", "m")),
-    Form(
-        Digits,
-        "{digits: 5}",
-        lambda form, name, values, kind: digits(name, values, form.digits, form.from_, kind),
-        ("13053", "13068", "14850"),
-    ),
-    Form(
-        Ranges,
-        "{ranges: [5, 10, 20]}",
-        lambda form, name, values, kind: ranges(
-            name, values, form.ranges, form.start, kind, form.from_, form.to, form.labels
-        ),
-        ("0", "7", "31", "32"),
-        "integer",
-    ),
-    Form(
-        Edges,
-        "{edges: [0, 1, 5, 10]}",
-        lambda form, name, values, kind: edges(name, values, form.edges, kind, form.labels),
-        ("0", "3", "7", "31"),
-        "integer",
-    ),
-    Form(
-        Dates,
-        "{dates: [month, year]}",
-        lambda form, name, values, kind: dates(name, values, form.dates, kind),
-        ("2025-12-31", "2026-01-01", "2026-01-02"),
-        "date",
-    ),
-    Form(
-        Cuts,
-        "{cuts: {min_width: 5, low: 0, high: 120}}",
-        lambda form, name, values, kind: cuts(name, values, form.cuts.grid, kind, form.labels),
-        ("0", "7", "31", "120"),
-        "integer",
-    ),
-    Form(CsvFile, "{file: CSV}"),
-    Form(DimensionTable, "{table: T, levels: [...]}"),
+FORMS: tuple[type[HierarchySource], ...] = (
+    Suppress,
+    Digits,
+    Ranges,
+    Edges,
+    Dates,
+    Cuts,
+    CsvFile,
+    DimensionTable,
 )
 """All forms, in the order in which messages and the JSON Schema name them."""
 
 
-def build(source: HierarchySource, attribute: str, values: Iterable[str], kind: Kind) -> Hierarchy:
+def build(source: HierarchySource, attribute: str, values: Sequence[str], kind: Kind) -> Hierarchy:
     """The hierarchy that a form describes over the distinct values of a column, in canonical text.
 
     Raises InputError, UnfitValuesError where values do not fit; HierarchyError where what the builder made is no
     hierarchy, so that nothing is searched or published by it.
     """
-    (form,) = (form for form in FORMS if form.source is type(source))
-    if form.builder is None:
-        raise TypeError(f"a hierarchy from a {form.tag} is read, not built")
-    hierarchy = form.builder(source, attribute, values, kind)
-    finest = getattr(source, "finest", None)
-    if finest is not None and isinstance(source, Dates):
-        hierarchy = hierarchy.in_cells(dates(attribute, values, [finest], kind).columns[1])
-    elif finest is not None and isinstance(source, Ranges | Edges):
-        start = source.start if isinstance(source, Ranges) else 0
-        cells = ranges(attribute, values, [finest], start, kind, labels=source.labels)
-        hierarchy = hierarchy.in_cells(cells.columns[1])
+    hierarchy = source.hierarchy_of(attribute, values, kind)
     problems = hierarchy.check(observed=True)
     if problems:
         raise HierarchyError(f"hierarchy of {attribute}", problems, in_file=False)
@@ -403,15 +382,15 @@ def form_of(raw: Any) -> str | None:
     if isinstance(raw, HierarchySource):
         return f"form:{raw.form}"
     if isinstance(raw, dict):
-        return next((f"form:{form.tag}" for form in FORMS if not form.word and form.tag in raw), None)
-    return next((f"form:{form.tag}" for form in FORMS if form.word and form.tag == raw), None)
+        return next((f"form:{source.form}" for source in FORMS if not source.is_word() and source.form in raw), None)
+    return next((f"form:{source.form}" for source in FORMS if source.is_word() and source.form == raw), None)
 
 
-def _member(form: Form) -> Any:
-    if not form.word:
-        return Annotated[form.source, Tag(f"form:{form.tag}")]
-    without_keys = BeforeValidator(lambda raw: {} if raw == form.tag else raw)
-    return Annotated[form.source, without_keys, WithJsonSchema({"const": form.tag}), Tag(f"form:{form.tag}")]
+def _member(source: type[HierarchySource]) -> Any:
+    if not source.is_word():
+        return Annotated[source, Tag(f"form:{source.form}")]
+    without_keys = BeforeValidator(lambda raw: {} if raw == source.form else raw)
+    return Annotated[source, without_keys, WithJsonSchema({"const": source.form}), Tag(f"form:{source.form}")]
 
 
 if TYPE_CHECKING:
