@@ -278,7 +278,7 @@ class Release:
         since it depends on people whom no version shows yet."""
         from qblock.release.dry_run import dry_run
 
-        return results.release.DryRun.model_validate(dry_run(self.spec, wait=wait).to_json())
+        return dry_run(self.spec, wait=wait)
 
     def verify(self, *, head: str | None = None) -> results.release.Verified:
         """Count again what is published, and compare it with the ledger. head: the ledger head that was kept last.
@@ -379,19 +379,19 @@ class Release:
         from qblock.release.log import Reporter
         from qblock.release.retire import retire
 
-        return results.release.Ended.model_validate(retire(self.spec, wait=wait, reporter=Reporter(log)).to_json())
+        return retire(self.spec, wait=wait, reporter=Reporter(log))
 
     def move_from(self, earlier: str, *, wait: float = 0) -> results.release.Ended:
         """Make the release `earlier` this one: its name, source and view, with all versions and evidence."""
         from qblock.release.move import move
 
-        return results.release.Ended.model_validate(move(self.spec, earlier, wait=wait).to_json())
+        return move(self.spec, earlier, wait=wait)
 
     def retype(self, *, wait: float = 0) -> results.release.Retyped:
         """Convert what is kept to the types that the source's columns have now."""
         from qblock.release.retype import retype
 
-        return results.release.Retyped.model_validate(retype(self.spec, wait=wait).to_json())
+        return retype(self.spec, wait=wait)
 
     def build_hierarchies(
         self, directory: str | Path, *, force: bool = False, layout: Layout = "header"
@@ -488,7 +488,7 @@ class Ledger:
         """
         from qblock.release.rekey import rekey
 
-        return results.release.Rekeyed.model_validate(rekey(self._place, wait=wait).to_dict())
+        return rekey(self._place, wait=wait)
 
 
 def audit_table(

@@ -197,7 +197,7 @@ def test_a_signal_after_a_withdrawal_and_after_the_release_was_retired(
         patched.setattr(erase, "_set_apart", raising(Terminated))
         status, err = ended(capsys, "erase", path, "person 2")
     assert (status, err) == (143, "qblock: terminated: nothing was published\n")
-    monkeypatch.setattr(retire, "RetireResult", raising(Terminated))
+    monkeypatch.setattr(retire, "Ended", raising(Terminated))
     status, err = ended(capsys, "retire", path)
     assert (status, err) == (143, "qblock: terminated: the release was retired\n")
 

@@ -7,7 +7,7 @@ again, with one person more or less, would read them off; so all that is said is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from qblock.errors import QblockError, Refused
@@ -20,26 +20,15 @@ from qblock.release.plan import plan
 from qblock.release.recover import record_failure
 from qblock.release.run import Run
 from qblock.release.runner import run_steps
+from qblock.results.release import DryRun
 from qblock.spec import Spec
 from qblock.warehouse.kept_sessions import kept_sessions
 
 NOT_MADE = (steps.CopyVersion, steps.Recheck, steps.Publish, steps.Retire)
 
 
-@dataclass(frozen=True)
-class DryRunResult:
-    """The same for every verdict."""
-
-    release: str
-    run: str
-    status: str = "dry_run"
-
-    def to_json(self) -> dict[str, Any]:
-        return vars(self)
-
-
 @kept_sessions()
-def dry_run(spec: Spec, *, wait: float = 0) -> DryRunResult:
+def dry_run(spec: Spec, *, wait: float = 0) -> DryRun:
     """Decide what a release would publish; stores one event of the ledger with the verdict, and says nothing of it.
 
     wait: seconds to wait for another run of the release. Raises what `release` raises, but for what a version would be
@@ -55,7 +44,7 @@ def dry_run(spec: Spec, *, wait: float = 0) -> DryRunResult:
     except QblockError:
         if not run.told:
             raise
-    return DryRunResult(spec.release, run.id)
+    return DryRun(release=spec.release, run=run.id, status="dry_run")
 
 
 class _DryRun(Run):

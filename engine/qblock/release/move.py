@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
@@ -38,6 +38,7 @@ from qblock.publish.targets import Identity, Target, kind_of, target_of
 from qblock.publish.targets.identity import named_view
 from qblock.release import private_state, roles
 from qblock.release.identity import difference
+from qblock.results.release import Ended
 from qblock.spec import Spec, spec_digest
 from qblock.warehouse.kept_sessions import kept_sessions
 
@@ -45,24 +46,8 @@ ROLLED = ("episode", "signature", "rolled")
 """Tables of the crosswalk that are rebuilt, since they hold digests of the name."""
 
 
-@dataclass(frozen=True)
-class MoveResult:
-    """status: moved, or unchanged where the release already is what the spec says."""
-
-    status: str
-    release: str
-    earlier: str
-    version: int | None
-    view: str
-    ledger_head: str | None
-    notes: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        return {**vars(self), "notes": list(self.notes)}
-
-
 @kept_sessions()
-def move(spec: Spec, earlier: str, *, wait: float = 0) -> MoveResult:
+def move(spec: Spec, earlier: str, *, wait: float = 0) -> Ended:
     """Make the release `earlier` the one that a spec describes: its name, source and view.
 
     Readers of the old view lose it, and those of the spec get the new one with the version that is shown now. Raises
@@ -109,11 +94,24 @@ def _moved(place: Place, spec: Spec, earlier: str, last: RecordedEvent) -> str |
 
 
 def _result(
-    status: str, spec: Spec, earlier: str, place: Place, target: Target, notes: Sequence[str] = ()
-) -> MoveResult:
+    status: Literal["moved", "unchanged"],
+    spec: Spec,
+    earlier: str,
+    place: Place,
+    target: Target,
+    notes: Sequence[str] = (),
+) -> Ended:
     with ledger_reader(place) as reader:
         shown, head = reader.pointer(spec.release), reader.head(spec.release)
-    return MoveResult(status, spec.release, earlier, shown, target.view, head, tuple(notes))
+    return Ended(
+        status=status,
+        release=spec.release,
+        earlier=earlier,
+        version=shown,
+        view=target.view,
+        ledger_head=head,
+        notes=tuple(notes),
+    )
 
 
 def _check_target(spec: Spec, earlier: str, place: Place, target: Target) -> None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -18,21 +15,11 @@ from qblock.ledger.lock import place_lock
 from qblock.ledger.place import Place
 from qblock.ledger.writer import opened, record
 from qblock.release import private_state
+from qblock.results.release import Rekeyed
 from qblock.warehouse.kept_sessions import kept_sessions
 
 BACKUPS = "backups from before still hold the old digests and keys: keep them as private as the crosswalk, or drop them"
 NEW = "the crosswalk has a new key"
-
-
-@dataclass(frozen=True)
-class Rekeyed:
-    """keys: how many there are now, the new one included; releases: people that were moved, by release."""
-
-    keys: int
-    releases: Mapping[str, int]
-
-    def to_dict(self) -> dict[str, Any]:
-        return {"status": "rekeyed", "keys": self.keys, "releases": dict(self.releases), "notes": [BACKUPS]}
 
 
 @kept_sessions()
@@ -67,7 +54,7 @@ def rekey(place: Place, *, wait: float = 0) -> Rekeyed:
         if not place.atomic:
             for release in releases:
                 settle(place, release)
-    return Rekeyed(number, releases)
+    return Rekeyed(status="rekeyed", keys=number, releases=dict(releases), notes=(BACKUPS,))
 
 
 def _has_new(place: Place, known: int) -> str | None:

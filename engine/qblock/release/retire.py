@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -25,25 +23,11 @@ from qblock.release.log import Reporter
 from qblock.release.plan import plan
 from qblock.release.recover import clear_leftovers
 from qblock.release.runner import settle_identity
+from qblock.results.release import Ended
 from qblock.spec import Spec
 from qblock.warehouse.kept_sessions import kept_sessions
 
 RETIRED = "the release was retired: its view was taken away, and its versions and the ledger were kept"
-
-
-@dataclass(frozen=True)
-class RetireResult:
-    """status: retired, or unchanged where it was retired before. version: the one that readers saw last."""
-
-    status: str
-    release: str
-    version: int | None
-    view: str
-    ledger_head: str | None
-    notes: list[str] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        return dict(vars(self))
 
 
 def _recorder(job: Job, version: int | None) -> Callable[[sa.Connection, State], None]:
@@ -66,7 +50,7 @@ def _recorder(job: Job, version: int | None) -> Callable[[sa.Connection, State],
 
 
 @kept_sessions()
-def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> RetireResult:
+def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> Ended:
     """Take the view away: PostgreSQL readers get no row and lose their grants, a DuckDB release file is removed.
 
     The ledger says so first, so that a run that is stopped in between is finished by the next one. `release` and
@@ -99,8 +83,13 @@ def retire(spec: Spec, *, wait: float = 0, reporter: Reporter | None = None) -> 
         with ledger_reader(planned.place) as reader:
             head = reader.head(spec.release)
     version = before.version if before is not None else current
-    return RetireResult(
-        "unchanged" if before else "retired", spec.release, version, planned.target.view, head, [*notes, KEPT]
+    return Ended(
+        status="unchanged" if before else "retired",
+        release=spec.release,
+        version=version,
+        view=planned.target.view,
+        ledger_head=head,
+        notes=(*notes, KEPT),
     )
 
 

@@ -9,8 +9,6 @@ their value in its first type, since nothing keeps the text of people who are go
 from __future__ import annotations
 
 import secrets
-from dataclasses import asdict, dataclass
-from typing import Any
 
 from qblock.errors import Busy, InputError, Refused
 from qblock.joint.crosswalk import Book, has_book, open_book, prepare, record_with
@@ -28,6 +26,7 @@ from qblock.ledger.stores import place_of
 from qblock.release import private_state
 from qblock.release.plan import Plan
 from qblock.release.steps import UpgradeLedger
+from qblock.results.release import Retyped, TypeChange
 from qblock.source import recoded_columns
 from qblock.source.columns import checked_columns
 from qblock.spec import Spec
@@ -36,32 +35,8 @@ from qblock.warehouse.kept_sessions import kept_sessions
 from qblock.warehouse.protocol import Column, Session
 
 
-@dataclass(frozen=True)
-class TypeChange:
-    """One column; values: of its kept texts, those that are written differently now."""
-
-    column: str
-    before: str
-    now: str
-    values: int
-
-
-@dataclass(frozen=True)
-class RetypeResult:
-    """status: `retyped`, or `unchanged` where the crosswalk already has the types of now. versions: those that were
-    converted."""
-
-    status: str
-    release: str
-    columns: tuple[TypeChange, ...]
-    versions: int
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self) | {"columns": [asdict(column) for column in self.columns]}
-
-
 @kept_sessions()
-def retype(spec: Spec, *, wait: float = 0) -> RetypeResult:
+def retype(spec: Spec, *, wait: float = 0) -> Retyped:
     """Move the crosswalk of a release to the types of the source's columns, in one transaction, with a ledger event.
 
     wait: seconds to wait for another run of the release. Raises InputError for a release whose versions are not checked
@@ -125,7 +100,7 @@ def type_note(planned: Plan) -> str | None:
     return f"a release would be refused, since types have changed ({said}). {remedy(spec)}"
 
 
-def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:
+def _move(book: Book, spec: Spec, session: Session) -> Retyped:
     table = TableName.parse(spec.source.table)
     columns = _columns(spec, session, table)
     relation = session.relation(table)
@@ -134,22 +109,26 @@ def _move(book: Book, spec: Spec, session: Session) -> RetypeResult:
         raise Refused(f"release {spec.release} has no crosswalk yet: there is nothing to convert")
     known = own[-1].types
     if not changed(spec, known, columns):
-        return RetypeResult("unchanged", spec.release, (), 0)
+        return Retyped(status="unchanged", release=spec.release, columns=(), versions=0)
     check_somebody(book, spec, session, relation, columns, own[-1], known.first)
     now = types_of(spec, columns, known.first)
     moves = moves_to(book, spec, own, known, now)
     apply_moves(book, spec.release, own, moves, now)
     move_state(book, spec.release, moves)
     write_types(book, spec.release, now)
-    return RetypeResult("retyped", spec.release, _changes(spec, known, now, moves), len(own))
+    changes = _changes(spec, known, now, moves)
+    return Retyped(status="retyped", release=spec.release, columns=changes, versions=len(own))
 
 
 def _changes(spec: Spec, known: Types, now: Types, moves: Moves) -> tuple[TypeChange, ...]:
     pairs = changed(spec, known, {name: named(column) for name, column in now.columns.items()})
-    return tuple(TypeChange(name, before, type_, len(moves.get(name, {}))) for name, before, type_ in pairs)
+    return tuple(
+        TypeChange(column=name, before=before, now=type_, values=len(moves.get(name, {})))
+        for name, before, type_ in pairs
+    )
 
 
-def _record(place: Place, book: Book, spec: Spec, result: RetypeResult) -> None:
+def _record(place: Place, book: Book, spec: Spec, result: Retyped) -> None:
     said = "; ".join(f"column {column.column} from {column.before} to {column.now}" for column in result.columns)
     event = Event(
         release=spec.release,
