@@ -179,19 +179,28 @@ def answers() -> Lines:
     yield "[json.md](../json.md) says what they mean.\n"
     for name, (said, _) in ANSWERS.items():
         yield f"## {name}\n\n{said}\n"
-        yield from table(("key", "type"), _fields("", answer_schema(name)))
+        schema = answer_schema(name)
+        yield from table(("key", "type"), _fields("", schema, schema.get("$defs", {})))
 
 
-def _fields(path: str, schema: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    required = schema.get("required", ())
-    for name, one in schema.get("properties", {}).items():
-        yield f"`{path}{name}`", _type(one) + ("" if name in required else ", may be absent")
+def _fields(path: str, schema: Mapping[str, Any], known: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """known: the definitions that references name."""
+    forms = [_resolved(form, known) for form in schema.get("anyOf", [schema])]
+    properties = {name: one for form in reversed(forms) for name, one in form.get("properties", {}).items()}
+    for name, one in properties.items():
+        always = all(name in form.get("required", ()) for form in forms)
+        yield f"`{path}{name}`", _type(one) + ("" if always else ", may be absent")
         within, many = one, ""
         if one.get("type") == "array":
             within, many = one.get("items", {}), "[]"
         for other in (within, *within.get("anyOf", ())):
-            if other.get("properties"):
-                yield from _fields(f"{path}{name}{many}.", other)
+            if _resolved(other, known).get("properties"):
+                yield from _fields(f"{path}{name}{many}.", _resolved(other, known), known)
+
+
+def _resolved(schema: Mapping[str, Any], known: Mapping[str, Any]) -> Mapping[str, Any]:
+    resolved: Mapping[str, Any] = known[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+    return resolved
 
 
 def _type(schema: Mapping[str, Any]) -> str:
@@ -200,7 +209,8 @@ def _type(schema: Mapping[str, Any]) -> str:
     if "enum" in schema:
         return ", ".join(f"`{one}`" for one in schema["enum"])
     if "anyOf" in schema:
-        return " or ".join(_type(one) for one in schema["anyOf"])
+        types = [_type(one) for one in schema["anyOf"]]
+        return " or ".join(one for one in types if one != "integer" or "number" not in types)
     if schema.get("type") == "array":
         return f"list of {_type(schema['items'])}" if "items" in schema else "list"
     kinds = schema.get("type", "object")

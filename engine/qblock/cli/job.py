@@ -254,6 +254,8 @@ class Job:
         return Failed(release=self.release, run=self.log.run, **summary, **ending)
 
     def _tell(self, result: RunResult) -> None:
+        from qblock.api import Published
+
         log = self.log
         log.release = self.release
         if result.reason is not None:
@@ -262,9 +264,14 @@ class Job:
             # They are about what was published: a run that publishes nothing says none of it again.
             for note in result.remarks if result.status != "unchanged" else ():
                 log.say(note, step="outcome", level="warning")
-            log.say(f"{result.status}: {result.in_short}", step="outcome")
-        # What lags by more than the spec allows is known by its status to file and hook.
-        result = result.or_lagging
+            what = "done"
+            if isinstance(result, Published):
+                what = f"version {result.version}, {result.rows} rows, {result.suppressed} suppressed"
+                what += f", ledger head {result.ledger_head}"
+            log.say(f"{result.status}: {what}", step="outcome")
+        if isinstance(result, Published) and result.lag.beyond:
+            # What lags by more than the spec allows is known by its status to file and hook.
+            result = result.model_copy(update={"status": "lagging", "run_status": result.status})
         file = self._write(result)
         if self._hook is None:
             return

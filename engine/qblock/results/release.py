@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
@@ -217,37 +217,8 @@ class Published(Guaranteed):
     def title(self) -> str:
         return f"Release {self.release}, version {self.version}: {self.status}, {self.rows:,} rows as {self.view}"
 
-    @property
-    def in_short(self) -> str:
-        """For a log."""
-        figures = f"version {self.version}, {self.rows} rows, {self.suppressed} suppressed"
-        return f"{figures}, ledger head {self.ledger_head}"
 
-    @property
-    def or_lagging(self) -> Published:
-        """The same, with the status `lagging` where the view lags by more than the spec allows."""
-        if not self.lag.beyond:
-            return self
-        return self.model_copy(update={"status": "lagging", "run_status": self.status})
-
-
-class Unpublished(Answer):
-    """A run that has no version to tell of."""
-
-    reason: str | None
-
-    @property
-    def in_short(self) -> str:
-        """For a log."""
-        return self.reason or "done"
-
-    @property
-    def or_lagging(self) -> Self:
-        """The same."""
-        return self
-
-
-class DryRun(Unpublished):
+class DryRun(Answer):
     """That a release was decided and not made: the same whatever it came to."""
 
     release: str
@@ -257,7 +228,7 @@ class DryRun(Unpublished):
     reason: str | None = None
 
 
-class Failed(Unpublished):
+class Failed(Answer):
     """A run that did not come to a result. version: where one was published all the same; confirm: what lets the run
     pass, where it asks for that."""
 
