@@ -24,7 +24,7 @@ from qblock.frequency import FrequencySets
 from qblock.models import DeltaDisclosure, EntropyLDiversity, Value, parameters_of
 from qblock.releases import compared
 from qblock.search.compare import Comparison, Definition, compare
-from qblock.search.compare_results import best, direct, granted, inclusions, to_json, violations, weaker, write_csv
+from qblock.search.compare_results import best, granted, inclusions, to_json, violations, weaker, write_csv
 from qblock.search.run import open_task
 from qblock.spec import Spec
 
@@ -164,7 +164,7 @@ def test_verdicts_minimal_nodes_and_inclusions(warehouse: Any, tmp_path: Path, b
         frozenset((a, b)) for a in ASKED for b in ASKED if a != b and sets[a] == sets[b]
     }
     assert more
-    reached = {(i.more, i.less) for i in direct(more)}
+    reached = {(i.more, i.less) for i in compared(found).directly_more_useful}
     for _ in ASKED:
         reached |= {(a, d) for a, b in reached for c, d in reached if b == c}
     assert reached == {(i.more, i.less) for i in more}

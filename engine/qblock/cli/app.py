@@ -136,6 +136,7 @@ def _root(
 
 
 INTERACTIVE = ("search", "plan", "hierarchy", "init")
+"""Commands whose messages may list values."""
 AGAIN_SECONDS = 5.0
 """A busy driver may swallow the exception of a signal: it is raised again until it gets through."""
 
@@ -170,16 +171,17 @@ def run(arguments: list[str]) -> int:
     """Run one command; returns its exit status. Messages go to standard error."""
     command = typer.main.get_command(app)
     Terminated.arrived = Interrupted.arrived = False
-    for name in ("sqlalchemy", "psycopg"):
+    for library in ("sqlalchemy", "psycopg"):
         # Without a handler Python prints their warnings, which hold the driver's text.
-        logging.getLogger(name).addHandler(logging.NullHandler())
+        logging.getLogger(library).addHandler(logging.NullHandler())
     debug = _Debug(bool(os.environ.get("QBLOCK_DEBUG")))
     with guarded(), collect_effects() as effects:
         try:
             if "_QBLOCK_COMPLETE" in os.environ:
                 return int(command.main(args=arguments, prog_name="qblock", standalone_mode=False) or 0)
             # Not `main`, which gives Ctrl-C an exit status of its own.
-            with command.make_context("qblock", arguments) as context, values_shown(_interactive(arguments)):
+            name = next((word for word in arguments if not word.startswith("-")), None)
+            with command.make_context("qblock", arguments) as context, values_shown(name in INTERACTIVE):
                 debug.requested |= bool(context.params.get("debug"))
                 command.invoke(context)
             check_answer()
@@ -213,18 +215,14 @@ def _ended(error: BaseException, arguments: list[str], effects: Effects, debug: 
             debug.show(error)
         _say(message(error, effects, nothing_of(arguments)), error)
         if not isinstance(error, AnswerLost):
-            _say_lost(error)
+            try:
+                check_answer()
+            except AnswerLost as lost:
+                _say(reason(lost), error)
     except KeyboardInterrupt as again:
         # Another signal while the last message was printed.
         return exit_status(again, effects)
     return exit_status(error, effects)
-
-
-def _say_lost(error: BaseException) -> None:
-    try:
-        check_answer()
-    except AnswerLost as lost:
-        _say(reason(lost), error)
 
 
 class _Debug:
@@ -236,11 +234,6 @@ class _Debug:
     def show(self, error: BaseException) -> None:
         if self.requested and sys.stderr.isatty():
             traceback.print_exception(error)
-
-
-def _interactive(arguments: list[str]) -> bool:
-    """Whether the command is one whose messages may list values."""
-    return next((word for word in arguments if not word.startswith("-")), None) in INTERACTIVE
 
 
 def _without_urls(error: TyperException, arguments: list[str]) -> None:

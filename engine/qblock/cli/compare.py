@@ -187,12 +187,8 @@ def _print_requested(result: Compared) -> None:
     out.print(table("\nDefinitions that ask for something: nodes, and the best metrics among them", columns, lines))
     for first, second in result.same_nodes:
         out.print(f"{first} and {second} admit the same nodes")
-    pairs = {(pair.more, pair.less) for pair in result.more_useful}
-    names = {name for pair in pairs for name in pair}
-    for pair in result.more_useful:
-        # Not where it follows from two others.
-        if not any((pair.more, name) in pairs and (name, pair.less) in pairs for name in names):
-            out.print(f"{pair.more} admits every node that {pair.less} admits, and {pair.nodes_of_more_only:,} more")
+    for pair in result.directly_more_useful:
+        out.print(f"{pair.more} admits every node that {pair.less} admits, and {pair.nodes_of_more_only:,} more")
 
 
 def _print_recodings(result: ComparedRecodings) -> None:

@@ -369,7 +369,9 @@ class ResultFile:
         if _of_shell(self.path):
             raise InputError(f"--result {self.path}: is what the shell passes on, not a file; {NAME_A_FILE}")
         try:
-            status = self.path.stat() if self.path.exists() else None
+            status = self.path.stat()
+        except FileNotFoundError:
+            status = None
         except OSError as error:
             raise InputError(f"--result {self.path}: cannot be written to: {error.strerror}") from None
         for file in self._own:

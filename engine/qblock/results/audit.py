@@ -330,6 +330,17 @@ class Compared(Answer):
     nodes: tuple[ComparedNode, ...]
     warnings: tuple[str, ...]
 
+    @property
+    def directly_more_useful(self) -> list[MoreUseful]:
+        """The pairs that do not follow from two others."""
+        pairs = {(pair.more, pair.less) for pair in self.more_useful}
+        names = {name for pair in pairs for name in pair}
+        return [
+            pair
+            for pair in self.more_useful
+            if not any((pair.more, name) in pairs and (name, pair.less) in pairs for name in names)
+        ]
+
     def to_frame(self) -> pd.DataFrame:
         """A row for each node: its levels, and the tightest value of each definition."""
         rows = [(*node.levels, *node.tightest.values()) for node in self.nodes]

@@ -115,13 +115,6 @@ def inclusions(comparison: Comparison) -> tuple[list[Inclusion], list[tuple[str,
     return more, same
 
 
-def direct(every: list[Inclusion]) -> list[Inclusion]:
-    """The inclusions that do not follow from two others."""
-    pairs = {(i.more, i.less) for i in every}
-    names = {name for pair in pairs for name in pair}
-    return [i for i in every if not any((i.more, n) in pairs and (n, i.less) in pairs for n in names)]
-
-
 def violations(comparison: Comparison) -> tuple[list[str], list[Violation]]:
     """The columns that must never get weaker upward under the suppression budget in force, and where they do."""
     by_node = {row.node: row for row in comparison.rows}

@@ -21,6 +21,7 @@ def verdict_page(report: Report) -> Sequence[Part]:
     """Whether the release keeps what it promises, and what it does not promise."""
     shown = report.shown
     known = ", ".join(column.name for column in shown.quasi_identifiers) or "none"
+    promises = [f"{of.in_words[:1].upper()}{of.in_words[1:]}." for of in shown.guarantees]
     return (
         *_older(report),
         Text(_verdict(shown), "verdict" if all(guarantee.holds for guarantee in shown.guarantees) else "failed"),
@@ -28,7 +29,10 @@ def verdict_page(report: Report) -> Sequence[Part]:
             f"{shown.view} shows {counted(shown.rows, 'row')} in {counted(shown.blocks, 'block')} of rows that read "
             f"the same in {known}. {shown.whose} The version was made on {shown.at} (UTC)."
         ),
-        Points("What is promised", [f"{_first(guarantee.in_words)}." for guarantee in shown.guarantees]),
+        Points(
+            "What is promised",
+            promises,
+        ),
         Points("What is not promised", _limits(shown, known)),
         Signature(),
     )
@@ -78,10 +82,6 @@ def _limits(shown: Published, known: str) -> list[str]:
             1, f"Nothing is hidden in {columns}: published as in the source, and taken to be known to nobody."
         )
     return sentences
-
-
-def _first(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def columns_page(report: Report) -> Sequence[Part]:
