@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from qblock.source import SourceTable
 
+ESCAPE, SEPARATOR = chr(30), chr(31)
 _ESCAPE, _SEPARATOR = sa.literal_column("chr(30)", sa.Text), sa.literal_column("chr(31)", sa.Text)
 
 
@@ -34,3 +35,18 @@ def part_of(place: sa.ColumnElement[Any], position: int) -> sa.ColumnElement[Any
     first = sa.func.replace(part, _ESCAPE.concat("1"), _SEPARATOR)
     whole = sa.func.replace(first, _ESCAPE.concat("0"), _ESCAPE, type_=sa.Text)
     return sa.case((part == _ESCAPE.concat("N"), sa.null()), else_=whole)
+
+
+def joined_text(texts: Sequence[str | None]) -> str:
+    """As `together`, in Python."""
+    parts = [
+        f"{ESCAPE}N" if text is None else text.replace(ESCAPE, f"{ESCAPE}0").replace(SEPARATOR, f"{ESCAPE}1")
+        for text in texts
+    ]
+    return SEPARATOR.join(parts)
+
+
+def parts_of(text: str) -> list[str | None]:
+    """The texts that `together` put into one."""
+    plain = [None if part == f"{ESCAPE}N" else part for part in text.split(SEPARATOR)]
+    return [p if p is None else p.replace(f"{ESCAPE}1", SEPARATOR).replace(f"{ESCAPE}0", ESCAPE) for p in plain]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import sqlalchemy as sa
 
 from qblock.errors import Refused
-from qblock.joint.crosswalk import Book, decoded
+from qblock.joint.crosswalk import Book
 from qblock.joint.gate import members
 from qblock.joint.types import First, Types, entity_text, named
 from qblock.joint.versions import UNPROTECTED, RecordedVersion, first_of, recorded
@@ -18,7 +17,6 @@ from qblock.warehouse.texts import writes_alike
 from qblock.warehouse.values import type_class
 
 RETYPE = "`qblock ledger retype SPEC`"
-ESCAPE, SEPARATOR = chr(30), chr(31)
 
 
 def check_types(book: Book, spec: Spec, columns: Mapping[str, Column], shown: Collection[int]) -> None:
@@ -83,33 +81,6 @@ def cannot_hold(column: Column) -> Refused:
     )
 
 
-def kept_texts(book: Book, release: str) -> dict[str, set[str]]:
-    """Every text that the crosswalk keeps of a release's sensitive attributes and frozen quasi-identifiers."""
-    texts: dict[str, set[str]] = {}
-    row, frozen = book.tables.row, book.tables.frozen
-    for version in recorded(book, release):
-        same = (row.c.release == release, row.c.version == version.key.version)
-        values = book.own.fetch(sa.select(row.c.value).where(*same).distinct())["value"].to_pylist()
-        _collect(texts, version.sensitive, map(decoded, values))
-    places = sa.select(frozen.c.names, frozen.c.place).where(frozen.c.release == release).distinct()
-    for layout in book.own.fetch(places).to_pylist():
-        _collect(texts, json.loads(layout["names"]), [parts_of(layout["place"])])
-    return texts
-
-
-def _collect(collected: dict[str, set[str]], names: Sequence[str], rows: Iterable[Sequence[str | None]]) -> None:
-    for texts in rows:
-        for name, text in zip(names, texts, strict=True):
-            if text is not None:
-                collected.setdefault(name, set()).add(text)
-
-
-def parts_of(place: str) -> list[str | None]:
-    """The texts of a frozen place."""
-    plain = [None if part == f"{ESCAPE}N" else part for part in place.split(SEPARATOR)]
-    return [p if p is None else p.replace(f"{ESCAPE}1", SEPARATOR).replace(f"{ESCAPE}0", ESCAPE) for p in plain]
-
-
 def check_somebody(
     book: Book,
     spec: Spec,
@@ -141,13 +112,6 @@ def people_of(
     column = columns[spec.entity]
     text = entity_text(session, session.comparable(table.c[spec.entity], column), column, first)
     return sa.select(book.entity(text, table).label("entity")).select_from(table).subquery("qblock_who")
-
-
-def write_types(book: Book, release: str, types: Types) -> None:
-    """Set the types of all versions of a release."""
-    t = book.tables.version
-    book.own.run(sa.update(t).where(t.c.release == release).values(types=types.text()))
-    book.read.clear()
 
 
 def _check_audience(book: Book, spec: Spec, columns: Mapping[str, Column], versions: Sequence[RecordedVersion]) -> None:

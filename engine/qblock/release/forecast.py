@@ -23,7 +23,7 @@ from qblock.joint.lag.sizes import Sizes, size_for
 from qblock.joint.later import lags
 from qblock.joint.steady import Rules
 from qblock.joint.steady.estimate import Churn, Estimate, estimate
-from qblock.joint.type_checks import parts_of
+from qblock.joint.texts import parts_of
 from qblock.joint.versions import published_node, recorded
 from qblock.lattice import Node
 from qblock.ledger import migrate

@@ -12,9 +12,8 @@ import secrets
 
 from qblock.errors import Busy, InputError, Refused
 from qblock.joint.crosswalk import Book, has_book, open_book, prepare, record_with
-from qblock.joint.lag.retyped import move_state
-from qblock.joint.moves import Moves, apply_moves, moves_to
-from qblock.joint.type_checks import changed, check_somebody, remedy, write_types
+from qblock.joint.retyping import NewTexts, new_texts, rewrite
+from qblock.joint.type_checks import changed, check_somebody, remedy
 from qblock.joint.types import Types, named, types_of
 from qblock.joint.versions import recorded
 from qblock.ledger.events import PUBLISHING, Event
@@ -112,18 +111,16 @@ def _move(book: Book, spec: Spec, session: Session) -> Retyped:
         return Retyped(status="unchanged", release=spec.release, columns=(), versions=0)
     check_somebody(book, spec, session, relation, columns, own[-1], known.first)
     now = types_of(spec, columns, known.first)
-    moves = moves_to(book, spec, own, known, now)
-    apply_moves(book, spec.release, own, moves, now)
-    move_state(book, spec.release, moves)
-    write_types(book, spec.release, now)
-    changes = _changes(spec, known, now, moves)
+    texts = new_texts(book, spec, own, known, now)
+    rewrite(book, spec.release, own, texts, now)
+    changes = _changes(spec, known, now, texts)
     return Retyped(status="retyped", release=spec.release, columns=changes, versions=len(own))
 
 
-def _changes(spec: Spec, known: Types, now: Types, moves: Moves) -> tuple[TypeChange, ...]:
+def _changes(spec: Spec, known: Types, now: Types, texts: NewTexts) -> tuple[TypeChange, ...]:
     pairs = changed(spec, known, {name: named(column) for name, column in now.columns.items()})
     return tuple(
-        TypeChange(column=name, before=before, now=type_, values=len(moves.get(name, {})))
+        TypeChange(column=name, before=before, now=type_, values=len(texts.get(name, {})))
         for name, before, type_ in pairs
     )
 

@@ -15,10 +15,9 @@ from qblock.joint.episodes import PUBLISHED, episodes, next_episodes, placed, ro
 from qblock.joint.excluded import FAILED, LEFT, OUT, entities_apart, set_apart
 from qblock.joint.gate import members
 from qblock.joint.lag.memory import Kept, Layout, Row, block_of, cell_text, save
-from qblock.joint.moves import placed_texts
 from qblock.joint.steady import Cell, Memory, Unit
 from qblock.joint.stuck import stuck
-from qblock.joint.texts import texts_of, together
+from qblock.joint.texts import joined_text, texts_of, together
 from qblock.joint.versions import Candidate, RecordedVersion, entity_of, recorded
 from qblock.ledger.events import canonical
 from qblock.source import SourceTable
@@ -108,7 +107,7 @@ def _past(book: Book, spec: Spec, history: Query) -> dict[str, tuple[str, list[s
     query = sa.select(rows.c.entity, rows.c.value, rows.c.cell).order_by(rows.c.entity, rows.c.episode)
     past: dict[str, tuple[str, list[str]]] = {}
     for row in book.own.fetch(query).to_pylist():
-        past.setdefault(row["entity"], (row["cell"], []))[1].append(placed_texts(decoded(row["value"])))
+        past.setdefault(row["entity"], (row["cell"], []))[1].append(joined_text(decoded(row["value"])))
     return past
 
 
@@ -144,7 +143,7 @@ def adopt(book: Book, spec: Spec, shown: frozenset[int]) -> bool:
     frozen_cells: set[Cell] = set()
     for row in own.fetch(query).to_pylist():
         was, values = past[row["entity"]]
-        if row["names"] != names or values[-1] != placed_texts(decoded(row["value"])):
+        if row["names"] != names or values[-1] != joined_text(decoded(row["value"])):
             return False
         cell = Cell(block_of(row["label"]), 1, (), was)
         rows[row["entity"]] = Row(Unit(cell, tuple(values)), row["place"])

@@ -9,7 +9,8 @@ import sqlalchemy as sa
 from qblock.errors import Refused
 from qblock.joint.crosswalk import Book
 from qblock.joint.lag.memory import Kept, Layout
-from qblock.joint.type_checks import cannot_hold, parts_of
+from qblock.joint.texts import parts_of
+from qblock.joint.type_checks import cannot_hold
 from qblock.joint.units import rows_of
 from qblock.joint.versions import UNPROTECTED, recorded
 from qblock.source import SourceTable

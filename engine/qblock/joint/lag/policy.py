@@ -40,7 +40,7 @@ from qblock.joint.steady import (
     together,
 )
 from qblock.joint.steady.state import Block, Histogram, Value
-from qblock.joint.type_checks import parts_of
+from qblock.joint.texts import parts_of
 from qblock.joint.units import grew, owner_of, rows_of, sets_of
 from qblock.joint.versions import recorded
 from qblock.source import SourceTable

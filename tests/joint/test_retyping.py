@@ -8,9 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from qblock.joint.crosswalk import Book, decoded, encoded
-from qblock.joint.moves import encoded_texts, placed_texts
-from qblock.joint.texts import together
-from qblock.joint.type_checks import parts_of
+from qblock.joint.retyping import encoded_texts
+from qblock.joint.texts import joined_text, parts_of, together
 
 pytestmark = pytest.mark.either_engine
 
@@ -23,5 +22,5 @@ def test_texts_are_put_together_alike(open_a_book: type[AbstractContextManager[B
     literals = [sa.cast(sa.literal(text), sa.Text) for text in texts]
     with open_a_book() as book:
         value, place = (book.own.scalar(sa.select(one)) for one in (encoded(literals), together(literals)))
-    assert (encoded_texts(texts), placed_texts(texts)) == (value, place)
+    assert (encoded_texts(texts), joined_text(texts)) == (value, place)
     assert (list(decoded(value)), parts_of(place)) == (texts, texts)
